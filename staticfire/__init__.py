@@ -1,0 +1,1 @@
+"""A RocketMQ cluster on the test stand."""

