@@ -1,0 +1,52 @@
+"""Imports point down only. The order of the layers is import-linter's (pyproject.toml); here is what it can't see."""
+
+import os
+from pathlib import Path
+
+from tests.house.source import AROUND, LAYERS, ROOT, sources
+
+MACHINE = {"asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "shutil"}
+MACHINE |= {"signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "uuid"}
+IO_PACKAGES = {"aiohttp", "click", "rich", "structlog"}
+
+
+def leads_to_the_face(name: str) -> bool:
+    """Tell whether this is staticfire.<x> where <x> is none of the linked folders."""
+    parts = name.split(".")
+    return parts[0] == "staticfire" and len(parts) > 1 and parts[1] not in LAYERS
+
+
+def test_nothing_below_imports_the_face() -> None:
+    wrong = [
+        f"{source.place(statement)} imports {name}"
+        for source in sources(*LAYERS)
+        for name, statement in source.imports()
+        if source.folder != "staticfire" and leads_to_the_face(name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_everything_is_imported_as_staticfire() -> None:
+    folders = set(LAYERS) - {"staticfire"}
+    wrong = [
+        f"{source.place(statement)} imports {name}"
+        for source in sources(*LAYERS, *AROUND)
+        for name, statement in source.imports()
+        if name.split(".")[0] in folders or name.startswith(".")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_protocol_is_pure() -> None:
+    wrong = [
+        f"{source.place(statement)} imports {name}"
+        for source in sources("protocol")
+        for name, statement in source.imports()
+        if name.split(".")[0] in MACHINE | IO_PACKAGES
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_staticfire_links_to_each_folder_of_the_house() -> None:
+    links = {link.name: os.readlink(link) for link in Path(ROOT, "staticfire").iterdir() if link.is_symlink()}
+    assert links == {name: f"../{name}" for name in LAYERS if name != "staticfire"}
