@@ -32,8 +32,7 @@ Invariant: what `pack_record` wrote, `check_record` finds whole; both CRCs toget
 
 from collections.abc import Sequence
 from enum import Enum
-from struct import Struct
-from struct import error as StructError
+from struct import Struct, error as StructError
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -58,12 +57,13 @@ PROPERTIES_BYTES_MAX = 32_767
 _FIXED_BYTES = 98
 # All but the contents of born host, properties and body, and the packed topic.
 
-_ARRAY_OF_17 = b"\xdc\x00\x11"
-_ARRAY_OF_4 = b"\xdc\x00\x04"
+_HEAD_OF_17 = b"\xdc\x00\x11\xce"
+_HEAD_OF_4 = b"\xdc\x00\x04\xce"
 _PREFIX_BYTES = 13
-_pack_prefix = Struct(">3sBIBI").pack
-_pack_middle_v4 = Struct(">BIBqBiBqBqBqBiBiBiBqBIH8s").pack
-_pack_middle_v6 = Struct(">BIBqBiBqBqBqBiBiBiBqBIH20s").pack
+_pack_prefix = Struct(">4sIcI").pack
+_MAGIC_ELEMENT = b"\xce\x53\x46\x00\x01"
+_pack_middle_v4 = Struct(">5scqcicqcqcqcicicicqcI2s8s").pack
+_pack_middle_v6 = Struct(">5scqcicqcqcqcicicicqcI2s20s").pack
 _pack_blank_middle = Struct(">BIBq").pack
 _pack_length16 = Struct(">BH").pack
 _pack_length32 = Struct(">BI").pack
@@ -133,28 +133,28 @@ def pack_record(
     Raises: ProtocolError (a number is too wide for its field, the born host is neither 8 nor 20 bytes long).
     """
     if len(born_host) == 8:
-        pack_middle, born_host_head = _pack_middle_v4, 0xC408
+        pack_middle, born_host_head = _pack_middle_v4, b"\xc4\x08"
     elif len(born_host) == 20:
-        pack_middle, born_host_head = _pack_middle_v6, 0xC414
+        pack_middle, born_host_head = _pack_middle_v6, b"\xc4\x14"
     else:
         raise ProtocolError(f"a born host of {len(born_host)} bytes: 8 are IPv4, 20 are IPv6")
     properties_bytes = len(properties)
     body_bytes = len(body)
     try:
         # fmt: off
-        middle = b"".join((
-            pack_middle(
-                0xCE, RECORD_MAGIC, 0xD3, log_position, 0xD2, queue_id, 0xD3, queue_offset, 0xD3, stored_ms,
-                0xD3, born_ms, 0xD2, sys_flag, 0xD2, flag, 0xD2, reconsume_times, 0xD3, prepared_position,
-                0xCE, crc32(body) & 0x7FFFFFFF, born_host_head, born_host,
-            ),
-            packed_topic,
-            _BIN16_HEADS[properties_bytes] if properties_bytes < 1024 else _pack_length16(0xC5, properties_bytes),
-            properties,
-            _pack_length32(0xC6, body_bytes),
-        ))
+        middle = pack_middle(
+            _MAGIC_ELEMENT, b"\xd3", log_position, b"\xd2", queue_id, b"\xd3", queue_offset, b"\xd3", stored_ms,
+            b"\xd3", born_ms, b"\xd2", sys_flag, b"\xd2", flag, b"\xd2", reconsume_times,
+            b"\xd3", prepared_position, b"\xce", crc32(body) & 0x7FFFFFFF, born_host_head, born_host,
+        )
         # fmt: on
-        return _pack_prefix(_ARRAY_OF_17, 0xCE, 13 + len(middle) + body_bytes, 0xCE, crc32(middle)) + middle + body
+        properties_head = (
+            _BIN16_HEADS[properties_bytes] if properties_bytes < 1024 else _pack_length16(0xC5, properties_bytes)
+        )
+        covered = b"".join((middle, packed_topic, properties_head, properties, _pack_length32(0xC6, body_bytes)))
+        return b"".join(
+            (_pack_prefix(_HEAD_OF_17, 13 + len(covered) + body_bytes, b"\xce", crc32(covered)), covered, body)
+        )
     except StructError as error:
         raise ProtocolError(f"does not fit into a record: {error}") from error
 
@@ -162,7 +162,7 @@ def pack_record(
 def pack_blank(log_position: int, blank_bytes: int) -> bytes:
     """Return the first 27 bytes of the blank that fills the `blank_bytes` left in a segment."""
     middle = _pack_blank_middle(0xCE, BLANK_MAGIC, 0xD3, log_position)
-    return _pack_prefix(_ARRAY_OF_4, 0xCE, blank_bytes, 0xCE, crc32(middle)) + middle
+    return _pack_prefix(_HEAD_OF_4, blank_bytes, b"\xce", crc32(middle)) + middle
 
 
 def decode_record(record: Buffer) -> StoredRecord:
@@ -269,7 +269,7 @@ def check_record(data: Buffer, at: int, log_position: int) -> Verdict:
         if size < BLANK_BYTES_MIN or head[:BLANK_BYTES_MIN] != pack_blank(position, size):
             return _broken("the blank's head is damaged")
         return Verdict(Found.BLANK, size, "")
-    if magic != RECORD_MAGIC or head[:3] != _ARRAY_OF_17 or head[3] != 0xCE or head[8] != 0xCE:
+    if magic != RECORD_MAGIC or head[:4] != _HEAD_OF_17 or head[8] != 0xCE:
         return _broken(f"no record begins with {head[:18].hex()}")
     if size > len(data) - at:
         return _broken(f"it is {size} bytes long, {len(data) - at} are left")

@@ -4,8 +4,7 @@ from zlib import crc32
 
 import msgpack
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.record import (
