@@ -1,0 +1,72 @@
+"""How a frame's header and body are read and written: one module per codec byte.
+
+    u32 length | u8 codec, u24 header length | header | body        length counts everything behind itself
+
+`codecs.native`   2  msgpack: staticfire's own programs
+`codecs.json`     0  JSON headers, RocketMQ's JSON bodies and binary records: real remoting clients
+
+All of them are generic over the declarations in `protocol.requests`. Whatever the bytes, a codec raises
+`ProtocolError` or nothing.
+"""
+
+from functools import cache
+from typing import Protocol
+
+import msgspec
+
+from staticfire.protocol.command import Answer, Declaration, Request, Shape
+from staticfire.protocol.errors import ProtocolError
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """What every header has. `fields` is the still encoded rest; `flag` bit 0 marks an answer, bit 1 one-way."""
+
+    code: int
+    opaque: int
+    flag: int
+    version: int
+    language: int
+    remark: str | None
+    fields: bytes | None
+
+
+class Codec(Protocol):
+    """Bytes to commands and back, for one codec byte."""
+
+    number: int
+
+    def decode_envelope(self, header: bytes) -> Envelope:
+        """Read what every header has. Raises: ProtocolError."""
+
+    def decode_request(self, declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
+        """Read a request's fields and body. Raises: ProtocolError, which names the field."""
+
+    def decode_answer(self, shape: Shape, envelope: Envelope, body: bytes) -> Answer:
+        """Read an answer; a plain `Answer` where it carries no header fields. Raises: ProtocolError."""
+
+    def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
+        """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+
+    def encode_answer(self, answer: Answer, opaque: int, store_host: bytes) -> bytes:
+        """Return the whole frame. `store_host` (8 or 20 bytes) goes into records that carry one."""
+
+
+ANSWER_FLAG = 1
+ONEWAY_FLAG = 2
+NATIVE = 2
+JSON = 0
+
+
+def codec_for(codec_byte: int) -> Codec:
+    """Return the codec of a frame. Raises: ProtocolError when there is none."""
+    codec = _codecs().get(codec_byte)
+    if codec is None:
+        raise ProtocolError(f"codec {codec_byte} is unknown; known are 0 (JSON) and 2 (msgpack)")
+    return codec
+
+
+@cache
+def _codecs() -> dict[int, Codec]:
+    from staticfire.protocol.codecs import json, native
+
+    return {json.number: json, native.number: native}

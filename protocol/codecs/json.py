@@ -1,0 +1,176 @@
+"""Codec 0: JSON headers with a string map of fields, RocketMQ's JSON bodies and binary message records.
+
+What real 4.x and 5.x remoting clients speak. Reading is as lenient as fastjson: numbers as strings and the other way
+round, missing and unknown fields, single quotes and bare keys. Writing is what a RocketMQ 5.3 broker writes.
+RocketMQ: RemotingCommand, RemotingSerializable.
+"""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from staticfire.protocol import fastjson
+from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Envelope
+from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode
+from staticfire.protocol.command import (
+    PLAIN_ANSWER,
+    Answer,
+    Declaration,
+    Records,
+    Request,
+    Shape,
+    StandardJson,
+    answer_shape,
+    declaration_of,
+)
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.rocketmq_record import from_rocketmq_all, to_rocketmq
+
+number = 0
+
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_OTHER = int(LanguageCode.OTHER)
+
+
+class _Header(msgspec.Struct, gc=False):
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    version: int = 0
+    language: str | None = None
+    remark: str | None = None
+    extFields: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815 (RocketMQ's name)
+
+
+_decode_header = msgspec.json.Decoder(_Header, strict=False).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def decode_envelope(header: bytes) -> Envelope:
+    """Read what every header has. Raises: ProtocolError."""
+    try:
+        read = _decode_header(header)
+    except _DECODE_ERRORS:
+        read = fastjson.decode_as(header, _LenientHeader).strict()
+    fields = bytes(read.extFields)
+    return Envelope(
+        read.code,
+        read.opaque,
+        read.flag,
+        read.version,
+        LANGUAGES_BY_NAME.get(read.language or "", _OTHER),
+        read.remark or None,
+        None if fields == b"null" else fields,
+    )
+
+
+class _LenientHeader(msgspec.Struct):
+    """A header as the lenient reader sees it; `strict` brings it into the usual form."""
+
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    version: int = 0
+    language: Any = None
+    remark: str | None = None
+    extFields: dict[str, Any] | None = None  # noqa: N815 (RocketMQ's name)
+
+    def strict(self) -> _Header:
+        fields = msgspec.Raw(b"null" if self.extFields is None else msgspec.json.encode(self.extFields))
+        return _Header(self.code, self.opaque, self.flag, self.version, str(self.language), self.remark, fields)
+
+
+def decode_request(declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
+    """Read a request's fields and body. Raises: ProtocolError, which names the field."""
+    try:
+        request: Request = _read_fields(declaration.request, envelope.fields or b"{}")
+        request.body = _read_body(declaration.request, body)
+    except ProtocolError as error:
+        raise ProtocolError(f"{declaration.name}: {error}") from None
+    request.remark = envelope.remark
+    return request
+
+
+def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
+    """Read an answer; a plain `Answer` where it carries no header fields. Raises: ProtocolError."""
+    if shape.fields and (envelope.fields is None or envelope.fields == b"{}"):
+        shape = PLAIN_ANSWER
+    answer: Answer = _read_fields(shape, envelope.fields or b"{}")
+    answer.code = envelope.code
+    answer.remark = envelope.remark
+    answer.body = _read_body(shape, body)
+    return answer
+
+
+def _read_fields(shape: Shape, fields: bytes) -> Any:
+    try:
+        return shape.foreign.decode(fields)
+    except _DECODE_ERRORS:
+        return fastjson.decode_as(fields, shape.foreign_type)
+
+
+def _read_body(shape: Shape, body: bytes) -> Any:
+    kind = shape.body_type
+    if kind is Any:
+        return body
+    if not body:
+        return None
+    return from_rocketmq_all(body) if kind is Records else fastjson.decode_as(body, kind)
+
+
+def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
+    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    declaration = declaration_of(type(request))
+    fields = _fields_text(declaration.request, request)
+    flag = ONEWAY_FLAG if oneway else 0
+    return _frame(declaration.code, opaque, flag, request.remark, fields, _write_body(request.body, b""))
+
+
+def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
+    """Return the whole frame."""
+    shape = answer_shape(type(answer))
+    fields = _fields_text(shape, answer) if shape.fields else None
+    return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, fields, _write_body(answer.body, store_host))
+
+
+def frame(header: bytes, body: bytes) -> bytes:
+    """Return a frame of encoded parts: what the hand-written encoders end in."""
+    size = len(header)
+    return (4 + size + len(body)).to_bytes(4, "big") + size.to_bytes(4, "big") + header + body
+
+
+def _fields_text(shape: Shape, command: Any) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for field, name in shape.names.items():
+        value = getattr(command, field)
+        if value is not None:
+            texts[name] = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return texts
+
+
+def _frame(code: int, opaque: int, flag: int, remark: str | None, fields: dict[str, str] | None, body: bytes) -> bytes:
+    header: dict[str, Any] = {"code": code}
+    if fields is not None:
+        header["extFields"] = fields
+    header.update(flag=flag, language="PYTHON", opaque=opaque)
+    if remark is not None:
+        header["remark"] = remark
+    header.update(serializeTypeCurrentRPC="JSON", version=VERSION)
+    whole = frame(_encode(header), body)
+    if len(whole) > FRAME_BYTES_MAX:
+        raise ProtocolError(f"a frame of {len(whole)} bytes is over the limit of {FRAME_BYTES_MAX}")
+    return whole
+
+
+def _write_body(body: Any, store_host: bytes) -> bytes:
+    if body is None:
+        return b""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, Records):
+        return b"".join(map(partial(to_rocketmq, store_host=store_host), body.slices))
+    if isinstance(body, StandardJson):
+        return fastjson.encode(body.value, quote_number_keys=True)
+    return fastjson.encode(body)

@@ -1,0 +1,159 @@
+"""What a command is, and how one is declared.
+
+A command is declared once, as a `msgspec.Struct` whose fields are the header's fields in wire order; the envelope's
+parts (code, remark) and the body come last and belong to every command. `@request(code, answer=...)` files it in
+`REQUESTS`, from which all codecs read: codec 2 writes the fields as one msgpack array, codec 0 as RocketMQ's string
+map under the names given here. The request-code tables of the documentation come from here, too.
+
+    @request(RequestCode.GET_MAX_OFFSET, answer=OffsetAnswer)
+    class GetMaxOffset(Request):
+        topic: str
+        queue_id: int
+        committed: bool = True
+
+Wire names are RocketMQ's: the field's name in camel case, or what `msgspec.field(name=...)` says.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode, ResponseCode
+
+_ENVELOPE_FIELDS = frozenset({"code", "remark", "body"})
+
+
+class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="camel"):
+    """What one side asks of the other. `body` is bytes, or what the subclass declares."""
+
+    body: Any = None
+    remark: str | None = None
+
+
+class Answer(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="camel"):
+    """What comes back. An answer without header fields, such as every refusal, is an `Answer` itself."""
+
+    code: int = 0
+    remark: str | None = None
+    body: Any = None
+
+
+class StandardJson(msgspec.Struct, gc=False):
+    """A body whose JSON has to be standard: numbers as keys are quoted (RocketMQ 4.9.4 and later ask for it)."""
+
+    value: Any
+
+
+class Records(msgspec.Struct, gc=False):
+    """Stored records on their way out: slices of the log, and how many records there are in them."""
+
+    slices: list[bytes]
+    count: int
+
+
+R = TypeVar("R", bound=Request)
+Command = Request | Answer
+
+
+class Shape:
+    """How one command class looks on the wire: its header fields, their names, its decoders."""
+
+    def __init__(self, command: type[Command], names: Mapping[str, str] | None = None) -> None:
+        """`names`: wire names by field, where the class is used under other names than its own (send, V2)."""
+        self.command = command
+        pairs = zip(command.__struct_fields__, command.__struct_encode_fields__, strict=True)
+        self.names = {field: (names or {}).get(field, wire) for field, wire in pairs if field not in _ENVELOPE_FIELDS}
+        self.fields = tuple(self.names)
+
+    @cached_property
+    def body_type(self) -> Any:
+        """The declared type of the body without None; `Any` where it is bytes as they are."""
+        hint = get_type_hints(self.command)["body"]
+        parts = [part for part in getattr(hint, "__args__", (hint,)) if part is not type(None)]
+        return Any if len(parts) != 1 or parts[0] is bytes else parts[0]
+
+    @cached_property
+    def hot_body(self) -> bool:
+        """Whether the body is bytes as they are, so that nothing but the header has to be decoded."""
+        return self.body_type is Any
+
+    @cached_property
+    def native(self) -> "msgspec.msgpack.Decoder[Any]":
+        """Decoder of the msgpack array of header fields."""
+        return msgspec.msgpack.Decoder(self.command)
+
+    @cached_property
+    def foreign_type(self) -> type[Any]:
+        """The same class, reading and writing an object under the wire names instead of an array."""
+        rows: list[Any] = []
+        for field in msgspec.structs.fields(self.command):
+            if field.name in self.names:
+                default = {"default": field.default} if field.default is not msgspec.NODEFAULT else {}
+                rows.append((field.name, field.type, msgspec.field(name=self.names[field.name], **default)))
+        name = f"Foreign{self.command.__name__}"
+        return msgspec.defstruct(name, rows, bases=(self.command,), array_like=False, gc=False)
+
+    @cached_property
+    def foreign(self) -> "msgspec.json.Decoder[Any]":
+        """Decoder of RocketMQ's string map: turns "4" into 4 and "false" into False, as fastjson does."""
+        return msgspec.json.Decoder(self.foreign_type, strict=False)
+
+    @cached_property
+    def body_decoder(self) -> "msgspec.msgpack.Decoder[Any]":
+        return msgspec.msgpack.Decoder(self.body_type)
+
+
+class Declaration:
+    """A request code with the shapes of its request and its answer."""
+
+    def __init__(self, code: RequestCode, request: Shape, answer: Shape) -> None:
+        self.code = int(code)
+        self.name = code.name
+        self.request = request
+        self.answer = answer
+
+
+REQUESTS: dict[int, Declaration] = {}
+_DECLARATIONS: dict[type[Request], Declaration] = {}
+_ANSWER_SHAPES: dict[type[Answer], Shape] = {}
+PLAIN_ANSWER = Shape(Answer)
+
+
+def answer_shape(answer: type[Answer]) -> Shape:
+    """Return the shape of an answer class; one per class."""
+    if answer is Answer:
+        return PLAIN_ANSWER
+    if answer not in _ANSWER_SHAPES:
+        _ANSWER_SHAPES[answer] = Shape(answer)
+    return _ANSWER_SHAPES[answer]
+
+
+def request(
+    code: RequestCode, answer: type[Answer] = Answer, names: Mapping[str, str] | None = None
+) -> Callable[[type[R]], type[R]]:
+    """Declare the decorated class as the request of that code."""
+
+    def declare(command: type[R]) -> type[R]:
+        if int(code) in REQUESTS:
+            raise TypeError(f"request code {code} is declared twice: {REQUESTS[int(code)].request.command.__name__}, {command.__name__}")
+        declaration = Declaration(code, Shape(command, names), answer_shape(answer))
+        REQUESTS[declaration.code] = declaration
+        _DECLARATIONS[command] = declaration
+        return command
+
+    return declare
+
+
+def declaration_of(command: type[Request]) -> Declaration:
+    """Return under which code a request class travels."""
+    return _DECLARATIONS[command]
+
+
+def refusal(code: int, remark: str) -> Answer:
+    """Return an answer that says no."""
+    return Answer(code=int(code), remark=remark)
+
+
+SUCCESS = int(ResponseCode.SUCCESS)

@@ -1,0 +1,19 @@
+"""Every limit of the protocol, by name."""
+
+FRAME_BYTES_MAX = 16 * 1024 * 1024
+# The whole frame with its length word, as in RocketMQ (com.rocketmq.remoting.frameMaxLength).
+
+HEADER_BYTES_MAX = 1024 * 1024
+# Of an incoming frame. What goes out is bounded by the frame: a big batch is answered with 990 KB of message ids.
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+# One message's body, as stored (maxMessageSize).
+
+PROPERTIES_BYTES_MAX = 32_767
+
+SEND_MANY_MESSAGES_MAX = 128
+SEND_MANY_BYTES_MAX = 256 * 1024
+# What a producer gathers into one SEND_MANY. A broker takes up to a frame.
+
+PULL_MESSAGES_MAX = 32
+PULL_BYTES_MAX = 262_144

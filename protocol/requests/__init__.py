@@ -1,0 +1,15 @@
+"""Every request that staticfire knows, declared once, one module per family.
+
+Importing this package fills `command.REQUESTS`.
+"""
+
+from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
+    brokers,
+    clients,
+    groups,
+    offsets,
+    pull,
+    routes,
+    send,
+    topics,
+)

@@ -1,0 +1,91 @@
+"""Brokers that make themselves known to nameservers. RocketMQ: RegisterBrokerRequestHeader, RegisterBrokerBody."""
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.topics import DataVersion, TopicConfig
+
+
+class TopicConfigTable(msgspec.Struct, rename="camel", gc=False):
+    """All topics of a broker. RocketMQ: TopicConfigSerializeWrapper."""
+
+    topic_config_table: dict[str, TopicConfig] = {}
+    data_version: DataVersion = DataVersion()
+
+
+class RegistrationBody(msgspec.Struct, rename="camel", gc=False):
+    """What a broker offers. RocketMQ: RegisterBrokerBody."""
+
+    topic_config_serialize_wrapper: TopicConfigTable = TopicConfigTable()
+    filter_server_list: list[str] = []
+
+
+class RegistrationAnswer(Answer, rename="camel"):
+    """Where the master is, for a slave; the orderly topics as the body."""
+
+    ha_server_addr: str | None = None
+    master_addr: str | None = None
+    body: KVTable | None = None
+
+
+@request(RequestCode.REGISTER_BROKER, answer=RegistrationAnswer)
+class RegisterBroker(Request, rename="camel"):
+    """Say that a broker is there, every 30 s, with all its topics.
+
+    `advertised` is staticfire's own: False says that the address is only where the broker listens, so that the
+    nameserver tells each client the one under which that client can reach it.
+    """
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    ha_server_addr: str
+    broker_id: int
+    heartbeat_timeout_millis: int | None = None
+    enable_acting_master: bool | None = None
+    compressed: bool = False
+    body_crc32: int = 0
+    zone_name: str | None = msgspec.field(name="__ZONE_NAME", default=None)
+    advertised: bool = True
+    body: RegistrationBody | None = None
+
+
+@request(RequestCode.UNREGISTER_BROKER)
+class UnregisterBroker(Request, rename="camel"):
+    """Take a broker and its routes out."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: int
+
+
+class DataVersionAnswer(Answer, rename="camel"):
+    """Whether the nameserver's version differs, and which it has."""
+
+    changed: bool = False
+    body: DataVersion | None = None
+
+
+@request(RequestCode.QUERY_DATA_VERSION, answer=DataVersionAnswer)
+class QueryDataVersion(Request, rename="camel"):
+    """Ask whether the nameserver knows this version of a broker's topics; counts as a sign of life when it does."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: int
+    body: DataVersion | None = None
+
+
+@request(RequestCode.BROKER_HEARTBEAT)
+class BrokerHeartbeat(Request, rename="camel"):
+    """A broker's sign of life between registrations."""
+
+    cluster_name: str
+    broker_addr: str
+    broker_name: str
+    broker_id: int | None = None
+    heartbeat_timeout_mills: int | None = None

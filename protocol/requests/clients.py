@@ -1,0 +1,89 @@
+"""Clients that make themselves known. RocketMQ: HeartbeatData, ConsumerData, SubscriptionData."""
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+
+class SubscriptionData(msgspec.Struct, rename="camel", gc=False):
+    """What a consumer wants of a topic. `code_set`: hash codes of the tags."""
+
+    topic: str
+    sub_string: str = "*"
+    tags_set: list[str] = []
+    code_set: list[int] = []
+    sub_version: int = 0
+    expression_type: str = "TAG"
+    class_filter_mode: bool = False
+
+
+class ConsumerData(msgspec.Struct, rename="camel", gc=False):
+    """A consumer of a client: its group, and what and how it consumes."""
+
+    group_name: str
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+    subscription_data_set: list[SubscriptionData] = []
+    unit_mode: bool = False
+
+
+class ProducerData(msgspec.Struct, rename="camel", gc=False):
+    """A producer of a client."""
+
+    group_name: str
+
+
+class HeartbeatData(msgspec.Struct, gc=False):
+    """Who a client is, with all its producers and consumers."""
+
+    client_id: str | None = msgspec.field(name="clientID", default=None)
+    producer_data_set: list[ProducerData] = msgspec.field(name="producerDataSet", default_factory=list)
+    consumer_data_set: list[ConsumerData] = msgspec.field(name="consumerDataSet", default_factory=list)
+    heartbeat_fingerprint: int = msgspec.field(name="heartbeatFingerprint", default=0)
+    without_sub: bool = msgspec.field(name="withoutSub", default=False)
+
+
+class HeartbeatAnswer(Answer, rename="camel"):
+    """What RocketMQ 5 says beside success."""
+
+    is_sub_change: bool | None = msgspec.field(name="IS_SUB_CHANGE", default=None)
+    is_support_heart_beat_v2: bool | None = msgspec.field(name="IS_SUPPORT_HEART_BEAT_V2", default=None)
+
+
+@request(RequestCode.HEART_BEAT, answer=HeartbeatAnswer)
+class Heartbeat(Request, rename="camel"):
+    """Sent to every broker at once, then every 30 s."""
+
+    body: HeartbeatData | None = None
+
+
+@request(RequestCode.UNREGISTER_CLIENT)
+class UnregisterClient(Request, rename="camel"):
+    """Say goodbye for a producer group, a consumer group, or both."""
+
+    client_id: str | None = msgspec.field(name="clientID", default=None)
+    producer_group: str | None = None
+    consumer_group: str | None = None
+    bname: str | None = None
+
+
+class ConsumerIdList(msgspec.Struct, rename="camel", gc=False):
+    """The client ids of a group's members."""
+
+    consumer_id_list: list[str] = []
+
+
+class ConsumerListAnswer(Answer, rename="camel"):
+    """The members of a group."""
+
+    body: ConsumerIdList | None = None
+
+
+@request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, answer=ConsumerListAnswer)
+class GetConsumerList(Request, rename="camel"):
+    """Ask who is in a group: what a rebalance is computed from."""
+
+    consumer_group: str
+    bname: str | None = None

@@ -1,0 +1,53 @@
+"""Consumer-group administration. RocketMQ: SubscriptionGroupConfig."""
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+
+class GroupRetryPolicy(msgspec.Struct, rename="camel", gc=False):
+    """How retries are timed; CUSTOMIZED is the table of delay levels."""
+
+    type: str = "CUSTOMIZED"
+
+
+class SubscriptionGroupConfig(msgspec.Struct, rename="camel", gc=False):
+    """What a consumer group may do."""
+
+    group_name: str | None = None
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    consume_message_orderly: bool = False
+    retry_queue_nums: int = 1
+    retry_max_times: int = 16
+    group_retry_policy: GroupRetryPolicy = GroupRetryPolicy()
+    broker_id: int = 0
+    which_broker_when_consume_slowly: int = 1
+    notify_consumer_ids_changed_enable: bool = True
+    group_sys_flag: int = 0
+    consume_timeout_minute: int = 15
+    attributes: dict[str, str] = {}
+
+
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+class UpdateGroup(Request, rename="camel"):
+    """Create a consumer group, or change one."""
+
+    bname: str | None = None
+    body: SubscriptionGroupConfig | None = None
+
+
+class GroupConfigAnswer(Answer, rename="camel"):
+    """A group's configuration."""
+
+    body: SubscriptionGroupConfig | None = None
+
+
+@request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, answer=GroupConfigAnswer)
+class GetGroupConfig(Request, rename="camel"):
+    """Ask for a group's configuration."""
+
+    group: str
+    bname: str | None = None

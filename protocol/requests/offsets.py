@@ -1,0 +1,77 @@
+"""How far queues reach and how far groups have come. RocketMQ: the headers named *Offset*."""
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+
+class OffsetAnswer(Answer, rename="camel"):
+    """A queue offset."""
+
+    offset: int = 0
+
+
+class TimestampAnswer(Answer, rename="camel"):
+    """Milliseconds since 1970; -1 for none."""
+
+    timestamp: int = 0
+
+
+@request(RequestCode.QUERY_CONSUMER_OFFSET, answer=OffsetAnswer)
+class QueryConsumerOffset(Request, rename="camel"):
+    """Ask where a group stands in a queue."""
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    set_zero_if_not_found: bool | None = None
+    bname: str | None = None
+
+
+@request(RequestCode.UPDATE_CONSUMER_OFFSET)
+class UpdateConsumerOffset(Request, rename="camel"):
+    """Store where a group stands in a queue."""
+
+    consumer_group: str
+    topic: str
+    queue_id: int | None = None
+    commit_offset: int | None = None
+    bname: str | None = None
+
+
+@request(RequestCode.GET_MAX_OFFSET, answer=OffsetAnswer)
+class GetMaxOffset(Request, rename="camel"):
+    """Ask for the offset that the next message of a queue will get."""
+
+    topic: str
+    queue_id: int
+    committed: bool | None = None
+    bname: str | None = None
+
+
+@request(RequestCode.GET_MIN_OFFSET, answer=OffsetAnswer)
+class GetMinOffset(Request, rename="camel"):
+    """Ask for the oldest offset that is still stored."""
+
+    topic: str
+    queue_id: int
+    bname: str | None = None
+
+
+@request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, answer=OffsetAnswer)
+class SearchOffset(Request, rename="camel"):
+    """Ask for the offset at a stored time; `boundary_type` UPPER: the last at or before it."""
+
+    topic: str
+    queue_id: int
+    timestamp: int
+    boundary_type: str | None = None
+    bname: str | None = None
+
+
+@request(RequestCode.GET_EARLIEST_MSG_STORETIME, answer=TimestampAnswer)
+class GetEarliestStoreTime(Request, rename="camel"):
+    """Ask when a queue's oldest message was stored."""
+
+    topic: str
+    queue_id: int
+    bname: str | None = None

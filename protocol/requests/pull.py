@@ -1,0 +1,56 @@
+"""Pulling messages of one queue. RocketMQ: PullMessageRequestHeader, PullSysFlag."""
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Records, Request, request
+
+FLAG_COMMIT_OFFSET = 1
+FLAG_SUSPEND = 2
+FLAG_SUBSCRIPTION = 4
+FLAG_CLASS_FILTER = 8
+FLAG_LITE_PULL = 16
+
+
+class PullAnswer(Answer, rename="camel"):
+    """What was found, and where to go on. The header is there on codes 0, 19, 20 and 21."""
+
+    suggest_which_broker_id: int = 0
+    next_begin_offset: int = 0
+    min_offset: int = 0
+    max_offset: int = 0
+    offset_delta: int | None = None
+    topic_sys_flag: int | None = None
+    group_sys_flag: int | None = None
+    forbidden_type: int | None = None
+    body: Records | None = None
+
+
+class ForbiddenAnswer(Answer, rename="camel"):
+    """Why a pull is forbidden: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 subscription. RocketMQ: ForbiddenType."""
+
+    forbidden_type: int | None = None
+
+
+@request(RequestCode.PULL_MESSAGE, answer=PullAnswer)
+class PullMessage(Request, rename="camel"):
+    """Ask for messages from `queue_offset` on; with FLAG_SUSPEND the broker may hold it until one comes."""
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    max_msg_nums: int
+    sys_flag: int
+    commit_offset: int = 0
+    suspend_timeout_millis: int = 0
+    subscription: str | None = None
+    sub_version: int = 0
+    expression_type: str | None = None
+    max_msg_bytes: int | None = None
+    request_source: int | None = None
+    proxy_froward_client_id: str | None = None
+    bname: str | None = None
+
+
+@request(RequestCode.LITE_PULL_MESSAGE, answer=PullAnswer)
+class LitePullMessage(PullMessage, rename="camel"):
+    """The same from a lite pull consumer."""

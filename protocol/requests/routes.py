@@ -1,0 +1,181 @@
+"""Routes and cluster layout: what clients ask a nameserver. RocketMQ: TopicRouteData, ClusterInfo, KVTable."""
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+
+class QueueData(msgspec.Struct, rename="camel", gc=False):
+    """How many queues of a topic a broker has, and what may be done with them."""
+
+    broker_name: str
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+    perm: int = 0
+    topic_sys_flag: int = 0
+
+
+class BrokerData(msgspec.Struct, rename="camel", gc=False):
+    """Where a broker and its replicas are: id 0 is the master."""
+
+    cluster: str
+    broker_name: str
+    broker_addrs: dict[int, str]
+    enable_acting_master: bool = False
+    zone_name: str | None = None
+
+
+class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
+    """Which brokers have which queues of a topic."""
+
+    queue_datas: list[QueueData] = []
+    broker_datas: list[BrokerData] = []
+    filter_server_table: dict[str, list[str]] = {}
+    order_topic_conf: str | None = None
+
+
+class RouteAnswer(Answer, rename="camel"):
+    """A topic's route."""
+
+    body: TopicRouteData | None = None
+
+
+@request(RequestCode.GET_ROUTEINFO_BY_TOPIC, answer=RouteAnswer)
+class GetRoute(Request, rename="camel"):
+    """Ask for a topic's route."""
+
+    topic: str
+    accept_standard_json_only: bool | None = None
+
+
+class ClusterInfo(msgspec.Struct, rename="camel", gc=False):
+    """All brokers, and which cluster they belong to."""
+
+    broker_addr_table: dict[str, BrokerData] = {}
+    cluster_addr_table: dict[str, list[str]] = {}
+
+
+class ClusterInfoAnswer(Answer, rename="camel"):
+    """The cluster."""
+
+    body: ClusterInfo | None = None
+
+
+@request(RequestCode.GET_BROKER_CLUSTER_INFO, answer=ClusterInfoAnswer)
+class GetClusterInfo(Request, rename="camel"):
+    """Ask for all brokers."""
+
+
+class TopicList(msgspec.Struct, rename="camel", gc=False):
+    """Topic names."""
+
+    topic_list: list[str] = []
+    broker_addr: str | None = None
+
+
+class TopicListAnswer(Answer, rename="camel"):
+    """Topic names."""
+
+    body: TopicList | None = None
+
+
+@request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, answer=TopicListAnswer)
+class GetAllTopics(Request, rename="camel"):
+    """Ask for the names of all topics."""
+
+
+@request(RequestCode.GET_TOPICS_BY_CLUSTER, answer=TopicListAnswer)
+class GetTopicsByCluster(Request, rename="camel"):
+    """Ask for the names of a cluster's topics."""
+
+    cluster: str
+
+
+@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS, answer=TopicListAnswer)
+class GetSystemTopicsOfNameserver(Request, rename="camel"):
+    """Ask for the topics named like a cluster or a broker."""
+
+
+@request(RequestCode.DELETE_TOPIC_IN_NAMESRV)
+class DeleteTopicInNameserver(Request, rename="camel"):
+    """Forget a topic's route, of one cluster or of all."""
+
+    topic: str
+    cluster_name: str | None = None
+
+
+class KVTable(msgspec.Struct, rename="camel", gc=False):
+    """Names and values of a key-value namespace."""
+
+    table: dict[str, str] = {}
+
+
+@request(RequestCode.PUT_KV_CONFIG)
+class PutKVConfig(Request, rename="camel"):
+    """Store a value."""
+
+    namespace: str | None = None
+    key: str | None = None
+    value: str | None = None
+
+
+class KVAnswer(Answer, rename="camel"):
+    """A value."""
+
+    value: str | None = None
+
+
+@request(RequestCode.GET_KV_CONFIG, answer=KVAnswer)
+class GetKVConfig(Request, rename="camel"):
+    """Ask for a value."""
+
+    namespace: str
+    key: str
+
+
+@request(RequestCode.DELETE_KV_CONFIG)
+class DeleteKVConfig(Request, rename="camel"):
+    """Remove a value."""
+
+    namespace: str
+    key: str
+
+
+class KVTableAnswer(Answer, rename="camel"):
+    """All values of a namespace."""
+
+    body: KVTable | None = None
+
+
+@request(RequestCode.GET_KVLIST_BY_NAMESPACE, answer=KVTableAnswer)
+class GetKVList(Request, rename="camel"):
+    """Ask for all values of a namespace."""
+
+    namespace: str
+
+
+class WipeAnswer(Answer, rename="camel"):
+    """How many topics lost the write permission."""
+
+    wipe_topic_count: int = 0
+
+
+@request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, answer=WipeAnswer)
+class WipeWritePerm(Request, rename="camel"):
+    """Take a broker's topics out of what producers see."""
+
+    broker_name: str
+
+
+class AddPermAnswer(Answer, rename="camel"):
+    """How many topics got the write permission back."""
+
+    add_topic_count: int = 0
+
+
+@request(RequestCode.ADD_WRITE_PERM_OF_BROKER, answer=AddPermAnswer)
+class AddWritePerm(Request, rename="camel"):
+    """Bring a broker's topics back."""
+
+    broker_name: str

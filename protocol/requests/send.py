@@ -1,0 +1,91 @@
+"""Sending: one message, a batch of one topic and queue, or many of anything at once. RocketMQ: SendMessageRequestHeader."""
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+
+class SendAnswer(Answer, rename="camel"):
+    """Where the message is. A batch: `msg_id` has all ids, joined by commas, `queue_offset` is the first."""
+
+    msg_id: str = ""
+    queue_id: int = 0
+    queue_offset: int = 0
+    transaction_id: str | None = None
+    region: str | None = msgspec.field(name="MSG_REGION", default=None)
+    trace_on: str | None = msgspec.field(name="TRACE_ON", default=None)
+    batch_uniq_id: str | None = None
+    recall_handle: str | None = None
+
+
+@request(RequestCode.SEND_MESSAGE, answer=SendAnswer)
+class SendMessage(Request, rename="camel"):
+    """Store one message. `queue_id` below 0: the broker chooses. `batch`: the body is a batch body."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: int
+    queue_id: int
+    sys_flag: int
+    born_timestamp: int
+    flag: int
+    properties: str | None = None
+    reconsume_times: int | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: int | None = None
+    batch: bool | None = None
+    bname: str | None = None
+
+
+_LETTERS = dict(zip(SendMessage.__struct_fields__, "abcdefghijklmn", strict=False))
+# The letters of SendMessageRequestHeaderV2, in the order of the fields.
+
+
+@request(RequestCode.SEND_MESSAGE_V2, answer=SendAnswer, names=_LETTERS)
+class SendMessageV2(SendMessage, rename="camel"):
+    """The same under one-letter names: what Java sends by default."""
+
+
+@request(RequestCode.SEND_BATCH_MESSAGE, answer=SendAnswer, names=_LETTERS)
+class SendBatch(SendMessage, rename="camel"):
+    """The same; a batch when `batch` says so."""
+
+
+class ManyMessage(msgspec.Struct, array_like=True, gc=False):
+    """One message of a SEND_MANY. `properties` is RocketMQ's property string."""
+
+    topic: str
+    queue_id: int
+    properties: bytes
+    body: bytes
+    sys_flag: int = 0
+    flag: int = 0
+    born_timestamp: int = 0
+
+
+class ManyResult(msgspec.Struct, array_like=True, gc=False):
+    """How one message of a SEND_MANY went: a code of its own, a remark when refused."""
+
+    code: int
+    queue_id: int
+    queue_offset: int
+    log_position: int
+    remark: str | None = None
+
+
+class SendManyAnswer(Answer, rename="camel"):
+    """One result per message, in their order."""
+
+    body: list[ManyResult] | None = None
+
+
+@request(RequestCode.SEND_MANY, answer=SendManyAnswer)
+class SendMany(Request, rename="camel"):
+    """Store messages of any topics and queues; each succeeds or fails by itself. Between staticfire's programs only."""
+
+    producer_group: str
+    default_topic: str
+    default_topic_queue_nums: int
+    body: list[ManyMessage] | None = None

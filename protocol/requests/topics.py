@@ -1,0 +1,68 @@
+"""Topic administration. RocketMQ: CreateTopicRequestHeader, TopicConfig."""
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.names import PERM_READ, PERM_WRITE
+
+
+class TopicConfig(msgspec.Struct, rename="camel", gc=False):
+    """A topic of a broker. `perm`: bits of names.PERM_*."""
+
+    topic_name: str
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = PERM_READ | PERM_WRITE
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: dict[str, str] = {}
+
+
+class DataVersion(msgspec.Struct, rename="camel", gc=False):
+    """Moves with every change of a table; equal when all three are."""
+
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC)
+class UpdateTopic(Request, rename="camel"):
+    """Create a topic, or change one. `attributes`: `+key=value` adds, `-key` removes, joined by commas."""
+
+    topic: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    default_topic: str | None = None
+    topic_filter_type: str | None = None
+    topic_sys_flag: int | None = None
+    order: bool = False
+    attributes: str | None = None
+    force: bool | None = None
+    bname: str | None = None
+
+
+@request(RequestCode.DELETE_TOPIC_IN_BROKER)
+class DeleteTopic(Request, rename="camel"):
+    """Forget a topic, its queues and the groups' offsets in it."""
+
+    topic: str
+    bname: str | None = None
+
+
+class TopicConfigAnswer(Answer, rename="camel"):
+    """A topic's configuration."""
+
+    body: TopicConfig | None = None
+
+
+@request(RequestCode.GET_TOPIC_CONFIG, answer=TopicConfigAnswer)
+class GetTopicConfig(Request, rename="camel"):
+    """Ask for a topic's configuration."""
+
+    topic: str
+    lo: bool | None = None
+    bname: str | None = None

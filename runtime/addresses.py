@@ -1,0 +1,32 @@
+"""Addresses as people write them, `host:port`, and lists of them.
+
+IPv6 hosts stand in brackets: `[::1]:9876`.
+"""
+
+from staticfire.protocol.errors import UsageError
+
+Address = tuple[str, int]
+
+
+def parse_address(text: str, default_port: int | None = None) -> Address:
+    """Return host and port. Raises: UsageError, which shows what was given."""
+    host, separator, port = text.strip().rpartition(":")
+    if (not separator or "]" in port) and default_port is not None:
+        host, port = text.strip(), str(default_port)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"{text!r} is no address; write host:port, for example 127.0.0.1:9876")
+    return host, int(port)
+
+
+def parse_addresses(text: str) -> list[Address]:
+    """Return the addresses of a list separated by semicolons or commas. Raises: UsageError when there is none."""
+    addresses = [parse_address(part) for part in text.replace(",", ";").split(";") if part.strip()]
+    if not addresses:
+        raise UsageError("no nameserver address; write host:port, for example 127.0.0.1:9876")
+    return addresses
+
+
+def format_address(host: str, port: int) -> str:
+    """Return `host:port`, with brackets where the host is IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

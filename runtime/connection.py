@@ -1,0 +1,457 @@
+"""One TCP connection: frames in, handlers called, answers out. The hot dispatcher.
+
+A connection is symmetric: both sides may ask. What one read of the socket brings is a *burst*:
+
+    1. each whole frame is decoded and its handler called at once, without a task or a future;
+    2. `Dispatcher.settle` runs: the broker writes all records of the burst with one file write and answers their sends;
+    3. all answers leave with one `transport.write`.
+
+A handler returns its answer, or None and answers later through `Call.answer` (a held pull, a sync flush), or is a
+coroutine function, for which a task is made. What a handler raises becomes an error answer; malformed bytes close
+the connection with one log line and nothing else.
+
+Back-pressure: an accepting side stops reading while the peer doesn't take its answers; an asking side waits in
+`writable()`. The asking side never stops reading, or two full buffers would wait for each other.
+
+This module is longer and flatter than others: it is the hot path.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from inspect import iscoroutinefunction
+from struct import Struct
+from typing import Any, cast
+
+import msgspec
+
+from staticfire.protocol import requests as _declarations  # noqa: F401 (fills REQUESTS)
+from staticfire.protocol.codecs import ANSWER_FLAG, NATIVE, ONEWAY_FLAG, Codec, Envelope, codec_for
+from staticfire.protocol.codecs.native import ARRAY_OF_7, ENVELOPE, ENVELOPE_BYTES, NIL, U16, U32
+from staticfire.protocol.codes import ResponseCode, name_of_request
+from staticfire.protocol.command import REQUESTS, Answer, Request, Shape, declaration_of, refusal
+from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError
+from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from staticfire.runtime.log import logger
+
+log = logger("connection")
+
+WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
+# Of answers that the peer has not taken; above that nothing more is read from it.
+
+Handler = Callable[["Call"], Answer | None]
+AsyncHandler = Callable[["Call"], Coroutine[Any, Any, Answer | None]]
+
+_HEAD = Struct(">II").unpack_from
+_native_envelope = ENVELOPE.unpack_from
+_LENGTH_MAX = FRAME_BYTES_MAX - 4
+_SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
+
+
+class Peer(msgspec.Struct, gc=False, frozen=True):
+    """Who is on the other side, as far as its frames tell."""
+
+    address: str
+    version: int = 0
+    language: int = 0
+
+
+class Call(msgspec.Struct, gc=False):
+    """One request on its way through a handler."""
+
+    request: Any
+    opaque: int
+    oneway: bool
+    codec: Codec
+    connection: "Connection"
+
+    @property
+    def peer(self) -> Peer:
+        return self.connection.peer
+
+    def answer(self, answer: Answer) -> None:
+        """Answer now: for handlers that returned None. Nothing happens for a one-way call or a lost connection."""
+        if not self.oneway:
+            self.connection.send_answer(self, answer)
+
+
+class Dispatcher:
+    """Who handles which request code, for all connections of a server or client."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Handler] = {}
+        self.settle: Callable[[], None] | None = None
+        """Run after each burst that called a handler."""
+        self.intercept: Callable[[Call, int], bool] | None = None
+        """Live faults: sees each request before its handler; True means that it took the call over."""
+        self.connected: Callable[[Connection], None] | None = None
+        self.disconnected: Callable[[Connection], None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(self, code: int, handler: Handler | AsyncHandler) -> None:
+        """File a handler under its request code. Raises: ValueError when the code has one."""
+        if int(code) in self.handlers:
+            raise ValueError(f"{name_of_request(code)} has a handler already")
+        if int(code) not in REQUESTS:
+            raise ValueError(f"{name_of_request(code)} is not declared")
+        self.handlers[int(code)] = (
+            self._in_task(cast(AsyncHandler, handler)) if iscoroutinefunction(handler) else cast(Handler, handler)
+        )
+
+    def _in_task(self, handler: AsyncHandler) -> Handler:
+        def start(call: Call) -> None:
+            task = asyncio.get_running_loop().create_task(self._run(handler, call))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        return start
+
+    async def _run(self, handler: AsyncHandler, call: Call) -> None:
+        try:
+            answer = await handler(call)
+        except Exception as error:  # One request in the dispatcher: its failure is its answer.
+            answer = failure(error, call)
+        if answer is not None:
+            call.answer(answer)
+
+    async def close(self) -> None:
+        """Cancel the handlers that still wait, and wait for them."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def failure(error: Exception, call: Call) -> Answer:
+    """Return the answer that tells of an exception: a refusal's own code, or SYSTEM_ERROR with its name."""
+    if isinstance(error, BrokerAnswer):
+        return refusal(error.code, error.remark)
+    log.error("handler_failed", request=type(call.request).__name__, peer=call.peer.address, error=repr(error))
+    return refusal(_SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+class _Waiting(msgspec.Struct, gc=False):
+    future: asyncio.Future[Answer]
+    shape: Shape
+    timer: asyncio.TimerHandle
+    asked: str
+
+
+class Connection(asyncio.Protocol):
+    """One connection. Created by a `Server` or a client's pool; everything else holds it by reference."""
+
+    def __init__(self, dispatcher: Dispatcher, codec: Codec, accepting: bool) -> None:
+        """`codec`: for requests of ours; an accepting side changes it to what the peer shows."""
+        self._dispatcher = dispatcher
+        self._handlers = dispatcher.handlers
+        self._accepting = accepting
+        self.codec = codec
+        self.transport: asyncio.Transport | None = None
+        self.peer = Peer("?")
+        self.local_address: tuple[str, int] = ("", 0)
+        self.store_host = b""
+        """This side's address as the peer reaches it, 8 or 20 bytes: set by who accepts connections."""
+        self.client_id: str | None = None
+        self.closed: asyncio.Future[None] | None = None
+        self._partial: list[bytes] = []
+        self._partial_bytes = 0
+        self._wanted_bytes = 8
+        self._out: list[bytes] = []
+        self._bursting = False
+        self._flush_planned = False
+        self._waiting: dict[int, _Waiting] = {}
+        self._opaque = 0
+        self._paused: asyncio.Future[None] | None = None
+        self._started = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # -- asyncio's side ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._loop = asyncio.get_running_loop()
+        self.closed = self._loop.create_future()
+        self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        self.peer = Peer(f"{host}:{port}")
+        self.local_address = tuple((transport.get_extra_info("sockname") or ("", 0))[:2])
+        if self._dispatcher.connected is not None:
+            self._dispatcher.connected(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        self._partial.clear()
+        self._out.clear()
+        waiting, self._waiting = self._waiting, {}
+        for entry in waiting.values():
+            entry.timer.cancel()
+            if not entry.future.done():
+                entry.future.set_exception(ConnectionLost(f"connection to {self.peer.address} lost before the answer to {entry.asked}"))
+        self.resume_writing()
+        if self.closed is not None and not self.closed.done():
+            self.closed.set_result(None)
+        if self._dispatcher.disconnected is not None:
+            self._dispatcher.disconnected(self)
+
+    def pause_writing(self) -> None:
+        if self._loop is not None and self._paused is None:
+            self._paused = self._loop.create_future()
+        if self._accepting and self.transport is not None:
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._paused is not None:
+            self._paused.set_result(None)
+            self._paused = None
+        if self._accepting and self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self._partial:
+            self._partial.append(data)
+            self._partial_bytes += len(data)
+            if self._partial_bytes < self._wanted_bytes:
+                return
+            data = b"".join(self._partial)
+            self._partial.clear()
+        self._bursting = True
+        try:
+            at = self._read_frames(data)
+        except ProtocolError as error:
+            self._bursting = False
+            self._settle()
+            self.reject(str(error))
+            return
+        self._bursting = False
+        if at < len(data):
+            self._partial.append(data[at:] if at else data)
+            self._partial_bytes = len(data) - at
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._dispatcher.settle is not None:
+            self._bursting = True
+            try:
+                self._dispatcher.settle()
+            finally:
+                self._bursting = False
+        if self._out:
+            self._flush()
+
+    # -- the hot loop --------------------------------------------------------------------------------------------
+
+    def _read_frames(self, data: bytes) -> int:
+        """Handle all whole frames; return where the first unfinished one begins. Raises: ProtocolError."""
+        at, end = 0, len(data)
+        handlers = self._handlers
+        if not self._started and end:
+            self._started = True
+            recognise(data)
+        self._wanted_bytes = 8
+        while end - at >= 8:
+            length, word = _HEAD(data, at)
+            if length > _LENGTH_MAX or length < 4 or word & 0xFFFFFF > length - 4:
+                self._reject_length(data, at, length, word)
+            stop = at + 4 + length
+            if stop > end:
+                self._wanted_bytes = 4 + length
+                break
+            body_at = at + 8 + (word & 0xFFFFFF)
+            if word >> 24 == NATIVE and body_at - at >= ENVELOPE_BYTES:
+                _, _, seven, m1, code, m2, opaque, flag, m3, version, language, remark = _native_envelope(data, at)
+                declaration = REQUESTS.get(code)
+                if (
+                    remark == NIL
+                    and not flag & ANSWER_FLAG
+                    and seven == ARRAY_OF_7
+                    and m1 == m2 == U32
+                    and m3 == U16
+                    and declaration is not None
+                    and declaration.request.hot_body
+                    and (handler := handlers.get(code)) is not None
+                ):
+                    # The straight way of send and pull. Everything else, every error included, goes through _slowly.
+                    try:
+                        request = declaration.request.native.decode(data[at + ENVELOPE_BYTES : body_at])
+                    except (msgspec.MsgspecError, ValueError):
+                        self._slowly(data, at, body_at, stop, word)
+                        at = stop
+                        continue
+                    request.body = data[body_at:stop]
+                    peer = self.peer
+                    if peer.version != version or peer.language != language:
+                        self.peer = Peer(peer.address, version, language)
+                    self.codec = _NATIVE_CODEC
+                    self._handle(handler, Call(request, opaque, flag & ONEWAY_FLAG != 0, _NATIVE_CODEC, self), code)
+                    at = stop
+                    continue
+            self._slowly(data, at, body_at, stop, word)
+            at = stop
+        return at
+
+    def _slowly(self, data: bytes, at: int, body_at: int, stop: int, word: int) -> None:
+        """Handle one frame of any codec, request or answer. Raises: ProtocolError when its header can't be read."""
+        codec = codec_for(word >> 24)
+        if word & 0xFFFFFF > HEADER_BYTES_MAX and self._accepting:
+            raise ProtocolError(f"a header of {word & 0xFFFFFF} bytes is over the limit of {HEADER_BYTES_MAX}")
+        envelope = codec.decode_envelope(data[at + 8 : body_at])
+        if envelope.flag & ANSWER_FLAG:
+            self._receive_answer(codec, envelope, data[body_at:stop])
+            return
+        if self._accepting:
+            self.codec = codec
+        if self.peer.version != envelope.version or self.peer.language != envelope.language:
+            self.peer = Peer(self.peer.address, envelope.version, envelope.language)
+        call = Call(None, envelope.opaque, envelope.flag & ONEWAY_FLAG != 0, codec, self)
+        handler = self._handlers.get(envelope.code)
+        if handler is None:
+            remark = f" request type {envelope.code} not supported"
+            call.answer(refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"{remark} ({name_of_request(envelope.code)})"))
+            return
+        try:
+            call.request = codec.decode_request(REQUESTS[envelope.code], envelope, data[body_at:stop])
+        except ProtocolError as error:
+            call.answer(refusal(ResponseCode.SYSTEM_ERROR, str(error)))
+            return
+        self._handle(handler, call, envelope.code)
+
+    def _handle(self, handler: Handler, call: Call, code: int) -> None:
+        if self._dispatcher.intercept is not None and self._dispatcher.intercept(call, code):
+            return
+        try:
+            answer = handler(call)
+        except Exception as error:  # One request in the dispatcher: its failure is its answer.
+            answer = failure(error, call)
+        if answer is not None and not call.oneway:
+            self.send_answer(call, answer)
+
+    def _reject_length(self, data: bytes, at: int, length: int, word: int) -> None:
+        """Tell what is wrong with a frame's length; a request whose header can be read is answered before that."""
+        header_bytes = word & 0xFFFFFF
+        if length <= _LENGTH_MAX:
+            raise ProtocolError(f"a frame of {length} bytes with a header of {header_bytes} bytes")
+        words = f"a frame of {length + 4} bytes is over the limit of {FRAME_BYTES_MAX}"
+        if header_bytes <= HEADER_BYTES_MAX and at + 8 + header_bytes <= len(data):
+            codec = codec_for(word >> 24)
+            envelope = codec.decode_envelope(data[at + 8 : at + 8 + header_bytes])
+            if not envelope.flag & ANSWER_FLAG:
+                call = Call(None, envelope.opaque, envelope.flag & ONEWAY_FLAG != 0, codec, self)
+                call.answer(refusal(ResponseCode.MESSAGE_ILLEGAL, words))
+        raise ProtocolError(words)
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def send_answer(self, call: Call, answer: Answer) -> None:
+        """Put an answer into this burst's write, or into one of its own."""
+        if self.transport is None:
+            return
+        try:
+            self._out.append(call.codec.encode_answer(answer, call.opaque, self.store_host))
+        except ProtocolError as error:
+            self._out.append(call.codec.encode_answer(refusal(_SYSTEM_ERROR, str(error)), call.opaque, self.store_host))
+        if not self._bursting:
+            self._plan_flush()
+
+    def _plan_flush(self) -> None:
+        if not self._flush_planned and self._loop is not None:
+            self._flush_planned = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_planned = False
+        out = self._out
+        if out and self.transport is not None:
+            self.transport.write(out[0] if len(out) == 1 else b"".join(out))
+        out.clear()
+
+    def _receive_answer(self, codec: Codec, envelope: Envelope, body: bytes) -> None:
+        entry = self._waiting.pop(envelope.opaque, None)
+        if entry is None:
+            log.debug("answer_unexpected", peer=self.peer.address, opaque=envelope.opaque, code=envelope.code)
+            return
+        entry.timer.cancel()
+        if entry.future.done():
+            return
+        try:
+            entry.future.set_result(codec.decode_answer(entry.shape, envelope, body))
+        except ProtocolError as error:
+            entry.future.set_exception(error)
+
+    # -- requests of ours ----------------------------------------------------------------------------------------
+
+    def ask(self, request: Request, timeout_ms: int) -> asyncio.Future[Answer]:
+        """Send a request with this tick's write and return the future of its answer.
+
+        The future raises ConnectionLost or AnswerTimeout, and ProtocolError for an answer that can't be read. An
+        answer that says no is an answer: look at its code.
+        """
+        if self.transport is None or self.transport.is_closing() or self._loop is None:
+            raise ConnectionLost(f"not connected to {self.peer.address}")
+        declaration = declaration_of(type(request))
+        self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
+        frame = self.codec.encode_request(request, opaque, False)
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        timer = self._loop.call_later(timeout_ms / 1000, self._expire, opaque, timeout_ms)
+        self._waiting[opaque] = _Waiting(future, declaration.answer, timer, declaration.name)
+        self._out.append(frame)
+        self._plan_flush()
+        return future
+
+    def tell(self, request: Request) -> None:
+        """Send a request that wants no answer."""
+        if self.transport is None or self.transport.is_closing():
+            raise ConnectionLost(f"not connected to {self.peer.address}")
+        self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
+        self._out.append(self.codec.encode_request(request, opaque, True))
+        if not self._bursting:
+            self._plan_flush()
+
+    def _expire(self, opaque: int, timeout_ms: int) -> None:
+        entry = self._waiting.pop(opaque, None)
+        if entry is not None and not entry.future.done():
+            words = f"no answer to {entry.asked} from {self.peer.address} within {timeout_ms} ms"
+            entry.future.set_exception(AnswerTimeout(words))
+
+    def writable(self) -> Awaitable[None] | None:
+        """Return None when the peer takes what is written, else what to await until it does."""
+        return None if self._paused is None else asyncio.shield(self._paused)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return self.transport is not None and not self.transport.is_closing()
+
+    def reject(self, words: str) -> None:
+        """Close because of what the peer sent."""
+        log.warning("connection_rejected", peer=self.peer.address, reason=words)
+        self.close()
+
+    def close(self) -> None:
+        """Close after what is written has left."""
+        if self.transport is not None:
+            self._flush()
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def recognise(data: bytes) -> None:
+    """Say what the first bytes of a connection are when they are another protocol's. Raises: ProtocolError.
+
+    A frame's length is below 16 MiB, so its first byte is 0 (or 1); anything else isn't RocketMQ remoting.
+    """
+    if data[0] <= 1:
+        return
+    if data[:2] == b"\x16\x03":
+        raise ProtocolError("this is TLS; staticfire speaks plain TCP: turn useTLS off in the client")
+    if b"PRI * HTTP/2".startswith(data[:12]):
+        raise ProtocolError("this is HTTP/2, so probably a 5.x gRPC client; it needs a proxy, remoting clients don't")
+    if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):
+        raise ProtocolError("this is HTTP; this port speaks RocketMQ remoting, the control endpoint is another port")
+    raise ProtocolError(f"these bytes are no frame: {data[:16].hex(' ')}")
+
+
+_NATIVE_CODEC = codec_for(NATIVE)

@@ -1,0 +1,101 @@
+"""Connections that this process opened, by address: connected when first needed, again after a loss."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from staticfire.protocol.codecs import NATIVE, codec_for
+from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.errors import ConnectFailed
+from staticfire.runtime.addresses import parse_address
+from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.machine import Machine
+
+A = TypeVar("A", bound=Answer)
+
+CONNECT_TIMEOUT_MS = 3_000
+REQUEST_TIMEOUT_MS = 3_000
+
+
+class ConnectionPool:
+    """One connection per address. Concurrent callers of an address share the attempt to connect."""
+
+    def __init__(self, machine: Machine, dispatcher: Dispatcher | None = None, codec_byte: int = NATIVE) -> None:
+        self._machine = machine
+        self._dispatcher = dispatcher or Dispatcher()
+        self._codec = codec_for(codec_byte)
+        self._open: dict[str, Connection] = {}
+        self._attempts: dict[str, asyncio.Task[Connection]] = {}
+        self._closed = False
+        self.connected: Callable[[str, Connection], None] | None = None
+        """Called with the address when a connection has been made."""
+        self.disconnected: Callable[[str, Connection], None] | None = None
+        self._dispatcher.disconnected = self._lost
+
+    def open_connection(self, address: str) -> Connection | None:
+        """Return the connection if there is one now."""
+        connection = self._open.get(address)
+        return connection if connection is not None and connection.is_open else None
+
+    async def connection(self, address: str) -> Connection:
+        """Return the connection, connecting first where needed. Raises: ConnectFailed."""
+        connection = self.open_connection(address)
+        if connection is not None:
+            return connection
+        attempt = self._attempts.get(address)
+        if attempt is None:
+            attempt = asyncio.get_running_loop().create_task(self._connect(address))
+            self._attempts[address] = attempt
+            attempt.add_done_callback(lambda _: self._attempts.pop(address, None))
+        return await asyncio.shield(attempt)
+
+    async def _connect(self, address: str) -> Connection:
+        if self._closed:
+            raise ConnectFailed(f"{address}: this client is closed")
+        host, port = parse_address(address)
+        connection = Connection(self._dispatcher, self._codec, accepting=False)
+        try:
+            await self._machine.network.connect(lambda: connection, host, port, CONNECT_TIMEOUT_MS)
+        except (OSError, TimeoutError) as error:
+            raise ConnectFailed(f"connect to {address} failed: {error}") from None
+        self._open[address] = connection
+        if self.connected is not None:
+            self.connected(address, connection)
+        return connection
+
+    def _lost(self, connection: Connection) -> None:
+        for address, held in list(self._open.items()):
+            if held is connection:
+                del self._open[address]
+                if self.disconnected is not None:
+                    self.disconnected(address, connection)
+
+    async def ask(self, address: str, request: Request, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Answer:
+        """Ask whoever is there. Raises: ConnectFailed, ConnectionLost, AnswerTimeout, ProtocolError."""
+        return await (await self.connection(address)).ask(request, timeout_ms)
+
+    async def tell(self, address: str, request: Request) -> None:
+        """Send a one-way request. Raises: ConnectFailed, ConnectionLost."""
+        (await self.connection(address)).tell(request)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where connections are open."""
+        return sorted(self._open)
+
+    async def close(self) -> None:
+        """Close all connections and wait until they are gone."""
+        self._closed = True
+        for attempt in list(self._attempts.values()):
+            attempt.cancel()
+        await asyncio.gather(*self._attempts.values(), return_exceptions=True)
+        connections = list(self._open.values())
+        for connection in connections:
+            connection.close()
+        ends = [connection.closed for connection in connections if connection.closed is not None]
+        if ends:
+            _, stuck = await asyncio.wait(ends, timeout=1)
+            if stuck:
+                for connection in connections:
+                    connection.abort()
+        await self._dispatcher.close()

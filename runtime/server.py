@@ -1,0 +1,83 @@
+"""Ports that accept connections, and the connections they made.
+
+A connection's `store_host` is this server's address as that peer reaches it: the advertised one if there is one,
+else the local end of the connection, always with the main port.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from staticfire.protocol.codecs import NATIVE, codec_for
+from staticfire.protocol.message_ids import pack_host
+from staticfire.runtime.addresses import Address
+from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.machine import Listener, Machine
+
+CONNECTIONS_MAX = 50_000
+# Above that new connections are closed at once.
+
+
+class Server:
+    """Accepts connections on one or more ports and closes them all in the end."""
+
+    def __init__(self, machine: Machine, dispatcher: Dispatcher, advertised: Address | None = None) -> None:
+        self._machine = machine
+        self._dispatcher = dispatcher
+        self._advertised = advertised
+        self._listeners: list[Listener] = []
+        self.connections: set[Connection] = set()
+        self.port = 0
+        """The main port: that of the first listener."""
+        self.connected: Callable[[Connection], None] | None = None
+        self.disconnected: Callable[[Connection], None] | None = None
+        dispatcher.connected = self._connected
+        dispatcher.disconnected = self._disconnected
+
+    async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
+        """Accept connections there, too; return the port. Raises: OSError."""
+        listener = await self._machine.network.listen(self._accept, host, port, sock)
+        self._listeners.append(listener)
+        if self.port == 0:
+            self.port = listener.port
+        return listener.port
+
+    def _accept(self) -> Connection:
+        return Connection(self._dispatcher, codec_for(NATIVE), accepting=True)
+
+    def _connected(self, connection: Connection) -> None:
+        if len(self.connections) >= CONNECTIONS_MAX:
+            connection.reject(f"{CONNECTIONS_MAX} connections are open, no more are accepted")
+            return
+        self.connections.add(connection)
+        host, port = self._advertised or (connection.local_address[0], self.port)
+        connection.store_host = pack_host(host, port)
+        if self.connected is not None:
+            self.connected(connection)
+
+    def _disconnected(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if self.disconnected is not None:
+            self.disconnected(connection)
+
+    async def stop_accepting(self) -> None:
+        """Close the ports; connections stay."""
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            await listener.close()
+
+    async def close(self) -> None:
+        """Close ports and connections and wait until they are gone."""
+        await self.stop_accepting()
+        ends = []
+        for connection in list(self.connections):
+            connection.close()
+            if connection.closed is not None:
+                ends.append(connection.closed)
+        if ends:
+            _, stuck = await asyncio.wait(ends, timeout=1)
+            # A peer that takes no answers can't keep us: what is still open after a second is cut.
+            if stuck:
+                for connection in list(self.connections):
+                    connection.abort()
+                await asyncio.wait(stuck, timeout=1)

@@ -1,0 +1,73 @@
+"""What runs for a while and has to end in order: a service owns its tasks and waits for them.
+
+    async with broker:            # ready when entered
+        await broker.wait()       # until stop() or until one of its loops crashed, which is raised
+                                  # every task gone when left
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Self
+
+
+class Service:
+    """Base of nameserver, broker and clients. Subclasses write `_start` and `_stop`, each in one readable order."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._end: asyncio.Future[None] | None = None
+
+    async def _start(self) -> None:
+        """Bring everything up; return when ready."""
+
+    async def _stop(self) -> None:
+        """Take everything down, newest first. Runs also after a failed `_start`."""
+
+    async def __aenter__(self) -> Self:
+        self._end = asyncio.get_running_loop().create_future()
+        try:
+            await self._start()
+        except BaseException:
+            await self._leave()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._leave()
+
+    async def _leave(self) -> None:
+        try:
+            await self._stop()
+        finally:
+            await self._cancel_tasks()
+
+    def stop(self) -> None:
+        """Let `wait` return."""
+        if self._end is not None and not self._end.done():
+            self._end.set_result(None)
+
+    async def wait(self) -> None:
+        """Return after `stop`; raise what a loop of this service crashed with."""
+        assert self._end is not None, "wait() belongs inside `async with service`"
+        await asyncio.shield(self._end)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run a loop of this service. When it crashes, the service has crashed."""
+        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+        return task
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or task.exception() is None:
+            return
+        if self._end is not None and not self._end.done():
+            self._end.set_exception(task.exception() or RuntimeError(task.get_name()))
+            self._end.exception()  # Retrieved here, so that an embedder that never waits gets no warning.
+
+    async def _cancel_tasks(self) -> None:
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
