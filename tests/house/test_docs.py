@@ -1,0 +1,56 @@
+"""What docs/ says is what the tests show."""
+
+import pytest
+
+from tests.house.source import ROOT
+from tools.compatibility import MarkedTest, Row, complaints, marks_of, read_marks, read_rows
+from tools.docs import fresh_documents
+from tools.generated import PartMissing, replace_part
+
+MARKED_FILE = """
+import pytest
+pytestmark = [pytest.mark.row("E1"), pytest.mark.slow]
+
+@pytest.mark.row("P5", "F1")
+async def test_held(): ...
+
+class TestPull:
+    @pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.row("P3"))])
+    def test_one(self, x): ...
+"""
+
+
+def test_generated_parts_are_fresh() -> None:
+    stale = [path for path, text in fresh_documents().items() if (ROOT / path).read_text() != text]
+    assert not stale, f"run `make docs`: {', '.join(stale)}"
+
+
+def test_rows_and_marks_fit_together() -> None:
+    wrong = complaints(read_rows(), read_marks())
+    assert not wrong, "\n".join(wrong)
+
+
+def test_marks_are_found_on_files_functions_and_parameters() -> None:
+    assert sorted(marks_of("tests/x.py", MARKED_FILE)) == [
+        MarkedTest("tests/x.py", "", "E1"),
+        MarkedTest("tests/x.py", "test_held", "F1"),
+        MarkedTest("tests/x.py", "test_held", "P5"),
+        MarkedTest("tests/x.py", "test_one", "P3"),
+    ]
+
+
+def test_a_row_called_done_needs_a_test_and_a_mark_needs_a_row() -> None:
+    rows = [Row("P5", "Long polling", "done"), Row("H1", "Routes", "done"), Row("H2", "Heartbeats", "partly")]
+    assert complaints(rows, [MarkedTest("tests/x.py", "test_held", "P5"), MarkedTest("tests/x.py", "", "P55")]) == [
+        "H1 is called done, but no test carries its mark",
+        "tests/x.py: pytestmark is marked P55, which is no row",
+    ]
+
+
+def test_only_the_generated_part_of_a_document_is_replaced() -> None:
+    document = "before\n<!-- generated: codes -->\nold\n<!-- end: codes -->\nafter\n"
+    assert replace_part(document, "codes", "| new |") == (
+        "before\n<!-- generated: codes -->\n\n| new |\n\n<!-- end: codes -->\nafter\n"
+    )
+    with pytest.raises(PartMissing, match="generated: rows"):
+        replace_part(document, "rows", "| new |")
