@@ -23,18 +23,33 @@ def files_of_the_checkout() -> set[str]:
     return found
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build the wheel from a copy, since a build leaves files in the folder that it builds from."""
-    copy = folder / "copy"
-    shutil.copytree(ROOT, copy, symlinks=True, ignore=LEFT_OUT)
+def copy_of_the_checkout(folder: Path) -> Path:
+    """Return a copy, since a build leaves files in the folder that it builds from."""
+    return shutil.copytree(ROOT, folder / "copy", symlinks=True, ignore=LEFT_OUT)
+
+
+def build_sdist(checkout: Path, folder: Path) -> Path:
+    program = "import sys, setuptools.build_meta; setuptools.build_meta.build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", program, str(folder)], cwd=checkout, check=True, capture_output=True)
+    (sdist,) = folder.glob("staticfire-*.tar.gz")
+    return sdist
+
+
+def files_of_wheel(source: Path, folder: Path) -> set[str]:
+    """Build a wheel from a checkout or an sdist and return the files in it."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
-    subprocess.run([*command, "--wheel-dir", str(folder), str(copy)], check=True)
+    subprocess.run([*command, "--wheel-dir", str(folder), str(source)], check=True)
     (wheel,) = folder.glob("staticfire-*.whl")
-    return wheel
+    with zipfile.ZipFile(wheel) as packed:
+        return {name for name in packed.namelist() if ".dist-info/" not in name}
 
 
 @pytest.mark.slow
 def test_wheel_has_exactly_the_files_of_the_checkout(tmp_path: Path) -> None:
-    with zipfile.ZipFile(build_wheel(tmp_path)) as wheel:
-        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert packed == files_of_the_checkout()
+    assert files_of_wheel(copy_of_the_checkout(tmp_path), tmp_path) == files_of_the_checkout()
+
+
+@pytest.mark.slow
+def test_wheel_built_from_an_sdist_has_the_same_files(tmp_path: Path) -> None:
+    sdist = build_sdist(copy_of_the_checkout(tmp_path), tmp_path)
+    assert files_of_wheel(sdist, tmp_path) == files_of_the_checkout()
