@@ -74,11 +74,17 @@ bench: $(READY) ## measures, beside a bare echo server, and writes benchmarks/re
 
 # --- to develop
 
-.PHONY: check
-check: $(READY) ## style, types, import order and the rules of the house
+.PHONY: check check-style check-types check-house
+check: check-style check-types check-house ## style, types, import order and the rules of the house (-k: all, whatever fails)
+
+check-style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+check-types: $(READY)
 	$(BIN)/mypy -p staticfire -p tools
+
+check-house: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q tests/house -m 'not slow'
 
