@@ -1,0 +1,90 @@
+"""JSON as Apache RocketMQ writes and reads it in headers, bodies and files: the dialect of fastjson 1.2.83.
+
+`encode` writes it, `decode` reads it into plain values, `decode_as` into a msgspec type. Standard JSON, which is nearly
+all there is, goes through msgspec in C; only what that refuses meets the lenient reader. Invariant: bytes that can't be
+read raise `ProtocolError` and nothing else. The size of the input is bounded by the frame it came in.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.fastjson_reader import DEPTH_MAX, ObjectKey, read_lenient
+from staticfire.protocol.fastjson_shape import Shaper, ShaperBuilder
+from staticfire.protocol.fastjson_writer import encode
+
+__all__ = ["DEPTH_MAX", "ObjectKey", "decode", "decode_as", "encode"]
+
+T = TypeVar("T")
+
+_decode_standard = msgspec.json.Decoder().decode
+_REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def decode(data: bytes) -> Any:
+    """Return the plain value of `data`; keys are `str`, but bare integers `int` and objects `ObjectKey`.
+
+    Raises: ProtocolError with the position and what was expected there.
+    """
+    try:
+        value = _decode_standard(data)
+    except _REFUSALS:
+        return read_lenient(data)
+    if _may_be_too_deep(data) and _is_too_deep(value):
+        raise ProtocolError(f"JSON of {len(data)} bytes: expected no more than {DEPTH_MAX} levels")
+    return value
+
+
+def decode_as(data: bytes, type: type[T]) -> T:
+    """Return `data` as a `type`, with fastjson's habits.
+
+    Text is taken for a number or boolean and the other way round, null for an absent field where the field can't be
+    null; unknown fields are ignored. `type` is object-like (no `array_like`); dicts may have int or frozen Struct keys.
+
+    Raises: ProtocolError with the position, or the path and the name of the field.
+    """
+    plan = _PLANS.get(type) or _plan(type)
+    try:
+        if not (plan.open_ended and _may_be_too_deep(data)):
+            return plan.decode(data)  # type: ignore[no-any-return]  # the plan is the one of T
+    except _REFUSALS:
+        pass  # the lenient reader takes it, or says better what is wrong
+    try:
+        return msgspec.convert(plan.shape(read_lenient(data)), type, strict=False)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"JSON of a {getattr(type, '__name__', type)}: {error}") from error
+
+
+class _Plan(NamedTuple):
+    """How one type is read: at once, or by shaping what the lenient reader found."""
+
+    decode: Callable[[bytes], Any]
+    shape: Shaper
+    open_ended: bool
+
+
+_PLANS: dict[Any, _Plan] = {}
+
+
+def _plan(kind: Any) -> _Plan:
+    builder = ShaperBuilder()
+    shape = builder.shaper(msgspec.inspect.type_info(kind))
+    _PLANS[kind] = _Plan(msgspec.json.Decoder(kind, strict=False).decode, shape, builder.open_ended)
+    return _PLANS[kind]
+
+
+def _may_be_too_deep(data: bytes) -> bool:
+    return data.count(b"{") + data.count(b"[") > DEPTH_MAX
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        lists = [item for outer in level if isinstance(outer, list) for item in outer]
+        values = [item for outer in level if isinstance(outer, dict) for item in outer.values()]
+        level = [item for item in lists + values if isinstance(item, list | dict)]
+        if not level:
+            return False
+    return True
