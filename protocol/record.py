@@ -159,6 +159,17 @@ def pack_record(
         raise ProtocolError(f"does not fit into a record: {error}") from error
 
 
+def pack_stored(record: StoredRecord) -> bytes:
+    """Return the stored bytes of a record, at the position that it names. Raises: ProtocolError."""
+    # fmt: off
+    return pack_record(
+        record.log_position, record.queue_id, record.queue_offset, record.stored_ms, record.born_ms, record.sys_flag,
+        record.flag, record.reconsume_times, record.prepared_position, record.born_host, pack_topic(record.topic),
+        record.properties, record.body,
+    )
+    # fmt: on
+
+
 def pack_blank(log_position: int, blank_bytes: int) -> bytes:
     """Return the first 27 bytes of the blank that fills the `blank_bytes` left in a segment."""
     middle = _pack_blank_middle(0xCE, BLANK_MAGIC, 0xD3, log_position)
