@@ -1,8 +1,10 @@
 """The machine that a process runs on, as five seams: clock, network, files, workers, identity.
 
 All code above `runtime/` reaches the outside world through a `Machine` that was handed to it, never through
-the standard library. `runtime.live` has the real one; `faults` has a simulated one on virtual time, with which
-a test runs a whole cluster in one event loop.
+the standard library. `runtime.live` has the real one; `faults.simulated` has one on virtual time, with which a
+test runs a whole cluster in one event loop. Both pass the same contract tests (tests/faults/test_contract_*.py).
+
+Times of `Clock.uptime_ms` and of the running loop are one clock: `loop.call_at(uptime_ms / 1000, ...)` is a deadline.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ from typing import Protocol, TypeVar
 from staticfire.protocol.times import MessageMs, UptimeMs
 
 T = TypeVar("T")
+Bytes = bytes | bytearray | memoryview
 
 
 class Clock(Protocol):
@@ -31,14 +34,15 @@ class Listener(Protocol):
     """A port that accepts connections."""
 
     @property
-    def host(self) -> str: ...
+    def host(self) -> str:
+        """The address that it is bound to."""
 
     @property
     def port(self) -> int:
         """The port in use, also when 0 was asked for."""
 
     async def close(self) -> None:
-        """Stop accepting. Connections that exist stay."""
+        """Stop accepting; the port is free when it returns. Connections that exist stay."""
 
 
 class Network(Protocol):
@@ -49,25 +53,33 @@ class Network(Protocol):
     ) -> Listener:
         """Accept connections; each gets a protocol from `factory`. `sock`: a listening socket to take over.
 
-        Raises: OSError (port in use, no such address).
+        Raises: OSError (port in use, no such address), naming host:port.
         """
 
-    async def connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int) -> asyncio.Transport:
-        """Connect to a listener and return the transport; the protocol knows it by `connection_made`.
+    async def connect(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
+    ) -> asyncio.Transport:
+        """Connect to a listener and return the transport; the protocol knew it by `connection_made` before.
 
-        The transport answers `get_extra_info("peername")` and `("sockname")` with `(host, port, ...)`.
+        The transport answers `get_extra_info("peername")` and `("sockname")` with `(host, port, ...)`; `("socket")`
+        is None where there is no socket.
 
-        Raises: OSError (refused, unreachable), TimeoutError.
+        Raises: OSError (ConnectionRefusedError, unreachable ...) and TimeoutError, naming host:port.
         """
 
 
 class File(Protocol):
-    """Random access to one file."""
+    """Random access to one file. What was written is read at once, and survives a kill; a power loss takes what
+    wasn't synced. One owner at a time: nobody else writes or cuts the file."""
 
     def size(self) -> int: ...
 
-    def write(self, position: int, data: bytes) -> None:
-        """Write all of `data` at `position`; nothing counts as written when it raises. Raises: OSError."""
+    def write(self, position: int, data: Bytes) -> None:
+        """Write all of `data` at `position`; a gap before it reads as zeros.
+
+        Nothing counts as written when it raises: a file that grew by a part of `data` is cut back, in a mapped one
+        that part reads as zeros again. Raises: OSError with the path in `filename`.
+        """
 
     def read(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes at `position`; fewer at the file's end."""
@@ -75,40 +87,47 @@ class File(Protocol):
     def sync(self) -> None:
         """Return when all that was written is on the disk. Blocks: call it in a worker. Raises: OSError."""
 
-    def truncate(self, size: int) -> None: ...
+    def truncate(self, size: int) -> None:
+        """Cut the file; a mapped one keeps its size and reads as zeros from there. Nobody may read meanwhile."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give it back; fine when done twice. Everything else raises OSError (or ValueError) from then on."""
 
 
 class FolderLock(Protocol):
-    """The right to be the only process that uses a folder."""
+    """The right to be the only one that uses a folder. It ends with the process, however that ends."""
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Give it back; fine when done twice."""
 
 
 class Files(Protocol):
-    """The file system below paths given as `str`."""
+    """The file system below paths given as `str`. All of it may block for a moment, `replace` for two syncs."""
 
     def make_folder(self, path: str) -> None:
         """Create the folder and its parents; fine when it exists. Raises: OSError."""
 
     def list_folder(self, path: str) -> list[str]:
-        """Return the names in it, sorted; empty when there is no such folder."""
+        """Return the names in it, sorted; empty when there is no such folder. Half-done replacements aren't there."""
 
     def exists(self, path: str) -> bool: ...
 
     def open(self, path: str, map_bytes: int = 0) -> File:
-        """Open for reading and writing, creating it when missing.
+        """Open for reading and writing, creating it (not its folder) when missing.
 
         `map_bytes` > 0: the file is never larger than that, reads of it are frequent (the live one maps it).
-        Its `size()` may then be `map_bytes` with zeros behind what was written.
+        Its `size()` is then at least `map_bytes`, with zeros behind what was written; they take no space. Writing
+        past it is a ValueError. Raises: OSError.
         """
 
     def read_bytes(self, path: str) -> bytes:
         """Return a whole file. Raises: FileNotFoundError, OSError."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put `data` in place of the file at once or not at all (temporary file, fsync, rename). Raises: OSError."""
+        """Put `data` in place of the file at once or not at all (temporary file, fsync, rename), safe from power loss.
+
+        Blocks: call it in a worker. Raises: OSError; the file is then as before.
+        """
 
     def remove(self, path: str) -> None:
         """Remove a file; fine when it is missing."""
@@ -117,7 +136,10 @@ class Files(Protocol):
         """Remove a folder with all in it; fine when it is missing."""
 
     def lock_folder(self, path: str) -> FolderLock:
-        """Become the only user of a folder. Raises: BlockingIOError when another process is."""
+        """Become the only user of a folder that exists, by the file `lock` in it.
+
+        Raises: BlockingIOError when somebody else is, naming the folder and the process.
+        """
 
 
 class Workers(Protocol):
@@ -125,6 +147,9 @@ class Workers(Protocol):
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Run `function(*arguments)` off the event loop and return its result."""
+
+    async def close(self) -> None:
+        """Wait for what runs and end the threads. Nothing can be run after that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,22 @@
+"""The real machine: the operating system's clock, sockets, files and threads behind the five seams.
+
+Cheap to import and to make: a cluster of several processes is to be up in half a second.
+"""
+
+from staticfire.runtime.live.clock import LiveClock
+from staticfire.runtime.live.files import LiveFiles
+from staticfire.runtime.live.identity import live_identity
+from staticfire.runtime.live.network import LiveNetwork
+from staticfire.runtime.live.workers import THREADS_MAX, LiveWorkers
+from staticfire.runtime.machine import Machine
+
+
+def live_machine(threads_max: int = THREADS_MAX) -> Machine:
+    """Return the machine that this process runs on. Who asks for it ends it with `await machine.workers.close()`."""
+    return Machine(
+        clock=LiveClock(),
+        network=LiveNetwork(),
+        files=LiveFiles(),
+        workers=LiveWorkers(threads_max),
+        identity=live_identity(),
+    )

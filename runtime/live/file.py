@@ -1,0 +1,137 @@
+"""One open file: read and written at positions, or written at positions and read through a map.
+
+A mapped file is written with pwrite, never through the map: a full disk is then an OSError and not the end of the
+process (SIGBUS). On one machine both see the same pages, so what was written is read at once.
+"""
+
+import errno
+import mmap
+import os
+from os import pwrite
+
+from staticfire.runtime.machine import Bytes
+
+_fdatasync = getattr(os, "fdatasync", os.fsync)
+
+
+class PlainFile:
+    """A file that grows with what is written. The file descriptor is -1 once it is closed."""
+
+    __slots__ = ("_descriptor", "_path", "_unsynced_folder")
+
+    def __init__(self, path: str) -> None:
+        created = not os.path.exists(path)
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        # A new file's name is on the disk only when its folder is synced, too: with the first sync.
+        self._unsynced_folder = os.path.dirname(path) or "." if created else ""
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def write(self, position: int, data: Bytes) -> None:
+        try:
+            written = pwrite(self._descriptor, data, position)
+        except OSError as error:
+            error.filename = self._path
+            raise
+        if written != len(data):
+            self._write_rest(position, data, written)
+
+    def read(self, position: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, position)
+
+    def sync(self) -> None:
+        try:
+            _fdatasync(self._descriptor)
+            if self._unsynced_folder:
+                sync_folder(self._unsynced_folder)
+                self._unsynced_folder = ""
+        except OSError as error:
+            error.filename = self._path
+            raise
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def _write_rest(self, position: int, data: Bytes, written: int) -> None:
+        """Go on after a write that took only a part; take that part back when the disk takes no more."""
+        rest = memoryview(data)[written:]
+        try:
+            while rest:
+                taken = pwrite(self._descriptor, rest, position + written)
+                if taken == 0:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                written += taken
+                rest = rest[taken:]
+        except OSError as error:
+            self._take_back(position, written)
+            error.filename = self._path
+            raise
+
+    def _take_back(self, position: int, written: int) -> None:
+        if self.size() == position + written:
+            os.ftruncate(self._descriptor, position)
+
+
+class MappedFile(PlainFile):
+    """A file of a fixed size without blocks behind what was written, read through a map."""
+
+    __slots__ = ("_map", "_size")
+
+    def __init__(self, path: str, map_bytes: int) -> None:
+        super().__init__(path)
+        try:
+            self._size = os.fstat(self._descriptor).st_size
+            if self._size < map_bytes:
+                os.ftruncate(self._descriptor, map_bytes)
+                self._size = map_bytes
+            self._map = mmap.mmap(self._descriptor, self._size, access=mmap.ACCESS_READ)
+        except BaseException:
+            super().close()
+            raise
+
+    def size(self) -> int:
+        return self._size
+
+    def write(self, position: int, data: Bytes) -> None:
+        if position + len(data) > self._size:
+            raise ValueError(
+                f"{self._path}: {len(data)} bytes at {position} end behind the {self._size} bytes it was opened with"
+            )
+        try:
+            written = pwrite(self._descriptor, data, position)
+        except OSError as error:
+            error.filename = self._path
+            raise
+        if written != len(data):
+            self._write_rest(position, data, written)
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._map[position : position + size]
+
+    def truncate(self, size: int) -> None:
+        # Between these two, a read through the map behind `size` would be the end of the process.
+        os.ftruncate(self._descriptor, size)
+        os.ftruncate(self._descriptor, self._size)
+
+    def close(self) -> None:
+        self._map.close()
+        super().close()
+
+    def _take_back(self, position: int, written: int) -> None:
+        pwrite(self._descriptor, bytes(written), position)
+
+
+def sync_folder(path: str) -> None:
+    """Return when the names in the folder are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

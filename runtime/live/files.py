@@ -1,0 +1,105 @@
+"""Folders and whole files of the operating system."""
+
+import errno
+import fcntl
+import itertools
+import os
+
+from staticfire.runtime.live.file import MappedFile, PlainFile, sync_folder
+
+LOCK_NAME = "lock"
+TEMPORARY_SUFFIX = ".tmp"
+_temporary_serial = itertools.count()
+
+
+class LiveFolderLock:
+    """An flock on the folder's lock file, which stays: removing it would let two processes lock two files."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class LiveFiles:
+    """The operating system's file system."""
+
+    __slots__ = ()
+
+    def make_folder(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def list_folder(self, path: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(path) if not name.endswith(TEMPORARY_SUFFIX))
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def open(self, path: str, map_bytes: int = 0) -> PlainFile:
+        return MappedFile(path, map_bytes) if map_bytes else PlainFile(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+
+    def replace(self, path: str, data: bytes) -> None:
+        # The name is used once: two threads that replace one file would else write into each other's.
+        temporary = f"{path}.{os.getpid()}-{next(_temporary_serial)}{TEMPORARY_SUFFIX}"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            self.remove(temporary)
+            error.filename, error.filename2 = path, None
+            raise
+        sync_folder(os.path.dirname(path) or ".")
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def remove_folder(self, path: str) -> None:
+        # Not shutil.rmtree: its module brings three compression libraries into a process that starts.
+        for folder, folders, names in os.walk(path, topdown=False):
+            for name in names:
+                self.remove(os.path.join(folder, name))
+            for name in folders:
+                inner = os.path.join(folder, name)
+                if os.path.islink(inner):
+                    os.unlink(inner)
+                else:
+                    os.rmdir(inner)
+        if os.path.isdir(path):
+            os.rmdir(path)
+
+    def lock_folder(self, path: str) -> LiveFolderLock:
+        descriptor = os.open(os.path.join(path, LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise folder_in_use(path, holder) from None
+        except OSError:
+            os.close(descriptor)
+            raise
+        return LiveFolderLock(descriptor)
+
+
+def folder_in_use(path: str, holder: str) -> BlockingIOError:
+    """Return the error for a folder that somebody else uses."""
+    who = f"process {holder}" if holder else "another process"
+    return BlockingIOError(errno.EWOULDBLOCK, f"{path} is in use by {who}; stop it or use another folder")

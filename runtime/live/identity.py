@@ -1,0 +1,50 @@
+"""Who this process is. Nothing of it leaves the machine: no name is looked up, no packet is sent."""
+
+import fcntl
+import os
+import random
+import socket
+import struct
+
+from staticfire.runtime.machine import Identity
+
+LOOPBACK = "127.0.0.1"
+_NOWHERE = ("192.0.2.1", 9)
+# An address for documentation (RFC 5737). "Connecting" a UDP socket only picks the local address of the route there.
+_SIOCGIFADDR = 0x8915
+# Linux: the address of a network interface.
+
+
+def live_identity() -> Identity:
+    """Return this process's identity, with a source of chance seeded by the operating system."""
+    return Identity(pid=os.getpid(), host_name=socket.gethostname(), host_ip=host_ip(), random=random.Random())
+
+
+def host_ip() -> str:
+    """Return the IPv4 address by which other machines most likely reach this one; loopback when it has no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_NOWHERE)
+            address = str(probe.getsockname()[0])
+        except OSError:
+            # No default route, as in a container network without a way out: any interface's address will do.
+            address = next((found for found in map(_address_of, _interfaces()) if found), LOOPBACK)
+    return LOOPBACK if address == "0.0.0.0" else address
+
+
+def _interfaces() -> list[str]:
+    try:
+        return [name for _, name in socket.if_nameindex()]
+    except OSError:
+        return []
+
+
+def _address_of(interface: str) -> str:
+    """Return the interface's address, empty when it has none or only loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            answer = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))
+        except OSError:
+            return ""
+    address = socket.inet_ntoa(answer[20:24])
+    return "" if address.startswith("127.") else address
