@@ -1,0 +1,92 @@
+"""Delay levels: level n is the n-th delay of a list that a broker was given. RocketMQ: ScheduleMessageService."""
+
+import re
+from dataclasses import dataclass
+
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer, UsageError
+from staticfire.protocol.properties import DELAY, find_property
+
+DELAY_LEVELS_DEFAULT = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+UNKNOWN_LEVEL_DELAY_MS = 1_000
+# Of records that were stored when the list was longer (RocketMQ: computeDeliverTimestamp).
+
+FIRST_RETRY_LEVEL = 3
+
+_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_ITEM = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
+_JAVA_INT = re.compile(rb"[+-]?[0-9]{1,10}")
+_INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DelayLevels:
+    """The delays of a broker, level 1 first."""
+
+    delays_ms: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "DelayLevels":
+        """Return the levels of a setting like `1s 5s 10m 2h 1d`. Raises: UsageError."""
+        delays_ms = []
+        for item in text.split():
+            match = _ITEM.fullmatch(item)
+            if match is None:
+                raise UsageError(f"messageDelayLevel: {item!r} is no delay; write them as in `1s 5s 10m 2h 1d`")
+            delays_ms.append(int(match[1]) * _UNIT_MS[match[2]])
+        if not delays_ms:
+            raise UsageError("messageDelayLevel: it names no delay; write them as in `1s 5s 10m 2h 1d`")
+        return cls(tuple(delays_ms))
+
+    @property
+    def level_max(self) -> int:
+        return len(self.delays_ms)
+
+    def clamp(self, level: int) -> int:
+        """Return the level that is stored for a requested one."""
+        return min(level, len(self.delays_ms))
+
+    def delay_ms(self, level: int) -> int:
+        """Return how long a message of that level waits."""
+        if 1 <= level <= len(self.delays_ms):
+            return self.delays_ms[level - 1]
+        return UNKNOWN_LEVEL_DELAY_MS
+
+    def __str__(self) -> str:
+        return " ".join(map(_text_of, self.delays_ms))
+
+
+def _text_of(delay_ms: int) -> str:
+    for unit in "dhm":
+        if delay_ms and delay_ms % _UNIT_MS[unit] == 0:
+            return f"{delay_ms // _UNIT_MS[unit]}{unit}"
+    return f"{delay_ms // 1000}s"
+
+
+def requested_level(properties: bytes) -> int:
+    """Return the level that a message asks for in DELAY, 0 when in none. Raises: BrokerAnswer (not a number)."""
+    value = find_property(properties, DELAY)
+    if value is None:
+        return 0
+    if _JAVA_INT.fullmatch(value) is None or not -_INT_MAX - 1 <= int(value) <= _INT_MAX:
+        text = value.decode("utf-8", "replace")
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"the delay level {text!r} is not a number")
+    return int(value)
+
+
+def retry_level(reconsume_times: int) -> int:
+    """Return the level of a retry when the consumer left it to the broker: 10 s after the first failure."""
+    return FIRST_RETRY_LEVEL + reconsume_times
+
+
+def queue_of_level(level: int) -> int:
+    """Return the queue of the schedule topic in which messages of a level wait."""
+    return level - 1
+
+
+def level_of_queue(queue_id: int) -> int:
+    """Return the level of the messages that wait in a queue of the schedule topic."""
+    return queue_id + 1
+
+
+DEFAULT_DELAY_LEVELS = DelayLevels.parse(DELAY_LEVELS_DEFAULT)

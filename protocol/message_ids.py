@@ -1,0 +1,75 @@
+"""The two ids of a message. RocketMQ: MessageDecoder.createMessageId, MessageClientIDSetter.
+
+An *offset message id* says where a record is: the store host (8 or 20 bytes), then the log position (i64). A *unique
+id* says who made the message: IP (4 or 16 bytes), process id (u16), a hash of the class loader (u32, here: any number
+that differs between producers of a process), milliseconds since the month began (u32), a counter (u16). Both are
+written in upper-case hex, as 32 characters, or 56 with IPv6.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from staticfire.protocol.errors import ProtocolError
+
+_V4_CHARS = 32
+_V6_CHARS = 56
+_DIFFERENCE_KEPT_MS = 1_000_000
+# A clock set back by less than this makes no negative time (RocketMQ: createUniqIDBuffer).
+
+
+def offset_id_prefix(store_host: bytes) -> str:
+    """Return what all offset message ids of a broker begin with: `offset_id` of it is faster than of the host."""
+    return store_host.hex().upper()
+
+
+def offset_id(prefix: str, log_position: int) -> str:
+    """Return the offset message id of a record; the prefix is the broker's `offset_id_prefix`."""
+    return f"{prefix}{log_position & 0xFFFF_FFFF_FFFF_FFFF:016X}"
+
+
+def parse_offset_id(message_id: str) -> tuple[bytes, int]:
+    """Return store host and log position. Raises: ProtocolError (not an offset message id)."""
+    if len(message_id) not in (_V4_CHARS, _V6_CHARS):
+        raise ProtocolError(
+            f"{message_id!r} is no offset message id: it has {len(message_id)} characters, not 32 or 56"
+        )
+    try:
+        data = bytes.fromhex(message_id)
+    except ValueError as error:
+        raise ProtocolError(f"{message_id!r} is no offset message id: {error}") from error
+    if len(data) * 2 != len(message_id):  # fromhex takes blanks
+        raise ProtocolError(f"{message_id!r} is no offset message id: it has blanks")
+    return data[:-8], int.from_bytes(data[-8:], "big", signed=True)
+
+
+class UniqueIds:
+    """Makes the unique ids of one producer or broker; no two are the same within 65,536 per millisecond."""
+
+    def __init__(self, ip: bytes, pid: int, class_loader_hash: int, utc_offset_ms: int = 0) -> None:
+        """`ip`: 4 or 16 bytes. `class_loader_hash`: a random number, so that two generators of a process differ.
+
+        `utc_offset_ms`: of the zone in which months begin; readers that show an id's time assume their own.
+        """
+        self._prefix = f"{ip.hex().upper()}{pid & 0xFFFF:04X}{class_loader_hash & 0xFFFF_FFFF:08X}"
+        self._zone_ms = utc_offset_ms
+        self._month_ms = 0
+        self._next_month_ms = 0
+        self._counter = 0
+
+    def next_id(self, wall_ms: int) -> str:
+        """Return the next id; `wall_ms` is the time now."""
+        if wall_ms >= self._next_month_ms:
+            self._month_ms, self._next_month_ms = month_around(wall_ms, self._zone_ms)
+        difference_ms = wall_ms - self._month_ms
+        if -_DIFFERENCE_KEPT_MS < difference_ms < 0:
+            difference_ms = 0
+        counter = self._counter
+        self._counter = (counter + 1) & 0xFFFF
+        return f"{self._prefix}{difference_ms & 0xFFFF_FFFF:08X}{counter:04X}"
+
+
+def month_around(wall_ms: int, utc_offset_ms: int) -> tuple[int, int]:
+    """Return when the month of a moment begins and when the next one does, in a zone."""
+    local = datetime.fromtimestamp((wall_ms + utc_offset_ms) // 1000, UTC)
+    first = local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    following = (first + timedelta(days=31)).replace(day=1)
+    return int(first.timestamp()) * 1000 - utc_offset_ms, int(following.timestamp()) * 1000 - utc_offset_ms

@@ -1,0 +1,305 @@
+"""Messages as programs see them: what they send, and what they receive. RocketMQ: Message, MessageExt.
+
+A `Message` can be sent as it is: what a broker or the property string could not carry was refused when it was made,
+except for limits that are a producer's setting, which `check_message` looks at. A `ReceivedMessage` is a thin view of
+a stored record; its properties are parsed when somebody asks for them.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from staticfire.protocol import properties as names
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.hosts import host_text
+from staticfire.protocol.message_ids import offset_id, offset_id_prefix
+from staticfire.protocol.names import topic_fault
+from staticfire.protocol.properties import find_property, parse_properties
+from staticfire.protocol.record import PROPERTIES_BYTES_MAX, StoredRecord
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+# RocketMQ's maxMessageSize, on both sides: exactly that much passes.
+
+_FLAG_MAX = 2**31 - 1
+
+
+class Message:
+    """What a program sends."""
+
+    __slots__ = (
+        "body",
+        "delay_level",
+        "delay_ms",
+        "deliver_ms",
+        "flag",
+        "keys",
+        "properties",
+        "sharding_key",
+        "system_properties",
+        "tags",
+        "topic",
+        "wait_stored",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        body: bytes,
+        tags: str = "",
+        keys: str | Iterable[str] = (),
+        flag: int = 0,
+        properties: Mapping[str, str] | None = None,
+        delay_level: int = 0,
+        delay_ms: int | None = None,
+        deliver_ms: int | None = None,
+        sharding_key: str = "",
+        wait_stored: bool = True,
+    ) -> None:
+        """Make a message.
+
+        `keys`: what the message can be found by; none of them contains a blank. `delay_level`: of the broker's list,
+        1 = 1 s to 18 = 2 h. `delay_ms`, `deliver_ms`: any delay, or moment since 1970 (at most one of the three).
+        `wait_stored`: the broker answers when the message is as safe as its settings promise.
+
+        Raises: ClientError.
+        """
+        self.topic = topic
+        self.body = body
+        self.tags = tags
+        self.keys: tuple[str, ...] = (keys,) if isinstance(keys, str) and keys else tuple(keys)
+        self.flag = flag
+        self.properties: dict[str, str] = dict(properties) if properties else {}
+        self.delay_level = delay_level
+        self.delay_ms = delay_ms
+        self.deliver_ms = deliver_ms
+        self.sharding_key = sharding_key
+        self.wait_stored = wait_stored
+        self.system_properties: dict[str, str] = {}
+        """Properties with names that programs may not set: for the client's own use."""
+        fault = message_fault(self)
+        if fault is not None:
+            raise ClientError(fault)
+
+    def __repr__(self) -> str:
+        return f"Message(topic={self.topic!r}, body={len(self.body)} bytes, tags={self.tags!r}, keys={self.keys!r})"
+
+
+def message_fault(message: Message) -> str | None:
+    """Return why a message can't be sent by any producer, None when it can."""
+    if fault := _type_fault("the body", message.body, bytes):
+        return fault
+    if message.delay_level < 0:
+        return f"the delay level is {message.delay_level}, which is less than 0"
+    if not -_FLAG_MAX - 1 <= message.flag <= _FLAG_MAX:
+        return f"the flag {message.flag} has more than 32 bits"
+    delays = (message.delay_level or None, message.delay_ms, message.deliver_ms)
+    if sum(delay is not None for delay in delays) > 1:
+        return "delay_level, delay_ms and deliver_ms exclude each other"
+    return (
+        _value_fault("tags", message.tags)
+        or _value_fault("sharding_key", message.sharding_key)
+        or _keys_fault(message.keys)
+        or _properties_fault(message.properties)
+    )
+
+
+def _keys_fault(keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        if not key:
+            return "a key is empty"
+        if fault := _value_fault("a key", key):
+            return fault
+    return None
+
+
+def _properties_fault(properties: Mapping[str, str]) -> str | None:
+    for name, value in properties.items():
+        if name in names.RESERVED_NAMES:
+            return f"the property {name} belongs to RocketMQ: choose another name, or the parameter meant for it"
+        if fault := _type_fault(f"the name of the property {name!r}", name, str):
+            return fault
+        if fault := _type_fault(f"the property {name}", value, str):
+            return fault
+        if not name.strip() or not value.strip():
+            return f"the property {name!r} has a blank name or value: {value!r}"
+        if "\x01" in name or "\x02" in name:
+            return f"the property {name!r} has U+0001 or U+0002 in its name, which separate properties"
+        if fault := _value_fault(f"the property {name}", value):
+            return fault
+    return None
+
+
+def _type_fault(what: str, value: object, wanted: type) -> str | None:
+    if isinstance(value, wanted):
+        return None
+    return f"{what} is {type(value).__name__}, not {wanted.__name__}: {value!r:.100}"
+
+
+def _value_fault(what: str, value: str) -> str | None:
+    if fault := _type_fault(what, value, str):
+        return fault
+    if "\x02" in value or "\x01" in value:
+        return f"{what} contains U+0001 or U+0002, which separate properties: {value!r}"
+    return None
+
+
+def check_message(message: Message, body_bytes_max: int = BODY_BYTES_MAX) -> None:
+    """Check what a producer checks before it sends. RocketMQ: Validators.checkMessage. Raises: ClientError."""
+    fault = topic_fault(message.topic)
+    if fault is not None:
+        raise ClientError(f"{message.topic!r}: {fault}")
+    body_bytes = len(message.body)
+    if body_bytes == 0:
+        raise ClientError(f"a message for {message.topic} has an empty body: RocketMQ refuses those")
+    if body_bytes > body_bytes_max:
+        raise ClientError(
+            f"a message for {message.topic} has {body_bytes} bytes, {body_bytes_max} are allowed: send less, or raise "
+            "maxMessageSize of the producer and of the brokers"
+        )
+
+
+def encode_message_properties(message: Message, unique_id: str) -> bytes:
+    """Return the property string that a message is sent with. Raises: ClientError (too long)."""
+    parts = []
+    if message.tags:
+        parts.append(f"TAGS\x01{message.tags}\x02")
+    if message.keys:
+        parts.append(f"KEYS\x01{' '.join(message.keys)}\x02")
+    if unique_id:
+        parts.append(f"UNIQ_KEY\x01{unique_id}\x02")
+    parts.append("WAIT\x01true\x02" if message.wait_stored else "WAIT\x01false\x02")
+    if message.delay_level:
+        parts.append(f"DELAY\x01{message.delay_level}\x02")
+    elif message.delay_ms is not None:
+        parts.append(f"TIMER_DELAY_MS\x01{message.delay_ms}\x02")
+    elif message.deliver_ms is not None:
+        parts.append(f"TIMER_DELIVER_MS\x01{message.deliver_ms}\x02")
+    if message.sharding_key:
+        parts.append(f"__SHARDINGKEY\x01{message.sharding_key}\x02")
+    parts += [f"{name}\x01{value}\x02" for name, value in message.properties.items()]
+    parts += [f"{name}\x01{value}\x02" for name, value in message.system_properties.items()]
+    encoded = "".join(parts).encode("utf-8", "replace")
+    if len(encoded) > PROPERTIES_BYTES_MAX:
+        raise ClientError(
+            f"a message for {message.topic} has {len(encoded)} bytes of tags, keys and properties, "
+            f"{PROPERTIES_BYTES_MAX} are allowed"
+        )
+    return encoded
+
+
+class ReceivedMessage:
+    """What a consumer gets."""
+
+    __slots__ = ("_properties", "body", "broker_name", "reconsume_times", "record", "store_host_packed", "topic")
+
+    def __init__(self, record: StoredRecord, broker_name: str, store_host: bytes) -> None:
+        """`store_host`: the broker's address, 8 or 20 bytes."""
+        self.record = record
+        self.topic = record.topic
+        """The topic it was subscribed by: a consumer puts the real one in place of its retry topic."""
+        self.body = record.body
+        """As sent; the consumer puts the expanded one in place of a compressed one."""
+        self.reconsume_times = record.reconsume_times
+        """How often its consumption has failed."""
+        self.broker_name = broker_name
+        self.store_host_packed = store_host
+        self._properties: dict[str, str] | None = None
+
+    @property
+    def queue_id(self) -> int:
+        return self.record.queue_id
+
+    @property
+    def queue_offset(self) -> int:
+        return self.record.queue_offset
+
+    @property
+    def log_position(self) -> int:
+        return self.record.log_position
+
+    @property
+    def sys_flag(self) -> int:
+        return self.record.sys_flag
+
+    @property
+    def flag(self) -> int:
+        return self.record.flag
+
+    @property
+    def born_ms(self) -> int:
+        """When it was made, by its producer's clock."""
+        return self.record.born_ms
+
+    @property
+    def stored_ms(self) -> int:
+        """When the broker stored it, in message time."""
+        return self.record.stored_ms
+
+    @property
+    def prepared_position(self) -> int:
+        """Where the half message of a committed one is, 0 of others."""
+        return self.record.prepared_position
+
+    @property
+    def stored_bytes(self) -> int:
+        """The size of its record."""
+        return self.record.record_bytes
+
+    @property
+    def born_host(self) -> str:
+        """The producer's `ip:port`, as the broker saw it."""
+        return host_text(self.record.born_host)
+
+    @property
+    def store_host(self) -> str:
+        """The broker's `ip:port`."""
+        return host_text(self.store_host_packed)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All properties by name, also RocketMQ's own; the same dict each time."""
+        if self._properties is None:
+            self._properties = parse_properties(self.record.properties)
+        return self._properties
+
+    def get(self, name: str) -> str | None:
+        """Return one property, without parsing the others when nobody did yet."""
+        if self._properties is not None:
+            return self._properties.get(name)
+        value = find_property(self.record.properties, name)
+        return None if value is None else value.decode("utf-8", "replace")
+
+    @property
+    def tags(self) -> str | None:
+        return self.get(names.TAGS)
+
+    @property
+    def keys(self) -> list[str]:
+        """What it can be found by."""
+        return (self.get(names.KEYS) or "").split()
+
+    @property
+    def message_id(self) -> str:
+        """The unique id that its producer gave it, else the offset message id."""
+        return self.get(names.UNIQ_KEY) or self.offset_message_id
+
+    @property
+    def offset_message_id(self) -> str:
+        """The id that says on which broker it is, and where."""
+        return offset_id(offset_id_prefix(self.store_host_packed), self.record.log_position)
+
+    @property
+    def transaction_id(self) -> str | None:
+        """The unique id of a message that was sent in a transaction, None of others."""
+        return self.get(names.UNIQ_KEY) if self.get(names.TRAN_MSG) == "true" else None
+
+    @property
+    def delay_level(self) -> int:
+        """The level it was delayed by, 0 when not; kept after delivery."""
+        text = self.get(names.DELAY) or "0"
+        return int(text) if text.isdecimal() and text.isascii() else 0
+
+    def __repr__(self) -> str:
+        return (
+            f"ReceivedMessage(topic={self.topic!r}, broker={self.broker_name!r}, queue_id={self.queue_id}, "
+            f"queue_offset={self.queue_offset}, message_id={self.message_id!r}, body={len(self.body)} bytes, "
+            f"reconsume_times={self.reconsume_times})"
+        )

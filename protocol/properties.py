@@ -1,0 +1,167 @@
+"""RocketMQ's property string: name 01 value 02, over and over, in UTF-8. RocketMQ: MessageDecoder, MessageConst.
+
+Clients parse it into a dict. The broker never does: it looks for single properties in the bytes, puts some behind
+them and cuts some out. Both see the same: of a repeated name the last value counts, and an entry without name, value
+or 01 isn't there at all.
+"""
+
+from collections.abc import Iterable, Mapping
+
+_VALUE_END = 0x02
+
+# What users set, each by its own way, and what clients say about a message.
+KEYS = "KEYS"
+TAGS = "TAGS"
+WAIT = "WAIT"
+DELAY = "DELAY"
+UNIQ_KEY = "UNIQ_KEY"
+SHARDING_KEY = "__SHARDINGKEY"
+INSTANCE_ID = "INSTANCE_ID"
+BUYER_ID = "BUYER_ID"
+TIMER_DELAY_SEC = "TIMER_DELAY_SEC"
+TIMER_DELAY_MS = "TIMER_DELAY_MS"
+TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+TRAN_MSG = "TRAN_MSG"
+PGROUP = "PGROUP"
+CHECK_IMMUNITY_TIME_IN_SECONDS = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+
+# What a broker adds.
+MSG_REGION = "MSG_REGION"
+TRACE_ON = "TRACE_ON"
+CLUSTER = "CLUSTER"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QID = "REAL_QID"
+TRANSACTION_ID = "__transactionId__"
+TRANSACTION_CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
+TRAN_PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
+TIMER_ENQUEUE_MS = "TIMER_ENQUEUE_MS"
+TIMER_DEQUEUE_MS = "TIMER_DEQUEUE_MS"
+TIMER_ROLL_TIMES = "TIMER_ROLL_TIMES"
+TIMER_OUT_MS = "TIMER_OUT_MS"
+TIMER_DEL_UNIQKEY = "TIMER_DEL_UNIQKEY"
+TIMER_DELAY_LEVEL = "TIMER_DELAY_LEVEL"
+POP_CK = "POP_CK"
+POP_CK_OFFSET = "POP_CK_OFFSET"
+FIRST_POP_TIME = "1ST_POP_TIME"
+DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
+DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
+CRC32 = "__CRC32#"
+
+# Retries, by brokers and consumers.
+RETRY_TOPIC = "RETRY_TOPIC"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+RECONSUME_TIME = "RECONSUME_TIME"
+MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+MIN_OFFSET = "MIN_OFFSET"
+MAX_OFFSET = "MAX_OFFSET"
+CONSUME_START_TIME = "CONSUME_START_TIME"
+
+# Requests and their replies.
+CORRELATION_ID = "CORRELATION_ID"
+REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+TTL = "TTL"
+ARRIVE_TIME = "ARRIVE_TIME"
+PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
+MSG_TYPE = "MSG_TYPE"
+
+# Known by name only.
+TRANSFER_FLAG = "TRANSFER_FLAG"
+CORRECTION_FLAG = "CORRECTION_FLAG"
+MQ2_FLAG = "MQ2_FLAG"
+EXTEND_UNIQ_INFO = "EXTEND_UNIQ_INFO"
+INNER_NUM = "INNER_NUM"
+INNER_BASE = "INNER_BASE"
+DUP_INFO = "DUP_INFO"
+INNER_MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
+INNER_MULTI_QUEUE_OFFSET = "INNER_MULTI_QUEUE_OFFSET"
+PROPERTY_FORWARD_QUEUE_ID = "PROPERTY_FORWARD_QUEUE_ID"
+REDIRECT = "REDIRECT"
+TRACE_CONTEXT = "TRACE_CONTEXT"
+BORN_HOST = "__BORNHOST"
+BORN_TIMESTAMP = "BORN_TIMESTAMP"
+
+RESERVED_NAMES = frozenset(
+    {
+        KEYS, TAGS, WAIT, DELAY, UNIQ_KEY, INSTANCE_ID, BUYER_ID, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS,
+        TRAN_MSG, PGROUP, MSG_REGION, TRACE_ON, CLUSTER, REAL_TOPIC, REAL_QID, TRAN_PREPARED_QUEUE_OFFSET,
+        TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS, TIMER_ROLL_TIMES, TIMER_OUT_MS, TIMER_DEL_UNIQKEY, TIMER_DELAY_LEVEL,
+        POP_CK, POP_CK_OFFSET, FIRST_POP_TIME, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, CRC32, RETRY_TOPIC,
+        ORIGIN_MESSAGE_ID, RECONSUME_TIME, MAX_RECONSUME_TIMES, MIN_OFFSET, MAX_OFFSET, CONSUME_START_TIME,
+        CORRELATION_ID, REPLY_TO_CLIENT, TTL, ARRIVE_TIME, PUSH_REPLY_TIME, MSG_TYPE, TRANSFER_FLAG, CORRECTION_FLAG,
+        MQ2_FLAG, EXTEND_UNIQ_INFO, DUP_INFO, INNER_MULTI_QUEUE_OFFSET, BORN_HOST, BORN_TIMESTAMP,
+    }
+)  # fmt: skip
+# Users can't set these as properties of their own (RocketMQ: MessageConst.STRING_HASH_SET).
+
+
+def parse_properties(properties: bytes) -> dict[str, str]:
+    """Return the properties by name. Bytes that are no UTF-8 become U+FFFD, as in Java."""
+    parsed = {}
+    for entry in properties.decode("utf-8", "replace").split("\x02"):
+        name, _, value = entry.partition("\x01")
+        if name and value:
+            parsed[name] = value
+    return parsed
+
+
+def format_properties(properties: Mapping[str, str] | Iterable[tuple[str, str]]) -> bytes:
+    """Return the property string. Names and values are taken as they are: `Message` is where they were checked."""
+    items = properties.items() if isinstance(properties, Mapping) else properties
+    return "".join([f"{name}\x01{value}\x02" for name, value in items]).encode("utf-8", "replace")
+
+
+def find_property(properties: bytes, name: str | bytes) -> bytes | None:
+    """Return a property's value, the last one if there are many; None when it is missing or empty."""
+    needle = _NEEDLES.get(name) or _needle(name)
+    at = properties.rfind(needle)
+    if at < 0:
+        return None
+    if at == 0 or properties[at - 1] == _VALUE_END:
+        value_at = at + len(needle)
+        end = properties.find(b"\x02", value_at)
+        if end > value_at:
+            return properties[value_at:end]
+    return _find_among_lookalikes(properties, needle)
+
+
+def _find_among_lookalikes(properties: bytes, needle: bytes) -> bytes | None:
+    """`find_property` where XTAGS or an empty value stand behind TAGS, or where the last 02 is missing."""
+    for entry in reversed(properties.split(b"\x02")):
+        if entry.startswith(needle) and len(entry) > len(needle):
+            return entry[len(needle) :]
+    return None
+
+
+def append_property(properties: bytes, name: str | bytes, value: str | bytes) -> bytes:
+    """Return the string with a property behind the others: it counts, whatever they say of the same name."""
+    value_bytes = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
+    return b"%b%b%b\x02" % (with_last_end(properties), _NEEDLES.get(name) or _needle(name), value_bytes)
+
+
+def with_property(properties: bytes, name: str | bytes, value: str | bytes) -> bytes:
+    """Return the string with a property set: every older one of the name is gone."""
+    return append_property(without_property(properties, name), name, value)
+
+
+def without_property(properties: bytes, name: str | bytes) -> bytes:
+    """Return the string without the properties of a name; the same object when there was none."""
+    needle = _NEEDLES.get(name) or _needle(name)
+    if properties.find(needle) < 0:
+        return properties
+    entries = properties.split(b"\x02")
+    kept = [entry for entry in entries if not entry.startswith(needle)]
+    return properties if len(kept) == len(entries) else b"\x02".join(kept)
+
+
+def with_last_end(properties: bytes) -> bytes:
+    """Return the string with the 02 behind its last value, which some clients leave out."""
+    return properties + b"\x02" if properties and properties[-1] != _VALUE_END else properties
+
+
+def _needle(name: str | bytes) -> bytes:
+    return (name if isinstance(name, bytes) else name.encode("utf-8", "replace")) + b"\x01"
+
+
+_NEEDLES: dict[str | bytes, bytes] = {name: _needle(name) for name in RESERVED_NAMES}
+_NEEDLES |= {name.encode(): needle for name, needle in _NEEDLES.items() if isinstance(name, str)}
+# Concatenating takes longer than looking up.

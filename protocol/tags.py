@@ -1,0 +1,88 @@
+"""Tags, their hash codes, and what a consumer subscribes to. RocketMQ: FilterAPI, ExpressionMessageFilter.
+
+A broker filters by hash code alone, since that is all a consume queue keeps: what it sends may be too much, never
+too little. The consumer compares the text.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.properties import TAGS, find_property
+
+ALL_TAGS = "*"
+NO_TAG_CODE = 0
+
+_HASHES_KEPT_MAX = 4096
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))
+# What String.trim() takes away: U+0020 and everything below.
+
+
+class TagExpressionError(ClientError):
+    """A subscription made of bars only."""
+
+
+@lru_cache(maxsize=_HASHES_KEPT_MAX)
+def java_hash(text: str) -> int:
+    """Return Java's `String.hashCode()`: over UTF-16 units, as a signed number of 32 bits."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        code = (31 * code + (high << 8 | low)) & 0xFFFFFFFF
+    return code - 0x1_0000_0000 if code & 0x8000_0000 else code
+
+
+def tags_code(properties: bytes) -> int:
+    """Return the code that a record's consume queue entry gets, 0 without a tag."""
+    tag = find_property(properties, TAGS)
+    return _hash_of_bytes(tag) if tag else NO_TAG_CODE
+
+
+@lru_cache(maxsize=_HASHES_KEPT_MAX)
+def _hash_of_bytes(tag: bytes) -> int:
+    return java_hash(tag.decode("utf-8", "replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class TagExpression:
+    """Which tags a consumer wants. `A || B` is two of them, `A|B` is one."""
+
+    text: str
+    tags: frozenset[str]
+    codes: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str | None) -> "TagExpression":
+        """Return the subscription: nothing, an empty one and `*` mean all; a blank one means none.
+
+        Raises: TagExpressionError (only bars).
+        """
+        if not text or text == ALL_TAGS:
+            return EVERY_TAG
+        parts = text.split("||")
+        if not any(parts):
+            raise TagExpressionError(f"{text!r} names no tag: write `paid || refunded`, or `*` for all")
+        return cls.of_tags(text, filter(None, (part.strip(_JAVA_BLANKS) for part in parts)))
+
+    @classmethod
+    def of_tags(cls, text: str, tags: Iterable[str]) -> "TagExpression":
+        """Return the subscription to these tags that calls itself `text`."""
+        wanted = frozenset(tags)
+        return cls(text, wanted, frozenset(map(java_hash, wanted)))
+
+    @property
+    def all_tags(self) -> bool:
+        """Whether messages are taken whatever their tag, and without one."""
+        return self.text == ALL_TAGS
+
+    def matches_code(self, code: int) -> bool:
+        """Whether a broker sends a message with this code in its consume queue entry."""
+        return code in self.codes or self.text == ALL_TAGS
+
+    def matches(self, tag: str | None) -> bool:
+        """Whether a consumer keeps a message with this tag."""
+        return tag in self.tags or self.text == ALL_TAGS
+
+
+EVERY_TAG = TagExpression(ALL_TAGS, frozenset(), frozenset())
