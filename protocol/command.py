@@ -16,17 +16,20 @@ Wire names are RocketMQ's: the field's name in camel case, or what `msgspec.fiel
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.record import StoredRecord
 
 _ENVELOPE_FIELDS = frozenset({"code", "remark", "body"})
 
 
 class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="camel"):
-    """What one side asks of the other. `body` is bytes, or what the subclass declares."""
+    """What one side asks of the other. `body` is bytes, or of the type that the subclass declares."""
+
+    body_type: ClassVar[Any] = bytes
 
     body: Any = None
     remark: str | None = None
@@ -34,6 +37,8 @@ class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="c
 
 class Answer(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="camel"):
     """What comes back. An answer without header fields, such as every refusal, is an `Answer` itself."""
+
+    body_type: ClassVar[Any] = bytes
 
     code: int = 0
     remark: str | None = None
@@ -53,6 +58,13 @@ class Records(msgspec.Struct, gc=False):
     count: int
 
 
+class RecordBatch(msgspec.Struct, gc=False):
+    """Stored records as they came in. `store_hosts`: of each, 8 or 20 bytes, where the codec carries them."""
+
+    records: list[StoredRecord]
+    store_hosts: list[bytes] | None = None
+
+
 R = TypeVar("R", bound=Request)
 Command = Request | Answer
 
@@ -66,18 +78,17 @@ class Shape:
         pairs = zip(command.__struct_fields__, command.__struct_encode_fields__, strict=True)
         self.names = {field: (names or {}).get(field, wire) for field, wire in pairs if field not in _ENVELOPE_FIELDS}
         self.fields = tuple(self.names)
+        assert command.__struct_fields__[: len(self.fields)] == self.fields, "header fields come first in the array"
 
-    @cached_property
+    @property
     def body_type(self) -> Any:
-        """The declared type of the body without None; `Any` where it is bytes as they are."""
-        hint = get_type_hints(self.command)["body"]
-        parts = [part for part in getattr(hint, "__args__", (hint,)) if part is not type(None)]
-        return Any if len(parts) != 1 or parts[0] is bytes else parts[0]
+        """The declared type of the body; `bytes` for bytes as they are."""
+        return self.command.body_type
 
     @cached_property
     def hot_body(self) -> bool:
         """Whether the body is bytes as they are, so that nothing but the header has to be decoded."""
-        return self.body_type is Any
+        return self.body_type is bytes
 
     @cached_property
     def native(self) -> "msgspec.msgpack.Decoder[Any]":
@@ -137,7 +148,8 @@ def request(
 
     def declare(command: type[R]) -> type[R]:
         if int(code) in REQUESTS:
-            raise TypeError(f"request code {code} is declared twice: {REQUESTS[int(code)].request.command.__name__}, {command.__name__}")
+            first = REQUESTS[int(code)].request.command.__name__
+            raise TypeError(f"request code {code} is declared twice: {first}, {command.__name__}")
         declaration = Declaration(code, Shape(command, names), answer_shape(answer))
         REQUESTS[declaration.code] = declaration
         _DECLARATIONS[command] = declaration

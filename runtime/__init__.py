@@ -1,1 +1,1 @@
-"""The only place that knows sockets, tasks, threads, the clock and identity of the machine, files, logging and configuration."""
+"""The only place that knows sockets, tasks, threads, time, identity, files, logging and configuration."""

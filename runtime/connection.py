@@ -108,7 +108,7 @@ class Dispatcher:
     async def _run(self, handler: AsyncHandler, call: Call) -> None:
         try:
             answer = await handler(call)
-        except Exception as error:  # One request in the dispatcher: its failure is its answer.
+        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
             answer = failure(error, call)
         if answer is not None:
             call.answer(answer)
@@ -150,6 +150,10 @@ class Connection(asyncio.Protocol):
         self.local_address: tuple[str, int] = ("", 0)
         self.store_host = b""
         """This side's address as the peer reaches it, 8 or 20 bytes: set by who accepts connections."""
+        self.store_id_prefix = ""
+        """What the offset message ids begin with that the peer is told."""
+        self.born_host = b""
+        """The peer's address, packed: the born host of what it sends."""
         self.client_id: str | None = None
         self.closed: asyncio.Future[None] | None = None
         self._partial: list[bytes] = []
@@ -185,7 +189,9 @@ class Connection(asyncio.Protocol):
         for entry in waiting.values():
             entry.timer.cancel()
             if not entry.future.done():
-                entry.future.set_exception(ConnectionLost(f"connection to {self.peer.address} lost before the answer to {entry.asked}"))
+                entry.future.set_exception(
+                    ConnectionLost(f"connection to {self.peer.address} lost before the answer to {entry.asked}")
+                )
         self.resume_writing()
         if self.closed is not None and not self.closed.done():
             self.closed.set_result(None)
@@ -305,7 +311,9 @@ class Connection(asyncio.Protocol):
         handler = self._handlers.get(envelope.code)
         if handler is None:
             remark = f" request type {envelope.code} not supported"
-            call.answer(refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"{remark} ({name_of_request(envelope.code)})"))
+            call.answer(
+                refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"{remark} ({name_of_request(envelope.code)})")
+            )
             return
         try:
             call.request = codec.decode_request(REQUESTS[envelope.code], envelope, data[body_at:stop])
@@ -319,7 +327,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             answer = handler(call)
-        except Exception as error:  # One request in the dispatcher: its failure is its answer.
+        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
             answer = failure(error, call)
         if answer is not None and not call.oneway:
             self.send_answer(call, answer)

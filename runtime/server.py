@@ -9,8 +9,9 @@ import socket
 from collections.abc import Callable
 
 from staticfire.protocol.codecs import NATIVE, codec_for
-from staticfire.protocol.message_ids import pack_host
-from staticfire.runtime.addresses import Address
+from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.message_ids import offset_id_prefix
+from staticfire.runtime.addresses import Address, parse_address
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.machine import Listener, Machine
 
@@ -52,6 +53,8 @@ class Server:
         self.connections.add(connection)
         host, port = self._advertised or (connection.local_address[0], self.port)
         connection.store_host = pack_host(host, port)
+        connection.store_id_prefix = offset_id_prefix(connection.store_host)
+        connection.born_host = pack_host(*parse_address(connection.peer.address))
         if self.connected is not None:
             self.connected(connection)
 

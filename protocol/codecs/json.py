@@ -5,8 +5,7 @@ round, missing and unknown fields, single quotes and bare keys. Writing is what 
 RocketMQ: RemotingCommand, RemotingSerializable.
 """
 
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -17,6 +16,7 @@ from staticfire.protocol.command import (
     PLAIN_ANSWER,
     Answer,
     Declaration,
+    RecordBatch,
     Records,
     Request,
     Shape,
@@ -26,7 +26,8 @@ from staticfire.protocol.command import (
 )
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
-from staticfire.protocol.rocketmq_record import from_rocketmq_all, to_rocketmq
+from staticfire.protocol.record import peek_record_bytes
+from staticfire.protocol.rocketmq_record import from_rocketmq, to_rocketmq
 
 number = 0
 
@@ -78,7 +79,7 @@ class _LenientHeader(msgspec.Struct):
     extFields: dict[str, Any] | None = None  # noqa: N815 (RocketMQ's name)
 
     def strict(self) -> _Header:
-        fields = msgspec.Raw(b"null" if self.extFields is None else msgspec.json.encode(self.extFields))
+        fields = msgspec.Raw(b"null" if self.extFields is None else fastjson.encode(self.extFields))
         return _Header(self.code, self.opaque, self.flag, self.version, str(self.language), self.remark, fields)
 
 
@@ -113,11 +114,11 @@ def _read_fields(shape: Shape, fields: bytes) -> Any:
 
 def _read_body(shape: Shape, body: bytes) -> Any:
     kind = shape.body_type
-    if kind is Any:
+    if kind is bytes:
         return body
     if not body:
         return None
-    return from_rocketmq_all(body) if kind is Records else fastjson.decode_as(body, kind)
+    return _read_records(body) if kind is Records else fastjson.decode_as(body, kind)
 
 
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
@@ -170,7 +171,29 @@ def _write_body(body: Any, store_host: bytes) -> bytes:
     if isinstance(body, bytes):
         return body
     if isinstance(body, Records):
-        return b"".join(map(partial(to_rocketmq, store_host=store_host), body.slices))
+        return _write_records(body, store_host)
     if isinstance(body, StandardJson):
         return fastjson.encode(body.value, quote_number_keys=True)
     return fastjson.encode(body)
+
+
+def _write_records(records: Records, store_host: bytes) -> bytes:
+    """Return RocketMQ's records of slices that may hold several each."""
+    written: list[bytes] = []
+    for stored in records.slices:
+        at = 0
+        while at < len(stored):
+            written.append(to_rocketmq(stored, store_host, at))
+            at += peek_record_bytes(stored, at)
+    return b"".join(written)
+
+
+def _read_records(body: bytes) -> RecordBatch:
+    batch = RecordBatch([], [])
+    at = 0
+    while at < len(body):
+        record, store_host, size = from_rocketmq(body, at)
+        batch.records.append(record)
+        cast(list[bytes], batch.store_hosts).append(store_host)
+        at += size
+    return batch

@@ -19,8 +19,7 @@ then the body: bytes as they are, a msgpack value, or an array of stored records
 RocketMQ's JSON says, in a third of the bytes.
 """
 
-from struct import Struct
-from struct import error as StructError
+from struct import Struct, error as StructError
 from typing import Any
 
 import msgspec
@@ -31,6 +30,7 @@ from staticfire.protocol.command import (
     PLAIN_ANSWER,
     Answer,
     Declaration,
+    RecordBatch,
     Records,
     Request,
     Shape,
@@ -141,12 +141,12 @@ def _write_body(body: Any) -> bytes:
 
 
 def _read_body(shape: Shape, body: bytes) -> Any:
-    if shape.body_type is Any:
+    if shape.body_type is bytes:
         return body
     if not body:
         return None
     if shape.body_type is Records:
-        return decode_records(body)
+        return RecordBatch(decode_records(body))
     return shape.body_decoder.decode(body)
 
 

@@ -9,6 +9,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     groups,
     offsets,
     pull,
+    reset,
     routes,
     send,
     topics,

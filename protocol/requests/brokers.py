@@ -1,5 +1,7 @@
 """Brokers that make themselves known to nameservers. RocketMQ: RegisterBrokerRequestHeader, RegisterBrokerBody."""
 
+from typing import Any, ClassVar
+
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
@@ -18,7 +20,9 @@ class TopicConfigTable(msgspec.Struct, rename="camel", gc=False):
 class RegistrationBody(msgspec.Struct, rename="camel", gc=False):
     """What a broker offers. RocketMQ: RegisterBrokerBody."""
 
-    topic_config_serialize_wrapper: TopicConfigTable = TopicConfigTable()
+    topic_config_serialize_wrapper: TopicConfigTable = msgspec.field(
+        name="topicConfigSerializeWrapper", default_factory=TopicConfigTable
+    )
     filter_server_list: list[str] = []
 
 
@@ -27,7 +31,7 @@ class RegistrationAnswer(Answer, rename="camel"):
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
-    body: KVTable | None = None
+    body_type: ClassVar[Any] = KVTable
 
 
 @request(RequestCode.REGISTER_BROKER, answer=RegistrationAnswer)
@@ -35,7 +39,8 @@ class RegisterBroker(Request, rename="camel"):
     """Say that a broker is there, every 30 s, with all its topics.
 
     `advertised` is staticfire's own: False says that the address is only where the broker listens, so that the
-    nameserver tells each client the one under which that client can reach it.
+    nameserver tells each client the one under which that client can reach it. So is `auto_create_groups`: the broker
+    creates groups that it doesn't know, and with them their %RETRY% topics.
     """
 
     broker_name: str
@@ -49,7 +54,8 @@ class RegisterBroker(Request, rename="camel"):
     body_crc32: int = 0
     zone_name: str | None = msgspec.field(name="__ZONE_NAME", default=None)
     advertised: bool = True
-    body: RegistrationBody | None = None
+    auto_create_groups: bool = msgspec.field(name="autoCreateSubscriptionGroup", default=False)
+    body_type: ClassVar[Any] = RegistrationBody
 
 
 @request(RequestCode.UNREGISTER_BROKER)
@@ -66,7 +72,7 @@ class DataVersionAnswer(Answer, rename="camel"):
     """Whether the nameserver's version differs, and which it has."""
 
     changed: bool = False
-    body: DataVersion | None = None
+    body_type: ClassVar[Any] = DataVersion
 
 
 @request(RequestCode.QUERY_DATA_VERSION, answer=DataVersionAnswer)
@@ -77,7 +83,7 @@ class QueryDataVersion(Request, rename="camel"):
     broker_addr: str
     cluster_name: str
     broker_id: int
-    body: DataVersion | None = None
+    body_type: ClassVar[Any] = DataVersion
 
 
 @request(RequestCode.BROKER_HEARTBEAT)
@@ -89,3 +95,31 @@ class BrokerHeartbeat(Request, rename="camel"):
     broker_name: str
     broker_id: int | None = None
     heartbeat_timeout_mills: int | None = None
+
+
+class MemberGroup(msgspec.Struct, rename="camel", gc=False):
+    """A broker and its replicas. RocketMQ: BrokerMemberGroup."""
+
+    cluster: str
+    broker_name: str
+    broker_addrs: dict[int, str] = {}
+
+
+class MemberGroupBody(msgspec.Struct, rename="camel", gc=False):
+    """What a member group travels in. RocketMQ: GetBrokerMemberGroupResponseBody."""
+
+    broker_member_group: MemberGroup | None = None
+
+
+class MemberGroupAnswer(Answer, rename="camel"):
+    """A broker and its replicas."""
+
+    body_type: ClassVar[Any] = MemberGroupBody
+
+
+@request(RequestCode.GET_BROKER_MEMBER_GROUP, answer=MemberGroupAnswer)
+class GetMemberGroup(Request, rename="camel"):
+    """Ask for the addresses of a broker and its replicas."""
+
+    cluster_name: str
+    broker_name: str

@@ -1,5 +1,7 @@
 """Clients that make themselves known. RocketMQ: HeartbeatData, ConsumerData, SubscriptionData."""
 
+from typing import Any, ClassVar
+
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
@@ -56,7 +58,7 @@ class HeartbeatAnswer(Answer, rename="camel"):
 class Heartbeat(Request, rename="camel"):
     """Sent to every broker at once, then every 30 s."""
 
-    body: HeartbeatData | None = None
+    body_type: ClassVar[Any] = HeartbeatData
 
 
 @request(RequestCode.UNREGISTER_CLIENT)
@@ -78,12 +80,20 @@ class ConsumerIdList(msgspec.Struct, rename="camel", gc=False):
 class ConsumerListAnswer(Answer, rename="camel"):
     """The members of a group."""
 
-    body: ConsumerIdList | None = None
+    body_type: ClassVar[Any] = ConsumerIdList
 
 
 @request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, answer=ConsumerListAnswer)
 class GetConsumerList(Request, rename="camel"):
     """Ask who is in a group: what a rebalance is computed from."""
+
+    consumer_group: str
+    bname: str | None = None
+
+
+@request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)
+class NotifyConsumerIdsChanged(Request, rename="camel"):
+    """Sent by a broker to a group's members, one-way: rebalance now."""
 
     consumer_group: str
     bname: str | None = None

@@ -1,12 +1,14 @@
 """Consumer-group administration. RocketMQ: SubscriptionGroupConfig."""
 
+from typing import Any, ClassVar
+
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
 
 
-class GroupRetryPolicy(msgspec.Struct, rename="camel", gc=False):
+class GroupRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """How retries are timed; CUSTOMIZED is the table of delay levels."""
 
     type: str = "CUSTOMIZED"
@@ -36,13 +38,13 @@ class UpdateGroup(Request, rename="camel"):
     """Create a consumer group, or change one."""
 
     bname: str | None = None
-    body: SubscriptionGroupConfig | None = None
+    body_type: ClassVar[Any] = SubscriptionGroupConfig
 
 
 class GroupConfigAnswer(Answer, rename="camel"):
     """A group's configuration."""
 
-    body: SubscriptionGroupConfig | None = None
+    body_type: ClassVar[Any] = SubscriptionGroupConfig
 
 
 @request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, answer=GroupConfigAnswer)

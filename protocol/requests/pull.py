@@ -1,5 +1,7 @@
 """Pulling messages of one queue. RocketMQ: PullMessageRequestHeader, PullSysFlag."""
 
+from typing import Any, ClassVar
+
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records, Request, request
 
@@ -21,7 +23,8 @@ class PullAnswer(Answer, rename="camel"):
     topic_sys_flag: int | None = None
     group_sys_flag: int | None = None
     forbidden_type: int | None = None
-    body: Records | None = None
+    body_type: ClassVar[Any] = Records
+    """Records on the way out, a RecordBatch when read."""
 
 
 class ForbiddenAnswer(Answer, rename="camel"):

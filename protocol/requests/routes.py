@@ -1,5 +1,7 @@
 """Routes and cluster layout: what clients ask a nameserver. RocketMQ: TopicRouteData, ClusterInfo, KVTable."""
 
+from typing import Any, ClassVar
+
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
@@ -38,7 +40,7 @@ class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
 class RouteAnswer(Answer, rename="camel"):
     """A topic's route."""
 
-    body: TopicRouteData | None = None
+    body_type: ClassVar[Any] = TopicRouteData
 
 
 @request(RequestCode.GET_ROUTEINFO_BY_TOPIC, answer=RouteAnswer)
@@ -59,7 +61,7 @@ class ClusterInfo(msgspec.Struct, rename="camel", gc=False):
 class ClusterInfoAnswer(Answer, rename="camel"):
     """The cluster."""
 
-    body: ClusterInfo | None = None
+    body_type: ClassVar[Any] = ClusterInfo
 
 
 @request(RequestCode.GET_BROKER_CLUSTER_INFO, answer=ClusterInfoAnswer)
@@ -77,7 +79,7 @@ class TopicList(msgspec.Struct, rename="camel", gc=False):
 class TopicListAnswer(Answer, rename="camel"):
     """Topic names."""
 
-    body: TopicList | None = None
+    body_type: ClassVar[Any] = TopicList
 
 
 @request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, answer=TopicListAnswer)
@@ -103,6 +105,43 @@ class DeleteTopicInNameserver(Request, rename="camel"):
 
     topic: str
     cluster_name: str | None = None
+
+
+@request(RequestCode.REGISTER_TOPIC_IN_NAMESRV)
+class RegisterTopicInNameserver(Request, rename="camel"):
+    """Add queues of known brokers to a topic's route; nothing happens when one of the brokers is unknown."""
+
+    topic: str
+    body_type: ClassVar[Any] = TopicRouteData
+
+
+@request(RequestCode.GET_UNIT_TOPIC_LIST, answer=TopicListAnswer)
+class GetUnitTopics(Request, rename="camel"):
+    """Ask for the names of topics with the unit flag."""
+
+
+@request(RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST, answer=TopicListAnswer)
+class GetUnitSubscribedTopics(Request, rename="camel"):
+    """Ask for the names of topics with the unit-subscribed flag."""
+
+
+@request(RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, answer=TopicListAnswer)
+class GetUnitSubscribedOnlyTopics(Request, rename="camel"):
+    """Ask for the names of topics with the unit-subscribed flag and without the unit flag."""
+
+
+@request(RequestCode.UPDATE_NAMESRV_CONFIG)
+class UpdateNameserverConfig(Request, rename="camel"):
+    """Change settings while it runs; the body is a java.util.Properties text."""
+
+
+class NameserverConfigAnswer(Answer, rename="camel"):
+    """All settings as a java.util.Properties text."""
+
+
+@request(RequestCode.GET_NAMESRV_CONFIG, answer=NameserverConfigAnswer)
+class GetNameserverConfig(Request, rename="camel"):
+    """Ask for all settings."""
 
 
 class KVTable(msgspec.Struct, rename="camel", gc=False):
@@ -145,7 +184,7 @@ class DeleteKVConfig(Request, rename="camel"):
 class KVTableAnswer(Answer, rename="camel"):
     """All values of a namespace."""
 
-    body: KVTable | None = None
+    body_type: ClassVar[Any] = KVTable
 
 
 @request(RequestCode.GET_KVLIST_BY_NAMESPACE, answer=KVTableAnswer)

@@ -1,4 +1,6 @@
-"""Sending: one message, a batch of one topic and queue, or many of anything at once. RocketMQ: SendMessageRequestHeader."""
+"""Sending one message, a batch of one queue, or many of anything. RocketMQ: SendMessageRequestHeader."""
+
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -9,9 +11,9 @@ from staticfire.protocol.command import Answer, Request, request
 class SendAnswer(Answer, rename="camel"):
     """Where the message is. A batch: `msg_id` has all ids, joined by commas, `queue_offset` is the first."""
 
-    msg_id: str = ""
-    queue_id: int = 0
-    queue_offset: int = 0
+    msg_id: str | None = None
+    queue_id: int | None = None
+    queue_offset: int | None = None
     transaction_id: str | None = None
     region: str | None = msgspec.field(name="MSG_REGION", default=None)
     trace_on: str | None = msgspec.field(name="TRACE_ON", default=None)
@@ -78,7 +80,7 @@ class ManyResult(msgspec.Struct, array_like=True, gc=False):
 class SendManyAnswer(Answer, rename="camel"):
     """One result per message, in their order."""
 
-    body: list[ManyResult] | None = None
+    body_type: ClassVar[Any] = list[ManyResult]
 
 
 @request(RequestCode.SEND_MANY, answer=SendManyAnswer)
@@ -88,4 +90,4 @@ class SendMany(Request, rename="camel"):
     producer_group: str
     default_topic: str
     default_topic_queue_nums: int
-    body: list[ManyMessage] | None = None
+    body_type: ClassVar[Any] = list[ManyMessage]

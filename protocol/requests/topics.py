@@ -1,26 +1,28 @@
 """Topic administration. RocketMQ: CreateTopicRequestHeader, TopicConfig."""
 
+from typing import Any, ClassVar
+
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
-from staticfire.protocol.names import PERM_READ, PERM_WRITE
+from staticfire.protocol.permissions import READ_WRITE
 
 
 class TopicConfig(msgspec.Struct, rename="camel", gc=False):
-    """A topic of a broker. `perm`: bits of names.PERM_*."""
+    """A topic of a broker. `perm`: bits of `permissions`."""
 
     topic_name: str
     read_queue_nums: int = 16
     write_queue_nums: int = 16
-    perm: int = PERM_READ | PERM_WRITE
+    perm: int = READ_WRITE
     topic_filter_type: str = "SINGLE_TAG"
     topic_sys_flag: int = 0
     order: bool = False
     attributes: dict[str, str] = {}
 
 
-class DataVersion(msgspec.Struct, rename="camel", gc=False):
+class DataVersion(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """Moves with every change of a table; equal when all three are."""
 
     state_version: int = 0
@@ -56,7 +58,7 @@ class DeleteTopic(Request, rename="camel"):
 class TopicConfigAnswer(Answer, rename="camel"):
     """A topic's configuration."""
 
-    body: TopicConfig | None = None
+    body_type: ClassVar[Any] = TopicConfig
 
 
 @request(RequestCode.GET_TOPIC_CONFIG, answer=TopicConfigAnswer)

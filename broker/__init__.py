@@ -1,0 +1,1 @@
+"""Stores messages, hands them out, and keeps what groups have consumed."""

@@ -1,0 +1,21 @@
+"""A broker as a process: `python -m staticfire.broker`. For people there is `staticfire broker`."""
+
+import sys
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.runtime.addresses import format_address
+from staticfire.runtime.process import Program, run_program
+
+
+def boot_line(settings: BrokerSettings, port: int) -> str:
+    """Return the line that scripts wait for, as RocketMQ writes it (BrokerStartup)."""
+    address = format_address(settings.broker_ip1 or settings.listen_host, port)
+    line = f"The broker[{settings.broker_name}, {address}] boot success. serializeType=JSON"
+    return f"{line} and name server is {settings.namesrv_addr}" if settings.namesrv_addr else line
+
+
+PROGRAM = Program("broker", BrokerSettings, Broker, boot_line)
+
+if __name__ == "__main__":
+    sys.exit(run_program(PROGRAM, sys.argv[1:]))

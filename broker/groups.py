@@ -1,0 +1,84 @@
+"""The consumer groups of a broker and what each may do. RocketMQ: SubscriptionGroupManager."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.names import SYSTEM_GROUPS, is_system_group, may_create_group
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+from staticfire.protocol.requests.topics import DataVersion
+from staticfire.protocol.times import MessageMs
+
+GROUPS_MAX = 100_000
+
+
+class GroupTable:
+    """Group configurations by name."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self.groups: dict[str, SubscriptionGroupConfig] = {}
+        self.version = DataVersion()
+        self.changed: Callable[[], None] = lambda: None
+        self.now: Callable[[], MessageMs] = lambda: MessageMs(0)
+
+    def add_system_groups(self) -> None:
+        """Create what is missing of them."""
+        for name in sorted(SYSTEM_GROUPS):
+            broadcast = name.startswith("CID_ONS")
+            self.groups.setdefault(
+                name,
+                SubscriptionGroupConfig(
+                    group_name=name, consume_broadcast_enable=broadcast or name != "CID_RMQ_SYS_TRANS"
+                ),
+            )
+
+    def get(self, name: str) -> SubscriptionGroupConfig | None:
+        """Return a group without creating it."""
+        return self.groups.get(name)
+
+    def find(self, name: str) -> SubscriptionGroupConfig | None:
+        """Return a group, created with defaults where that is allowed. RocketMQ: findSubscriptionGroupConfig."""
+        group = self.groups.get(name)
+        if group is not None:
+            return group
+        allowed = self._settings.auto_create_subscription_group or is_system_group(name)
+        if not allowed or not may_create_group(name) or len(self.groups) >= GROUPS_MAX:
+            return None
+        created = SubscriptionGroupConfig(group_name=name)
+        self.put(created)
+        return created
+
+    def put(self, group: SubscriptionGroupConfig) -> None:
+        """Store a configuration under its name."""
+        assert group.group_name is not None
+        self.groups[group.group_name] = group
+        self._moved()
+
+    def delete(self, name: str) -> bool:
+        """Forget a group; return whether there was one."""
+        if self.groups.pop(name, None) is None:
+            return False
+        self._moved()
+        return True
+
+    def snapshot(self) -> bytes:
+        """Return subscriptionGroup.json."""
+        table = {"dataVersion": self.version, "forbiddenTable": {}, "subscriptionGroupTable": self.groups}
+        return msgspec.json.format(msgspec.json.encode(table), indent=1)
+
+    def restore(self, data: bytes) -> None:
+        """Take over subscriptionGroup.json. Raises: msgspec.MsgspecError when it is none."""
+        saved = msgspec.json.decode(data, type=_SavedGroups)
+        self.groups = saved.subscription_group_table
+        self.version = saved.data_version
+
+    def _moved(self) -> None:
+        self.version = DataVersion(self.version.state_version, self.now(), self.version.counter + 1)
+        self.changed()
+
+
+class _SavedGroups(msgspec.Struct, rename="camel"):
+    subscription_group_table: dict[str, SubscriptionGroupConfig] = {}
+    data_version: DataVersion = DataVersion()

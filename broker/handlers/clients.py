@@ -1,0 +1,121 @@
+"""Clients make themselves known and leave. RocketMQ: ClientManageProcessor, ConsumerManageProcessor.
+
+Behaviour
+- A group's members are told at once when one joins, leaves or changes what it subscribes to; on the joining connection
+  the notification is written before the heartbeat's answer.
+- A client that falls silent for two minutes is removed without telling anybody, as in RocketMQ.
+"""
+
+from staticfire.broker.consumers import BROADCASTING, ConsumerGroup
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.names import retry_topic
+from staticfire.protocol.requests.clients import (
+    ConsumerData,
+    ConsumerIdList,
+    ConsumerListAnswer,
+    GetConsumerList,
+    Heartbeat,
+    HeartbeatAnswer,
+    NotifyConsumerIdsChanged,
+    UnregisterClient,
+)
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Call, Connection, Dispatcher
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+
+class ClientHandlers:
+    """Keeps the tables of consumers and producers."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._uptime_ms = state.machine.clock.uptime_ms
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.HEART_BEAT, self.heartbeat)
+        dispatcher.handle(RequestCode.UNREGISTER_CLIENT, self.unregister)
+        dispatcher.handle(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.consumer_list)
+
+    def heartbeat(self, call: Call) -> Answer:
+        """Take in a client with all its groups."""
+        request: Heartbeat = call.request
+        data = request.body
+        if data is None or data.client_id is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, "a heartbeat needs a body with a clientID")
+        call.connection.client_id = data.client_id
+        uptime_ms = self._uptime_ms()
+        for consumer in data.consumer_data_set:
+            self._register_consumer(consumer, call.connection, data.client_id, uptime_ms, data.without_sub)
+        for producer in data.producer_data_set:
+            self._state.producers.register(producer.group_name, call.connection, data.client_id, uptime_ms)
+        return HeartbeatAnswer(is_sub_change=True, is_support_heart_beat_v2=True)
+
+    def _register_consumer(
+        self, data: ConsumerData, connection: Connection, client_id: str, uptime_ms: UptimeMs, without_sub: bool
+    ) -> None:
+        """Take in one group; a group with an illegal name is skipped, as in RocketMQ, but not silently."""
+        config = self._state.groups.find(data.group_name)
+        if config is None:
+            log.warning(
+                "group_refused", group=data.group_name, client_id=client_id, reason="illegal name or no auto-creation"
+            )
+            return
+        if data.message_model != BROADCASTING or data.group_name not in self._state.consumers.consumer_table:
+            self._state.topics.create_for_group(
+                retry_topic(data.group_name), config.retry_queue_nums, unit_mode=data.unit_mode
+            )
+        if self._state.consumers.register(data, connection, client_id, uptime_ms, keep_subscriptions=without_sub):
+            self.notify(self._state.consumers.consumer_table[data.group_name])
+
+    def notify(self, group: ConsumerGroup) -> None:
+        """Tell a group's members that they should rebalance."""
+        config = self._state.groups.get(group.name)
+        allowed = config is None or config.notify_consumer_ids_changed_enable
+        if (
+            not self._state.settings.notify_consumer_ids_changed_enable
+            or not allowed
+            or group.message_model == BROADCASTING
+        ):
+            return
+        for member in group.channel_info_table.values():
+            if member.connection.is_open:
+                member.connection.tell(NotifyConsumerIdsChanged(group.name))
+
+    def unregister(self, call: Call) -> Answer:
+        """Let a client's producer or consumer go."""
+        request: UnregisterClient = call.request
+        if request.producer_group:
+            self._state.producers.unregister(request.producer_group, call.connection)
+        if request.consumer_group:
+            group = self._state.consumers.unregister(request.consumer_group, call.connection)
+            if group is not None:
+                self.notify(group)
+        return Answer()
+
+    def consumer_list(self, call: Call) -> Answer:
+        """Who is in a group."""
+        request: GetConsumerList = call.request
+        ids = self._state.consumers.client_ids(request.consumer_group)
+        if not ids:
+            return refusal(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {request.consumer_group}")
+        return ConsumerListAnswer(body=ConsumerIdList(ids))
+
+    def disconnected(self, connection: Connection) -> None:
+        """Remove a connection's clients and tell those who stay."""
+        self._state.producers.disconnect(connection)
+        for group in self._state.consumers.disconnect(connection):
+            self.notify(group)
+
+    def expire(self, uptime_ms: UptimeMs) -> None:
+        """Remove the clients that fell silent and close their connections."""
+        silent_ms_max = self._state.settings.channel_expired_timeout_ms
+        silent = self._state.consumers.expire(uptime_ms, silent_ms_max)
+        silent += self._state.producers.expire(uptime_ms, silent_ms_max)
+        for connection in dict.fromkeys(silent):
+            log.warning("client_expired", client_id=connection.client_id, peer=connection.peer.address)
+            connection.close()

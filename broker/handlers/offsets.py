@@ -1,0 +1,109 @@
+"""Where queues end and where groups stand. RocketMQ: ConsumerManageProcessor, AdminBrokerProcessor.
+
+Behaviour
+- A group without an offset is answered 0 where the queue still has its first message, so a new group on a young queue
+  starts at 0 even with CONSUME_FROM_LAST_OFFSET; else QUERY_NOT_FOUND.
+- Any offset and any queue id is stored; commits are ignored while a reset waits.
+"""
+
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.time_search import Boundary
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.offsets import (
+    GetEarliestStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    OffsetAnswer,
+    QueryConsumerOffset,
+    SearchOffset,
+    TimestampAnswer,
+    UpdateConsumerOffset,
+)
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.connection import Call, Dispatcher
+
+
+class OffsetHandlers:
+    """Answers questions about offsets and stores those of groups."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._store = state.store
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.QUERY_CONSUMER_OFFSET, self.query)
+        dispatcher.handle(RequestCode.UPDATE_CONSUMER_OFFSET, self.update)
+        dispatcher.handle(RequestCode.GET_MAX_OFFSET, self.max_offset)
+        dispatcher.handle(RequestCode.GET_MIN_OFFSET, self.min_offset)
+        dispatcher.handle(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self.search)
+        dispatcher.handle(RequestCode.GET_EARLIEST_MSG_STORETIME, self.earliest)
+
+    def _find_queue(self, topic: str, queue_id: int) -> Queue | None:
+        """Return a queue that the topic has; asking for others must not create them."""
+        config = self._state.topics.get(topic)
+        if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
+            return None
+        return self._store.queue(topic, queue_id)
+
+    def query(self, call: Call) -> Answer:
+        """Where a group stands in a queue."""
+        request: QueryConsumerOffset = call.request
+        offset = self._state.offsets.committed(request.consumer_group, request.topic, request.queue_id)
+        if offset >= 0:
+            return OffsetAnswer(offset)
+        if request.set_zero_if_not_found is False:
+            remark = "Not found, do not set to zero, maybe this group boot first"
+            return refusal(ResponseCode.QUERY_NOT_FOUND, remark)
+        queue = self._find_queue(request.topic, request.queue_id)
+        if queue is not None and queue.min_offset <= 0 < queue.max_offset:
+            return OffsetAnswer(0)
+        return refusal(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
+
+    def update(self, call: Call) -> Answer:
+        """Store where a group stands."""
+        request: UpdateConsumerOffset = call.request
+        group, topic = request.consumer_group, request.topic
+        if self._state.groups.get(group) is None:
+            return refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
+        if self._state.topics.get(topic) is None:
+            return refusal(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+        if request.queue_id is None:
+            return refusal(ResponseCode.INVALID_PARAMETER, f"QueueId is null, topic is {topic}")
+        if request.commit_offset is None:
+            return refusal(ResponseCode.INVALID_PARAMETER, f"Offset is null, topic is {topic}")
+        if self._state.offsets.has_reset(group, topic, request.queue_id):
+            return Answer(remark="Offset has been previously reset")
+        self._state.offsets.commit(group, topic, request.queue_id, request.commit_offset)
+        return Answer()
+
+    def max_offset(self, call: Call) -> Answer:
+        """The offset that the next message will get; 0 for an unknown queue."""
+        request: GetMaxOffset = call.request
+        queue = self._find_queue(request.topic, request.queue_id)
+        return OffsetAnswer(0 if queue is None else queue.max_offset)
+
+    def min_offset(self, call: Call) -> Answer:
+        """The oldest offset; 0 for an unknown queue."""
+        request: GetMinOffset = call.request
+        queue = self._find_queue(request.topic, request.queue_id)
+        return OffsetAnswer(0 if queue is None else queue.min_offset)
+
+    def search(self, call: Call) -> Answer:
+        """The offset at a stored time; 0 for an unknown queue."""
+        request: SearchOffset = call.request
+        queue = self._find_queue(request.topic, request.queue_id)
+        if queue is None:
+            return OffsetAnswer(0)
+        upper = (request.boundary_type or "").lower() == "upper"
+        boundary = Boundary.UPPER if upper else Boundary.LOWER
+        return OffsetAnswer(self._store.search_offset(queue, MessageMs(request.timestamp), boundary))
+
+    def earliest(self, call: Call) -> Answer:
+        """When a queue's oldest message was stored; -1 when it has none."""
+        request: GetEarliestStoreTime = call.request
+        queue = self._find_queue(request.topic, request.queue_id)
+        stored_ms = None if queue is None else self._store.stored_ms_of(queue, queue.min_offset)
+        return TimestampAnswer(-1 if stored_ms is None else stored_ms)

@@ -1,0 +1,137 @@
+"""Where a message may go: the checks of a send, kept per topic. RocketMQ: AbstractSendMessageProcessor.msgCheck.
+
+A `Target` is a topic that passed the checks, with its queues at hand. It is forgotten when the topic changes.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.topics import describe
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.names import group_of_topic, is_retry_topic, may_be_sent_to, topic_fault
+from staticfire.protocol.permissions import MULTI_TAG
+from staticfire.protocol.remarks import FAQ
+from staticfire.protocol.requests.send import SendMessage
+from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.runtime.connection import Peer
+
+MULTI_TAGS_FLAG = 0x2
+
+
+class Target:
+    """A topic that takes messages."""
+
+    __slots__ = ("_queue_limit", "_queue_of", "_queues", "_random", "config", "is_retry", "sys_flag", "topic")
+
+    def __init__(self, config: TopicConfig, queue_of: Callable[[str, int], Queue], random: Random) -> None:
+        self.config = config
+        self.topic = config.topic_name
+        self.is_retry = is_retry_topic(self.topic)
+        self.sys_flag = MULTI_TAGS_FLAG if config.topic_filter_type == MULTI_TAG else 0
+        self._queue_limit = max(config.write_queue_nums, config.read_queue_nums)
+        self._queues: list[Queue | None] = [None] * self._queue_limit
+        self._queue_of = queue_of
+        self._random = random
+
+    def queue(self, queue_id: int, peer: Peer) -> Queue:
+        """Return a queue by its id, any for an id below 0. Raises: BrokerAnswer (no such queue)."""
+        if queue_id < 0 and self.config.write_queue_nums > 0:
+            queue_id = self._random.randrange(self.config.write_queue_nums)
+        if not 0 <= queue_id < self._queue_limit:
+            remark = f"request queueId[{queue_id}] is illegal, {describe(self.config)} Producer: {peer.address}"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, remark)
+        queue = self._queues[queue_id]
+        if queue is None:
+            queue = self._queues[queue_id] = self._queue_of(self.topic, queue_id)
+        return queue
+
+
+class TargetTable:
+    """Targets by topic."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._topics = state.topics
+        self._random = state.machine.identity.random
+        self._append = state.store.append
+        self._message_ms = state.clock.message_ms
+        self.by_topic: dict[str, Target] = {}
+
+    def forget(self) -> None:
+        """Start anew: a topic or a setting changed."""
+        self.by_topic.clear()
+
+    def for_request(self, request: SendMessage, peer: Peer) -> Target:
+        """Return the target of a send, creating its topic where that is allowed. Raises: BrokerAnswer."""
+        name = request.topic
+        target = self.by_topic.get(name)
+        if target is not None:
+            return target
+        config = self._topics.get(name)
+        state = self._state
+        if not state.writable and config is not None and config.order:
+            remark = f"the broker[{state.machine.identity.host_ip}] sending message is forbidden"
+            raise BrokerAnswer(ResponseCode.NO_PERMISSION, remark)
+        fault = topic_fault(name)
+        if fault is not None:
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, fault)
+        if not may_be_sent_to(name):
+            raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
+        if config is None:
+            config = self._create(request)
+        target = self.by_topic[name] = Target(config, state.store.queue, self._random)
+        return target
+
+    def _create(self, request: SendMessage) -> TopicConfig:
+        name = request.topic
+        queues = request.default_topic_queue_nums
+        config = self._topics.create_for_send(name, request.default_topic, queues, bool(request.unit_mode))
+        if config is None and is_retry_topic(name):
+            config = self._topics.create_for_group(name, 1, unit_mode=bool(request.unit_mode))
+        if config is None:
+            raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!{FAQ}")
+        return config
+
+    def internal(self, name: str, queues: int = 1, perm: int = 6) -> Target:
+        """Return the target of a topic that the broker itself writes to."""
+        target = self.by_topic.get(name)
+        if target is None:
+            config = self._topics.create_for_group(name, queues, perm)
+            target = self.by_topic[name] = Target(config, self._state.store.queue, self._random)
+        return target
+
+    def retry_target(self, request: SendMessage, target: Target, peer: Peer) -> Target:
+        """Return where a message sent to a retry topic goes. Raises: BrokerAnswer (unknown group)."""
+        group = group_of_topic(target.topic) or ""
+        if self._state.groups.find(group) is None:
+            remark = f"subscription group not exist, {group} {FAQ}"
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        return target
+
+    def retry_properties(self, properties: bytes) -> bytes:
+        return properties
+
+    def append(
+        self,
+        queue: Queue,
+        properties: bytes,
+        body: bytes,
+        born_ms: int,
+        sys_flag: int,
+        flag: int,
+        reconsume_times: int,
+        born_host: bytes,
+        tags_code: int,
+        on_stored: Any,
+        context: Any,
+        delayed: bool = True,
+    ) -> None:
+        """Give a message to the store."""
+        self._append(
+            queue, born_ms, sys_flag, flag, reconsume_times, 0, born_host, properties, body, tags_code,
+            self._message_ms(), on_stored, context,
+        )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Topics are created, changed and deleted. RocketMQ: AdminBrokerProcessor.updateAndCreateTopic, TopicAttributes.
+
+Behaviour
+- Queue numbers and permissions are taken as they are; a configuration that is there already is a success.
+- Creation and change are answered when they are saved: a broker that dies right after has them.
+"""
+
+from staticfire.broker.handlers.targets import TargetTable
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.names import is_system_topic, topic_fault
+from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, TopicConfig, TopicConfigAnswer, UpdateTopic
+from staticfire.runtime.connection import Call, Dispatcher
+
+FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+
+_ATTRIBUTES: dict[str, tuple[tuple[str, ...] | None, bool]] = {
+    "queue.type": (("SimpleCQ", "BatchCQ"), False),
+    "cleanup.policy": (("DELETE", "COMPACTION"), False),
+    "message.type": (("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"), True),
+    "reserve.time": (None, True),
+}
+"""Topic attributes: their values (None: a number from -1 on) and whether they can be changed later."""
+
+
+class TopicHandlers:
+    """Administers topics."""
+
+    def __init__(self, state: BrokerState, targets: TargetTable) -> None:
+        self._state = state
+        self._targets = targets
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC, self.update)
+        dispatcher.handle(RequestCode.DELETE_TOPIC_IN_BROKER, self.delete)
+        dispatcher.handle(RequestCode.GET_TOPIC_CONFIG, self.config)
+
+    async def update(self, call: Call) -> Answer:
+        """Create or change a topic."""
+        request: UpdateTopic = call.request
+        self._check_name(request.topic)
+        filter_type = request.topic_filter_type or "SINGLE_TAG"
+        if filter_type not in FILTER_TYPES:
+            words = f"topicFilterType = [{filter_type}] value invalid, it is one of {', '.join(FILTER_TYPES)}"
+            return refusal(ResponseCode.SYSTEM_ERROR, words)
+        old = self._state.topics.get(request.topic)
+        attributes = change_attributes(old.attributes if old else None, request.attributes)
+        topic = TopicConfig(
+            request.topic,
+            request.read_queue_nums,
+            request.write_queue_nums,
+            request.perm,
+            filter_type,
+            request.topic_sys_flag or 0,
+            request.order,
+            attributes,
+        )
+        if self._state.topics.put(topic):
+            await self._state.small_state.saved()
+        return Answer()
+
+    async def delete(self, call: Call) -> Answer:
+        """Forget a topic with its queues and offsets; its records stay in the log."""
+        request: DeleteTopic = call.request
+        if not request.topic.strip():
+            return refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+        self._check_not_system(request.topic)
+        if self._state.topics.delete(request.topic):
+            self._state.offsets.forget_topic(request.topic)
+            self._state.store.delete_queues(request.topic)
+            await self._state.small_state.saved()
+        return Answer()
+
+    def config(self, call: Call) -> Answer:
+        """One topic's configuration."""
+        request: GetTopicConfig = call.request
+        topic = self._state.topics.get(request.topic)
+        if topic is None:
+            return refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
+        return TopicConfigAnswer(body=topic)
+
+    def _check_name(self, name: str) -> None:
+        fault = topic_fault(name)
+        if fault is not None:
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, fault)
+        self._check_not_system(name)
+
+    def _check_not_system(self, name: str) -> None:
+        if is_system_topic(name) or name in self._state.topics.system:
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
+
+
+def change_attributes(old: dict[str, str] | None, changes: str | None) -> dict[str, str]:
+    """Return a topic's attributes after `+key=value,-key`. `old` None: a new topic. Raises: BrokerAnswer."""
+    attributes = dict(old or {})
+    for change in (changes or "").split(","):
+        change = change.strip()
+        if not change:
+            continue
+        key, separator, value = change[1:].partition("=")
+        if change[0] not in "+-" or (change[0] == "+") != bool(separator) or not key:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"add/alter attribute format is wrong: {change}")
+        if key not in _ATTRIBUTES:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"unsupported key: {key}")
+        values, changeable = _ATTRIBUTES[key]
+        if old is None and change[0] == "-":
+            words = f"only add attribute is supported while creating topic. key: {key}"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+        if old is not None and not changeable:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"attempt to update an unchangeable attribute. key: {key}")
+        if change[0] == "-":
+            attributes.pop(key, None)
+            continue
+        if values is not None and value not in values:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"value is not in set: [{', '.join(values)}]")
+        if values is None and not _is_number_from_minus_one(value):
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"value is not in range(-1, 9223372036854775807): {value}")
+        attributes[key] = value
+    return attributes
+
+
+def _is_number_from_minus_one(text: str) -> bool:
+    return text == "-1" or (text.isdigit() and int(text) <= 0x7FFFFFFFFFFFFFFF)

@@ -1,0 +1,118 @@
+"""How far each group has come in each queue. RocketMQ: ConsumerOffsetManager.
+
+Kept in memory, saved every few seconds and at stop. Any value and any queue id is taken, as RocketMQ does; a negative
+one reads as absent. A reset offset waits until the group's next pull, which it answers; until then commits of that
+queue are ignored.
+"""
+
+import msgspec
+
+from staticfire.protocol.requests.topics import DataVersion
+
+GroupTopic = tuple[str, str]
+"""(group, topic)"""
+
+
+class OffsetTable:
+    """Committed, pulled and reset offsets by group and topic, then by queue id."""
+
+    def __init__(self) -> None:
+        self._committed: dict[GroupTopic, dict[int, int]] = {}
+        self._pulled: dict[GroupTopic, dict[int, int]] = {}
+        self._resets: dict[GroupTopic, dict[int, int]] = {}
+        self.dirty = False
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Store where a group stands; lower values are taken, too."""
+        queues = self._committed.get((group, topic))
+        if queues is None:
+            queues = self._committed[group, topic] = {}
+        queues[queue_id] = offset
+        self.dirty = True
+
+    def committed(self, group: str, topic: str, queue_id: int) -> int:
+        """Return where a group stands, a waiting reset first; -1 when there is nothing."""
+        key = (group, topic)
+        reset = self._resets.get(key, {}).get(queue_id)
+        if reset is not None:
+            return reset
+        return self._committed.get(key, {}).get(queue_id, -1)
+
+    def pulled(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
+        """Remember where a group's pulls have come to."""
+        queues = self._pulled.get((group, topic))
+        if queues is None:
+            queues = self._pulled[group, topic] = {}
+        queues[queue_id] = next_offset
+
+    def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """Return where a group's pulls have come to; -1 when it never pulled."""
+        return self._pulled.get((group, topic), {}).get(queue_id, -1)
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Let the next pull of that queue be answered with this offset."""
+        self._resets.setdefault((group, topic), {})[queue_id] = offset
+        self.commit(group, topic, queue_id, offset)
+
+    def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        resets = self._resets
+        return bool(resets) and queue_id in resets.get((group, topic), {})
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Remove and return a waiting reset."""
+        if not self._resets:
+            return None
+        queues = self._resets.get((group, topic))
+        if queues is None:
+            return None
+        offset = queues.pop(queue_id, None)
+        if not queues:
+            del self._resets[group, topic]
+        return offset
+
+    def topics_of(self, group: str) -> list[str]:
+        """Return the topics in which a group stands somewhere."""
+        return sorted(topic for owner, topic in self._committed if owner == group)
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Return the groups that stand somewhere in a topic."""
+        return sorted(group for group, name in self._committed if name == topic)
+
+    def queues_of(self, group: str, topic: str) -> dict[int, int]:
+        """Return a group's offsets by queue id."""
+        return dict(self._committed.get((group, topic), {}))
+
+    def forget_topic(self, topic: str) -> None:
+        """Remove all offsets of a topic."""
+        for table in (self._committed, self._pulled, self._resets):
+            for key in [key for key in table if key[1] == topic]:
+                del table[key]
+        self.dirty = True
+
+    def forget_group(self, group: str) -> None:
+        """Remove all offsets of a group."""
+        for table in (self._committed, self._pulled, self._resets):
+            for key in [key for key in table if key[0] == group]:
+                del table[key]
+        self.dirty = True
+
+    def snapshot(self) -> bytes:
+        """Return consumerOffset.json, with keys as RocketMQ writes them: topic@group."""
+        table = {f"{topic}@{group}": queues for (group, topic), queues in self._committed.items()}
+        topics: dict[str, list[str]] = {}
+        for group, topic in self._committed:
+            topics.setdefault(group, []).append(topic)
+        saved = {"dataVersion": DataVersion(), "groupTopicMap": topics, "offsetTable": table}
+        self.dirty = False
+        return msgspec.json.format(msgspec.json.encode(saved), indent=1)
+
+    def restore(self, data: bytes) -> None:
+        """Take over consumerOffset.json. Raises: msgspec.MsgspecError when it is none."""
+        saved = msgspec.json.decode(data, type=_SavedOffsets)
+        for key, queues in saved.offset_table.items():
+            topic, _, group = key.partition("@")
+            self._committed[group, topic] = queues
+
+
+class _SavedOffsets(msgspec.Struct, rename="camel"):
+    offset_table: dict[str, dict[int, int]] = {}

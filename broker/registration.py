@@ -1,0 +1,181 @@
+"""The broker makes itself known to its nameservers: at start, every 30 s, and at once when a topic changes.
+
+A nameserver forgets a broker whose connection breaks, so the registration is repeated as soon as it is back.
+RocketMQ: BrokerOuterAPI.registerBrokerAll.
+"""
+
+import asyncio
+
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
+from staticfire.protocol.permissions import INHERIT
+from staticfire.protocol.requests.brokers import (
+    RegisterBroker,
+    RegistrationAnswer,
+    RegistrationBody,
+    TopicConfigTable,
+    UnregisterBroker,
+)
+from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.runtime.addresses import format_address, parse_addresses
+from staticfire.runtime.log import logger
+from staticfire.runtime.pool import ConnectionPool
+
+log = logger("broker")
+
+TIMEOUT_MS = 24_000
+RETRY_MS = 50
+RETRY_MS_MAX = 1_000
+UNREGISTER_TIMEOUT_MS = 1_000
+
+
+class Registration:
+    """One broker at all of its nameservers."""
+
+    def __init__(self, state: BrokerState, pool: ConnectionPool) -> None:
+        self._state = state
+        self._pool = pool
+        self._port = 0
+        text = state.settings.namesrv_addr
+        self.nameservers = [format_address(*address) for address in parse_addresses(text)] if text else []
+        self._changed: dict[str, asyncio.Event] = {}
+        self._pending: dict[str, set[str]] = {}
+        self._registered: dict[str, asyncio.Event] = {}
+        pool.disconnected = self._lost
+
+    def start(self, port: int) -> None:
+        """Begin with the port that the broker listens on."""
+        self._port = port
+        for address in self.nameservers:
+            self._changed[address] = asyncio.Event()
+            self._registered[address] = asyncio.Event()
+            self._pending[address] = set()
+
+    async def registered(self) -> None:
+        """Return when every nameserver knows this broker."""
+        for event in self._registered.values():
+            await event.wait()
+
+    def topic_changed(self, topic: TopicConfig | None) -> None:
+        """Tell the nameservers soon: that topic, or all of them after a deletion."""
+        for address, event in self._changed.items():
+            if topic is None:
+                self._registered[address].clear()
+            else:
+                self._pending[address].add(topic.topic_name)
+            event.set()
+
+    def _lost(self, address: str, _: object) -> None:
+        if address in self._registered:
+            self._registered[address].clear()
+            self._changed[address].set()
+
+    async def keep_registered(self, address: str) -> None:
+        """Loop: register in full, then what changes, then in full again after the period."""
+        retry_ms = RETRY_MS
+        period_s = self._state.settings.register_name_server_period / 1000
+        loop = asyncio.get_running_loop()
+        full_at = loop.time()
+        while True:
+            whole = loop.time() >= full_at or not self._registered[address].is_set()
+            names = self._take_pending(address)
+            self._changed[address].clear()
+            try:
+                await self._register(address, None if whole else names)
+            except (NetworkError, BrokerAnswer, ProtocolError) as error:
+                log.warning("registration_failed", nameserver=address, error=str(error), retry_ms=retry_ms)
+                self._registered[address].clear()
+                await _wait(self._changed[address], retry_ms / 1000)
+                retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
+                continue
+            retry_ms = RETRY_MS
+            if whole:
+                full_at = loop.time() + period_s
+                self._registered[address].set()
+            await _wait(self._changed[address], full_at - loop.time())
+
+    def _take_pending(self, address: str) -> list[str]:
+        names = sorted(self._pending[address])
+        self._pending[address].clear()
+        return names
+
+    async def _register(self, address: str, names: list[str] | None) -> None:
+        """Register all topics, or those named. One alone is RocketMQ's incremental registration."""
+        topics = self._state.topics.topics
+        wanted = topics if names is None else {name: topics[name] for name in names if name in topics}
+        if not wanted:
+            return
+        settings = self._state.settings
+        answer = await self._pool.ask(
+            address,
+            RegisterBroker(
+                broker_name=settings.broker_name,
+                broker_addr=self.address,
+                cluster_name=settings.broker_cluster_name,
+                ha_server_addr=format_address(
+                    settings.broker_ip1 or self._state.machine.identity.host_ip, self._port + 1
+                ),
+                broker_id=settings.broker_id,
+                heartbeat_timeout_millis=settings.broker_heartbeat_timeout_ms,
+                advertised=bool(settings.broker_ip1),
+                auto_create_groups=settings.auto_create_subscription_group,
+                body=RegistrationBody(TopicConfigTable(self._masked(wanted), self._state.topics.version)),
+            ),
+            TIMEOUT_MS,
+        )
+        if answer.code != 0:
+            raise BrokerAnswer(answer.code, answer.remark or "register broker failed")
+        if isinstance(answer, RegistrationAnswer) and answer.body is not None:
+            self._mark_ordered(answer.body.table)
+
+    @property
+    def address(self) -> str:
+        """What this broker calls itself: the advertised address, or where it listens."""
+        settings = self._state.settings
+        return format_address(settings.broker_ip1 or settings.listen_host, self._port)
+
+    def _masked(self, topics: dict[str, TopicConfig]) -> dict[str, TopicConfig]:
+        """Return the topics as clients may use them: a broker without a permission takes it from every topic."""
+        permission = self._state.settings.broker_permission
+        if permission & 6 == 6:
+            return topics
+        masked = {}
+        for name, topic in topics.items():
+            masked[name] = TopicConfig(
+                topic.topic_name, topic.read_queue_nums, topic.write_queue_nums,
+                topic.perm & (permission | INHERIT), topic.topic_filter_type, topic.topic_sys_flag, topic.order,
+            )  # fmt: skip
+        return masked
+
+    def _mark_ordered(self, table: dict[str, str]) -> None:
+        """Topics with an order configuration are ordered ones; the flag is never taken back."""
+        for name in table:
+            topic = self._state.topics.get(name)
+            if topic is not None and not topic.order:
+                topic.order = True
+                self._state.small_state.changed("topics.json")
+
+    async def unregister(self) -> None:
+        """Take the routes out before the broker goes; a nameserver that doesn't answer can't stop that."""
+        settings = self._state.settings
+        for address in self.nameservers:
+            connection = self._pool.open_connection(address)
+            if connection is None:
+                continue
+            try:
+                await connection.ask(
+                    UnregisterBroker(
+                        settings.broker_name, self.address, settings.broker_cluster_name, settings.broker_id
+                    ),
+                    UNREGISTER_TIMEOUT_MS,
+                )
+            except NetworkError as error:
+                log.warning("unregistration_failed", nameserver=address, error=str(error))
+
+
+async def _wait(event: asyncio.Event, timeout_s: float) -> None:
+    try:
+        async with asyncio.timeout(max(0.0, timeout_s)):
+            await event.wait()
+    except TimeoutError:
+        pass

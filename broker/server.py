@@ -1,0 +1,213 @@
+"""One broker: its parts in order, from the folder lock to the routes, and back.
+
+Starting: the store recovers, the small state is read, the ports open, the nameservers are told. Stopping: the routes go
+first, then the ports; what producers were promised is written before the files close.
+"""
+
+import asyncio
+import socket
+
+from staticfire.broker.consumers import ConsumerManager
+from staticfire.broker.delays import tags_code_of
+from staticfire.broker.groups import GroupTable
+from staticfire.broker.handlers.clients import ClientHandlers
+from staticfire.broker.handlers.groups import GroupHandlers
+from staticfire.broker.handlers.offsets import OffsetHandlers
+from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.send import SendHandlers
+from staticfire.broker.handlers.targets import TargetTable
+from staticfire.broker.handlers.topics import TopicHandlers
+from staticfire.broker.held_pulls import HeldPulls
+from staticfire.broker.message_clock import MessageClock
+from staticfire.broker.offsets import OffsetTable
+from staticfire.broker.producers import ProducerManager
+from staticfire.broker.registration import Registration
+from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.small_state import SmallState
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.flusher import StoreFlusher
+from staticfire.broker.store.settings import FlushDiskType, StoreSettings
+from staticfire.broker.store.store import MessageStore
+from staticfire.broker.topics import TopicTable
+from staticfire.protocol.errors import StorageError, UsageError
+from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.server import Server
+from staticfire.runtime.service import Service
+
+log = logger("broker")
+
+EXPIRY_STEP_MS = 250
+# Held pulls are looked at that often, so one ends at most that much after its deadline.
+VIP_PORT_BELOW = 2
+
+
+class Broker(Service):
+    """Stores messages, hands them out, and keeps what groups have consumed. RocketMQ: BrokerController."""
+
+    def __init__(self, machine: Machine, settings: BrokerSettings, sock: socket.socket | None = None) -> None:
+        """`sock`: a listening socket to take over instead of opening the port.
+
+        Raises: UsageError (no folder).
+        """
+        super().__init__()
+        if not settings.store_path_root_dir:
+            raise UsageError("storePathRootDir is empty: the broker needs a folder for its data")
+        self.settings = settings
+        self._sock = sock
+        folder = settings.store_path_root_dir
+        clock = MessageClock(machine.clock)
+        entry_codes = tags_code_of(settings.message_delay_level)
+        self.state = state = BrokerState(
+            machine=machine,
+            settings=settings,
+            clock=clock,
+            store=MessageStore(
+                machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level)
+            ),
+            topics=TopicTable(settings),
+            groups=GroupTable(settings),
+            offsets=OffsetTable(),
+            consumers=ConsumerManager(),
+            producers=ProducerManager(),
+            held=HeldPulls(settings.held_pulls_max),
+            small_state=SmallState(machine, f"{folder}/config"),
+        )
+        self._targets = TargetTable(state)
+        self._pull = PullHandlers(state)
+        self._clients = ClientHandlers(state)
+        self.dispatcher = dispatcher = Dispatcher()
+        SendHandlers(state, self._targets).register(dispatcher)
+        self._pull.register(dispatcher)
+        self._clients.register(dispatcher)
+        OffsetHandlers(state).register(dispatcher)
+        TopicHandlers(state, self._targets).register(dispatcher)
+        GroupHandlers(state).register(dispatcher)
+        dispatcher.settle = self._settle
+        self._server = Server(machine, dispatcher, self._advertised())
+        self._server.disconnected = self._disconnected
+        self._pool = ConnectionPool(machine)
+        self._registration = Registration(state, self._pool)
+        self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
+        self._started = False
+
+    @property
+    def port(self) -> int:
+        """The port in use."""
+        return self._server.port or self.settings.listen_port
+
+    def _advertised(self) -> tuple[str, int] | None:
+        return (self.settings.broker_ip1, self.settings.listen_port) if self.settings.broker_ip1 else None
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        state, settings = self.state, self.settings
+        state.machine.files.make_folder(settings.store_path_root_dir)
+        report = state.store.open()
+        log.info("store_opened", folder=settings.store_path_root_dir, report=str(report))
+        self._flusher.start(self.spawn)
+        self._started = True
+        state.clock.not_before(state.store.last_stored_ms)
+        state.machine.files.make_folder(f"{settings.store_path_root_dir}/config")
+        self._restore_small_state()
+        self._watch_tables()
+        await self._listen()
+        self._registration.start(self.port)
+        for address in self._registration.nameservers:
+            self.spawn(self._registration.keep_registered(address), f"registration {address}")
+        self.spawn(self._expiry_loop(), "expiry")
+        self.spawn(self._client_scan_loop(), "client_scan")
+        self.spawn(self._offset_loop(), "offsets")
+        await self._registration.registered()
+
+    def _restore_small_state(self) -> None:
+        state = self.state
+        state.topics.now = state.groups.now = state.clock.message_ms
+        state.small_state.restore("topics.json", state.topics.snapshot, state.topics.restore)
+        state.small_state.restore("subscriptionGroup.json", state.groups.snapshot, state.groups.restore)
+        state.small_state.restore("consumerOffset.json", state.offsets.snapshot, state.offsets.restore)
+        state.topics.add_system_topics()
+        state.groups.add_system_groups()
+
+    def _watch_tables(self) -> None:
+        state = self.state
+
+        def topic_changed(topic: TopicConfig | None) -> None:
+            self._targets.forget()
+            state.small_state.changed("topics.json")
+            self._registration.topic_changed(topic)
+
+        state.topics.changed = topic_changed
+        state.groups.changed = lambda: state.small_state.changed("subscriptionGroup.json")
+
+    async def _listen(self) -> None:
+        host = self.settings.listen_host
+        port = await self._server.listen(host, self.settings.listen_port, self._sock)
+        if self.settings.vip_port_enable and port > VIP_PORT_BELOW:
+            try:
+                await self._server.listen(host, port - VIP_PORT_BELOW)
+            except OSError as error:
+                log.warning("vip_port_unavailable", port=port - VIP_PORT_BELOW, error=str(error))
+
+    async def _stop(self) -> None:
+        if not self._started:
+            await self._pool.close()
+            return
+        await self._registration.unregister()
+        await self._server.stop_accepting()
+        for pull in self.state.held.take_all():
+            self._pull.look_last(pull)
+        await self._server.close()
+        await self.dispatcher.close()
+        await self._pool.close()
+        await self.state.small_state.close()
+        await self._flusher.stop()
+        self.state.store.close()
+
+    # -- while running -------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Write the burst, answer its sends, wake the pulls that waited for it."""
+        arrivals = self.state.store.commit()
+        if arrivals and len(self.state.held):
+            for queue in arrivals:
+                self._pull.arrived(queue)
+
+    def _disconnected(self, connection: Connection) -> None:
+        self._clients.disconnected(connection)
+
+    async def _expiry_loop(self) -> None:
+        clock, held = self.state.machine.clock, self.state.held
+        while True:
+            await asyncio.sleep(EXPIRY_STEP_MS / 1000)
+            if held.next_deadline_ms is not None and held.next_deadline_ms <= clock.uptime_ms():
+                self._pull.expire(clock.uptime_ms())
+
+    async def _client_scan_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.channel_scan_interval_ms / 1000)
+            self._clients.expire(self.state.machine.clock.uptime_ms())
+
+    async def _offset_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.flush_consumer_offset_interval / 1000)
+            if self.state.offsets.dirty:
+                self.state.small_state.changed("consumerOffset.json")
+
+
+def _log_trouble(error: StorageError) -> None:
+    log.error("store_trouble", error=str(error))
+
+
+def _store_settings(settings: BrokerSettings) -> StoreSettings:
+    return StoreSettings(
+        segment_bytes_max=settings.mapped_file_size_commit_log,
+        flush_disk_type=FlushDiskType(settings.flush_disk_type),
+        flush_ms=settings.flush_interval_commit_log,
+        sync_flush_timeout_ms=settings.sync_flush_timeout,
+        queue_flush_ms=settings.flush_interval_consume_queue,
+    )

@@ -1,0 +1,83 @@
+"""What can be set on a broker. Names and defaults are RocketMQ's where RocketMQ has them; units stand last.
+
+RocketMQ: BrokerConfig, MessageStoreConfig. On the command line and in broker.conf the same names stand in camel case
+(`autoCreateTopicEnable=false`).
+"""
+
+from dataclasses import dataclass, field
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """One broker. Read once, passed down as a value."""
+
+    # Who it is
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = "broker-a"
+    broker_id: int = 0
+    namesrv_addr: str = ""
+    """Nameservers, separated by semicolons. Empty: none, the broker is reached by its address only."""
+
+    # Where it listens
+    listen_host: str = "0.0.0.0"
+    listen_port: int = 10911
+    broker_ip1: str = field(default="", metadata={"rocketmq": "brokerIP1"})
+    """The host to tell clients. Empty: the address under which each client reached the nameserver."""
+    vip_port_enable: bool = True
+    """Serve the port two below, too, which clients with vipChannelEnabled use."""
+    store_path_root_dir: str = ""
+    """Where data is kept."""
+
+    # Topics and groups
+    auto_create_topic_enable: bool = True
+    default_topic_queue_nums: int = 8
+    auto_create_subscription_group: bool = True
+    broker_permission: int = 6
+    broker_topic_enable: bool = True
+    cluster_topic_enable: bool = True
+    trace_topic_enable: bool = True
+    """On here, off in RocketMQ: without it a first look at traces fails."""
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+    enable_property_filter: bool = True
+    """On here, off in RocketMQ: without it a first SQL92 subscription fails."""
+    dlq_perm: int = 6
+    """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2, write only, as before."""
+
+    # Messages
+    max_message_size: int = 4 * MIB
+    reject_transaction_message: bool = False
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+    # Pulls
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1000
+    held_pulls_max: int = 100_000
+    """Pulls that wait for messages, over all queues; one more is answered at once."""
+    hold_ms_max: int = 30_000
+    lite_pull_message_enable: bool = True
+    max_transfer_bytes_on_message_in_memory: int = 256 * KIB
+    max_transfer_count_on_message_in_memory: int = 32
+
+    # Clients
+    channel_expired_timeout_ms: int = 120_000
+    channel_scan_interval_ms: int = 10_000
+    notify_consumer_ids_changed_enable: bool = True
+    use_server_side_reset_offset: bool = True
+
+    # Disk
+    flush_disk_type: str = field(default="ASYNC_FLUSH", metadata={"choices": ("ASYNC_FLUSH", "SYNC_FLUSH")})
+    flush_interval_commit_log: int = 500
+    sync_flush_timeout: int = 5000
+    mapped_file_size_commit_log: int = 64 * MIB
+    flush_interval_consume_queue: int = 1000
+    flush_consumer_offset_interval: int = 5000
+    file_reserved_time: int = 72
+    """Hours."""
+
+    # The nameserver
+    register_name_server_period: int = 30_000
+    broker_heartbeat_timeout_ms: int = 120_000

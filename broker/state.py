@@ -1,0 +1,46 @@
+"""What the parts of one broker share, wired in one place."""
+
+from dataclasses import dataclass
+
+from staticfire.broker.consumers import ConsumerManager
+from staticfire.broker.groups import GroupTable
+from staticfire.broker.held_pulls import HeldPulls
+from staticfire.broker.message_clock import MessageClock
+from staticfire.broker.offsets import OffsetTable
+from staticfire.broker.producers import ProducerManager
+from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.small_state import SmallState
+from staticfire.broker.store.store import MessageStore
+from staticfire.broker.topics import TopicTable
+from staticfire.runtime.machine import Machine
+
+
+@dataclass(slots=True)
+class BrokerState:
+    """Tables, store and clocks of one broker."""
+
+    machine: Machine
+    settings: BrokerSettings
+    clock: MessageClock
+    store: MessageStore
+    topics: TopicTable
+    groups: GroupTable
+    offsets: OffsetTable
+    consumers: ConsumerManager
+    producers: ProducerManager
+    held: HeldPulls
+    small_state: SmallState
+
+    @property
+    def cluster(self) -> str:
+        return self.settings.broker_cluster_name
+
+    @property
+    def writable(self) -> bool:
+        """Whether the broker as a whole takes messages."""
+        return self.settings.broker_permission & 2 != 0
+
+    @property
+    def readable(self) -> bool:
+        """Whether the broker as a whole hands out messages."""
+        return self.settings.broker_permission & 4 != 0

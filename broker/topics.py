@@ -1,0 +1,167 @@
+"""The topics of a broker: which there are, with how many queues, and how new ones come about.
+
+Pure but for `changed`, which the broker sets to save and to register. Every change moves the data version, by which
+nameservers see that something is new. RocketMQ: TopicConfigManager.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    HALF_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    OP_HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    reply_topic,
+)
+from staticfire.protocol.permissions import INHERIT, READ_WRITE, inherited, perm_text, topic_sys_flag
+from staticfire.protocol.requests.topics import DataVersion, TopicConfig
+from staticfire.protocol.times import MessageMs
+
+TOPICS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTopic:
+    """A topic that every broker has."""
+
+    name: str
+    queues: int
+    perm: int
+
+
+def system_topics(settings: BrokerSettings) -> list[SystemTopic]:
+    """Return the topics that a broker with these settings starts with. RocketMQ: TopicConfigManager.init."""
+    cluster, name = settings.broker_cluster_name, settings.broker_name
+    everything = READ_WRITE | INHERIT
+    topics = [
+        SystemTopic(SELF_TEST_TOPIC, 1, READ_WRITE),
+        SystemTopic(BENCHMARK_TOPIC, 1024, READ_WRITE),
+        SystemTopic(cluster, 16, everything if settings.cluster_topic_enable else INHERIT),
+        SystemTopic(name, 1, everything if settings.broker_topic_enable else INHERIT),
+        SystemTopic(OFFSET_MOVED_TOPIC, 1, READ_WRITE),
+        SystemTopic(SCHEDULE_TOPIC, len(settings.message_delay_level.split()), READ_WRITE),
+        SystemTopic(reply_topic(cluster), 1, READ_WRITE),
+        SystemTopic(HALF_TOPIC, 1, READ_WRITE),
+        SystemTopic(OP_HALF_TOPIC, 1, READ_WRITE),
+    ]
+    if settings.auto_create_topic_enable:
+        topics.append(SystemTopic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, everything))
+    if settings.trace_topic_enable:
+        topics.append(SystemTopic(settings.msg_trace_topic_name, 1, READ_WRITE))
+    return topics
+
+
+class TopicTable:
+    """Topic configurations by name, and their data version."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self.topics: dict[str, TopicConfig] = {}
+        self.version = DataVersion()
+        self.system: frozenset[str] = frozenset(topic.name for topic in system_topics(settings))
+        self.changed: Callable[[TopicConfig | None], None] = lambda topic: None
+        """Called after each change with the new or changed topic, or None after a deletion."""
+        self.now: Callable[[], MessageMs] = lambda: MessageMs(0)
+
+    def add_system_topics(self) -> None:
+        """Create what is missing of them; topics saved with other numbers stay as they were saved."""
+        for topic in system_topics(self._settings):
+            self.topics.setdefault(topic.name, TopicConfig(topic.name, topic.queues, topic.queues, topic.perm))
+
+    def get(self, name: str) -> TopicConfig | None:
+        return self.topics.get(name)
+
+    def put(self, topic: TopicConfig) -> bool:
+        """Store a configuration; return whether it differs from what was there."""
+        if self.topics.get(topic.topic_name) == topic:
+            return False
+        self.topics[topic.topic_name] = topic
+        self._moved(topic)
+        return True
+
+    def delete(self, name: str) -> bool:
+        """Forget a topic; return whether there was one."""
+        if self.topics.pop(name, None) is None:
+            return False
+        self._moved(None)
+        return True
+
+    def create_for_send(
+        self, name: str, default_topic: str, queue_nums: int, unit_mode: bool = False
+    ) -> TopicConfig | None:
+        """Return the topic, created after the sender's default topic when there is none; None when it can't be.
+
+        RocketMQ: createTopicInSendMessageMethod. A producer that asks for 4 queues of a default topic with 8 gets 4.
+        """
+        topic = self.topics.get(name)
+        if topic is not None:
+            return topic
+        default = self.topics.get(default_topic)
+        if default is None or len(self.topics) >= TOPICS_MAX:
+            return None
+        if default_topic == AUTO_CREATE_TOPIC and not self._settings.auto_create_topic_enable:
+            return None
+        if not inherited(default.perm):
+            return None
+        queues = max(0, min(queue_nums, default.write_queue_nums))
+        created = TopicConfig(
+            name,
+            queues,
+            queues,
+            default.perm & ~INHERIT,
+            topic_filter_type=default.topic_filter_type,
+            topic_sys_flag=topic_sys_flag(unit_mode, False),
+        )
+        self.put(created)
+        return created
+
+    def create_for_group(self, name: str, queues: int, perm: int = READ_WRITE, unit_mode: bool = False) -> TopicConfig:
+        """Return a group's topic, created when there is none. RocketMQ: createTopicInSendMessageBackMethod."""
+        topic = self.topics.get(name)
+        if topic is not None:
+            return topic
+        created = TopicConfig(name, queues, queues, perm, topic_sys_flag=topic_sys_flag(False, unit_mode))
+        self.put(created)
+        return created
+
+    def user_topics(self) -> Iterable[str]:
+        """Return the names of topics that people or groups made."""
+        return [name for name in self.topics if name not in self.system]
+
+    def snapshot(self) -> bytes:
+        """Return topics.json."""
+        table = {"dataVersion": self.version, "topicConfigTable": self.topics}
+        return msgspec.json.format(msgspec.json.encode(table), indent=1)
+
+    def restore(self, data: bytes) -> None:
+        """Take over topics.json. Raises: msgspec.MsgspecError when it is none."""
+        saved = msgspec.json.decode(data, type=_SavedTopics)
+        self.topics = saved.topic_config_table
+        self.version = saved.data_version
+
+    def _moved(self, topic: TopicConfig | None) -> None:
+        self.version = DataVersion(self.version.state_version, self.now(), self.version.counter + 1)
+        self.changed(topic)
+
+
+class _SavedTopics(msgspec.Struct, rename="camel"):
+    topic_config_table: dict[str, TopicConfig] = {}
+    data_version: DataVersion = DataVersion()
+
+
+def describe(topic: TopicConfig) -> str:
+    """Return a topic as RocketMQ's remarks print it."""
+    attributes = ", ".join(f"{name}={value}" for name, value in topic.attributes.items())
+    return (
+        f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums}, "
+        f"writeQueueNums={topic.write_queue_nums}, perm={perm_text(topic.perm)}, "
+        f"topicFilterType={topic.topic_filter_type}, topicSysFlag={topic.topic_sys_flag}, "
+        f"order={str(topic.order).lower()}, attributes={{{attributes}}}]"
+    )
