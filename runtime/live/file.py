@@ -14,8 +14,12 @@ from staticfire.runtime.machine import Bytes
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
+_CLOSED = 0x7FFFFFFF
+# No process has so many files, so what is done with it is EBADF; an old number could be another file's by now.
+
+
 class PlainFile:
-    """A file that grows with what is written. The file descriptor is -1 once it is closed."""
+    """A file that grows with what is written."""
 
     __slots__ = ("_descriptor", "_path", "_unsynced_folder")
 
@@ -55,8 +59,8 @@ class PlainFile:
         os.ftruncate(self._descriptor, size)
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
             os.close(descriptor)
 
     def _write_rest(self, position: int, data: Bytes, written: int) -> None:

@@ -1,0 +1,18 @@
+"""Chance that repeats: every consumer of it has a source of its own, made from the seed and the consumer's name.
+
+So a source doesn't depend on how often others were asked, on the order in which things are made, or on PYTHONHASHSEED.
+"""
+
+import hashlib
+import random
+
+
+def source_of_chance(seed: int, *names: object) -> random.Random:
+    """Return the source of chance of whoever has these names."""
+    return random.Random(number_from(seed, *names))
+
+
+def number_from(seed: int, *names: object) -> int:
+    """Return 64 bits made from the seed and the names."""
+    words = "\0".join(map(str, (seed, *names)))
+    return int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest(), "big")

@@ -1,0 +1,30 @@
+"""Running a scenario without pytest."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from staticfire.faults.simulated.link import LinkQuality
+from staticfire.faults.simulated.loop import HOURS_MAX, JumpingLoop
+from staticfire.faults.simulated.world import SimulatedWorld
+
+T = TypeVar("T")
+
+
+def simulate(
+    scenario: Callable[[SimulatedWorld], Coroutine[Any, Any, T]],
+    seed: int = 0,
+    quality: LinkQuality | None = None,
+    hours_max: float = HOURS_MAX,
+) -> T:
+    """Run a scenario in a world of its own and return its result.
+
+    Raises: what it raises, LeftOver, SimulationStuck.
+    """
+
+    async def in_world() -> T:
+        async with SimulatedWorld(seed, quality) as world:
+            return await scenario(world)
+
+    with asyncio.Runner(loop_factory=lambda: JumpingLoop(hours_max), debug=False) as runner:
+        return runner.run(in_world())

@@ -1,0 +1,194 @@
+"""What the files seam promises, kept by the real file system and by the simulated one."""
+
+import pytest
+
+from tests.faults.conftest import Stand
+
+MAP_BYTES = 1 << 20
+
+
+@pytest.fixture(params=[0, MAP_BYTES], ids=["plain", "mapped"])
+def map_bytes(request: pytest.FixtureRequest) -> int:
+    value: int = request.param
+    return value
+
+
+async def test_what_was_written_is_read_at_once(stand: Stand, map_bytes: int) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log", map_bytes)
+    file.write(0, b"hello ")
+    file.write(6, bytearray(b"wor"))
+    file.write(9, memoryview(b"ld"))
+    assert file.read(0, 11) == b"hello world"
+    assert file.read(6, 3) == b"wor"
+    file.write(0, b"J")
+    assert file.read(0, 5) == b"Jello"
+    assert type(file.read(0, 5)) is bytes
+    file.close()
+
+
+async def test_a_plain_file_is_as_large_as_what_was_written(stand: Stand) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log")
+    assert file.size() == 0
+    file.write(10, b"abc")
+    assert file.size() == 13
+    assert file.read(0, 100) == bytes(10) + b"abc"
+    assert file.read(13, 5) == b""
+    assert file.read(500, 5) == b""
+    file.close()
+
+
+async def test_a_mapped_file_has_its_size_and_zeros_from_the_start(stand: Stand) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log", MAP_BYTES)
+    assert file.size() == MAP_BYTES
+    file.write(5, b"abc")
+    assert file.read(0, 10) == bytes(5) + b"abc" + bytes(2)
+    assert file.read(MAP_BYTES - 2, 10) == bytes(2)
+    assert file.read(MAP_BYTES + 5, 10) == b""
+    file.write(MAP_BYTES - 3, b"end")
+    assert file.read(MAP_BYTES - 4, 10) == b"\0end"
+    with pytest.raises(ValueError, match="log: 3 bytes at 1048574 end behind"):
+        file.write(MAP_BYTES - 2, b"end")
+    file.close()
+
+
+async def test_a_file_keeps_its_content_when_opened_again(stand: Stand, map_bytes: int) -> None:
+    files = stand.machine.files
+    file = files.open(f"{stand.folder}/log", map_bytes)
+    file.write(0, b"kept")
+    file.sync()
+    file.close()
+    again = files.open(f"{stand.folder}/log", map_bytes)
+    assert again.read(0, 4) == b"kept"
+    again.close()
+    assert files.read_bytes(f"{stand.folder}/log").rstrip(b"\0") == b"kept"
+
+
+async def test_a_file_larger_than_its_map_is_mapped_whole(stand: Stand) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log")
+    file.write(0, b"x" * 5000)
+    file.close()
+    mapped = stand.machine.files.open(f"{stand.folder}/log", 4096)
+    assert mapped.size() == 5000
+    assert mapped.read(4990, 100) == b"x" * 10
+    mapped.close()
+
+
+async def test_truncating_cuts_a_plain_file(stand: Stand) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log")
+    file.write(0, b"0123456789")
+    file.truncate(4)
+    assert (file.size(), file.read(0, 10)) == (4, b"0123")
+    file.truncate(6)
+    assert (file.size(), file.read(0, 10)) == (6, b"0123\0\0")
+    file.close()
+
+
+async def test_truncating_empties_the_rest_of_a_mapped_file(stand: Stand) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log", MAP_BYTES)
+    file.write(0, b"0123456789")
+    file.truncate(4)
+    assert (file.size(), file.read(0, 10)) == (MAP_BYTES, b"0123" + bytes(6))
+    file.write(4, b"abc")
+    assert file.read(0, 8) == b"0123abc\0"
+    file.close()
+
+
+async def test_a_closed_file_refuses_everything(stand: Stand, map_bytes: int) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log", map_bytes)
+    file.close()
+    file.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.write(0, b"x")
+    with pytest.raises((OSError, ValueError)):
+        file.read(0, 1)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.sync()
+
+
+async def test_a_file_needs_its_folder(stand: Stand) -> None:
+    with pytest.raises(FileNotFoundError, match="missing/log"):
+        stand.machine.files.open(f"{stand.folder}/missing/log")
+    with pytest.raises(FileNotFoundError, match="missing/state"):
+        stand.machine.files.replace(f"{stand.folder}/missing/state", b"{}")
+    with pytest.raises(IsADirectoryError):
+        stand.machine.files.open(stand.folder)
+
+
+async def test_folders_are_made_with_their_parents_and_listed_sorted(stand: Stand) -> None:
+    files = stand.machine.files
+    files.make_folder(f"{stand.folder}/a/b/c")
+    files.make_folder(f"{stand.folder}/a/b/c")
+    files.make_folder(f"{stand.folder}/a/10")
+    files.open(f"{stand.folder}/a/9").close()
+    assert files.list_folder(f"{stand.folder}/a") == ["10", "9", "b"]
+    assert files.list_folder(f"{stand.folder}/a/b/") == ["c"]
+    assert files.list_folder(f"{stand.folder}/nowhere") == []
+    assert files.exists(f"{stand.folder}/a/b")
+    assert files.exists(f"{stand.folder}/a/9")
+    assert not files.exists(f"{stand.folder}/a/8")
+    with pytest.raises(FileExistsError):
+        files.make_folder(f"{stand.folder}/a/9")
+
+
+async def test_replacing_puts_new_content_in_place(stand: Stand) -> None:
+    files, path = stand.machine.files, f"{stand.folder}/state.json"
+    with pytest.raises(FileNotFoundError, match=r"state\.json"):
+        files.read_bytes(path)
+    files.replace(path, b"one")
+    files.replace(path, b"")
+    assert files.read_bytes(path) == b""
+    files.replace(path, b"three")
+    assert files.read_bytes(path) == b"three"
+    assert files.list_folder(stand.folder) == ["state.json"]
+
+
+async def test_removing_is_fine_when_there_is_nothing(stand: Stand) -> None:
+    files = stand.machine.files
+    files.remove(f"{stand.folder}/nothing")
+    files.remove_folder(f"{stand.folder}/nothing")
+    files.replace(f"{stand.folder}/something", b"x")
+    files.remove(f"{stand.folder}/something")
+    assert not files.exists(f"{stand.folder}/something")
+
+
+async def test_a_folder_is_removed_with_all_in_it(stand: Stand) -> None:
+    files = stand.machine.files
+    files.make_folder(f"{stand.folder}/a/b/c")
+    files.replace(f"{stand.folder}/a/x", b"x")
+    files.replace(f"{stand.folder}/a/b/c/y", b"y")
+    files.replace(f"{stand.folder}/z", b"z")
+    files.remove_folder(f"{stand.folder}/a")
+    assert files.list_folder(stand.folder) == ["z"]
+    assert not files.exists(f"{stand.folder}/a/b/c/y")
+
+
+async def test_a_removed_file_can_be_used_by_who_has_it_open(stand: Stand, map_bytes: int) -> None:
+    files = stand.machine.files
+    file = files.open(f"{stand.folder}/log", map_bytes)
+    file.write(0, b"old")
+    files.remove(f"{stand.folder}/log")
+    file.write(3, b"er")
+    assert file.read(0, 5) == b"older"
+    assert not files.exists(f"{stand.folder}/log")
+    file.close()
+
+
+async def test_a_folder_has_one_user(stand: Stand) -> None:
+    lock = stand.machine.files.lock_folder(stand.folder)
+    with pytest.raises(BlockingIOError, match=f"{stand.folder} is in use by process {stand.machine.identity.pid}"):
+        stand.other.files.lock_folder(stand.folder)
+    with pytest.raises(BlockingIOError):
+        stand.machine.files.lock_folder(stand.folder)
+    lock.release()
+    lock.release()
+    second = stand.other.files.lock_folder(stand.folder)
+    lock.release()
+    with pytest.raises(BlockingIOError):
+        stand.machine.files.lock_folder(stand.folder)
+    second.release()
+    assert stand.machine.files.list_folder(stand.folder) == ["lock"]
+
+
+async def test_only_a_folder_that_exists_can_be_locked(stand: Stand) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        stand.machine.files.lock_folder(f"{stand.folder}/nowhere")
