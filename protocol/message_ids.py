@@ -23,7 +23,7 @@ def offset_id_prefix(store_host: bytes) -> str:
 
 def offset_id(prefix: str, log_position: int) -> str:
     """Return the offset message id of a record; the prefix is the broker's `offset_id_prefix`."""
-    return f"{prefix}{log_position & 0xFFFF_FFFF_FFFF_FFFF:016X}"
+    return prefix + "%016X" % (log_position & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def parse_offset_id(message_id: str) -> tuple[bytes, int]:
@@ -51,20 +51,28 @@ class UniqueIds:
         """
         self._prefix = f"{ip.hex().upper()}{pid & 0xFFFF:04X}{class_loader_hash & 0xFFFF_FFFF:08X}"
         self._zone_ms = utc_offset_ms
-        self._month_ms = 0
         self._next_month_ms = 0
+        self._month_ms = 0
+        self._wall_ms = -1
+        self._stem = ""
         self._counter = 0
 
     def next_id(self, wall_ms: int) -> str:
         """Return the next id; `wall_ms` is the time now."""
+        if wall_ms != self._wall_ms:
+            self._wall_ms = wall_ms
+            self._stem = self._prefix + self._since_month(wall_ms)
+        counter = self._counter
+        self._counter = (counter + 1) & 0xFFFF
+        return self._stem + "%04X" % counter  # noqa: UP031 - takes half as long as an f-string
+
+    def _since_month(self, wall_ms: int) -> str:
         if wall_ms >= self._next_month_ms:
             self._month_ms, self._next_month_ms = month_around(wall_ms, self._zone_ms)
         difference_ms = wall_ms - self._month_ms
         if -_DIFFERENCE_KEPT_MS < difference_ms < 0:
             difference_ms = 0
-        counter = self._counter
-        self._counter = (counter + 1) & 0xFFFF
-        return f"{self._prefix}{difference_ms & 0xFFFF_FFFF:08X}{counter:04X}"
+        return f"{difference_ms & 0xFFFF_FFFF:08X}"
 
 
 def month_around(wall_ms: int, utc_offset_ms: int) -> tuple[int, int]:

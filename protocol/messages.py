@@ -12,7 +12,7 @@ from staticfire.protocol.errors import ClientError
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
 from staticfire.protocol.names import topic_fault
-from staticfire.protocol.properties import find_property, parse_properties
+from staticfire.protocol.properties import find_property, format_properties, parse_properties
 from staticfire.protocol.record import PROPERTIES_BYTES_MAX, StoredRecord
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -90,24 +90,24 @@ def message_fault(message: Message) -> str | None:
         return f"the delay level is {message.delay_level}, which is less than 0"
     if not -_FLAG_MAX - 1 <= message.flag <= _FLAG_MAX:
         return f"the flag {message.flag} has more than 32 bits"
-    delays = (message.delay_level or None, message.delay_ms, message.deliver_ms)
-    if sum(delay is not None for delay in delays) > 1:
+    delays = (message.delay_level > 0) + (message.delay_ms is not None) + (message.deliver_ms is not None)
+    if delays > 1:
         return "delay_level, delay_ms and deliver_ms exclude each other"
-    return (
-        _value_fault("tags", message.tags)
-        or _value_fault("sharding_key", message.sharding_key)
-        or _keys_fault(message.keys)
-        or _properties_fault(message.properties)
-    )
+    if message.properties and (fault := _properties_fault(message.properties)):
+        return fault
+    return _texts_fault(message)
 
 
-def _keys_fault(keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        if not key:
-            return "a key is empty"
-        if fault := _value_fault("a key", key):
-            return fault
-    return None
+def _texts_fault(message: Message) -> str | None:
+    try:
+        texts = "".join((message.tags, message.sharding_key, *message.keys))
+        if "\x01" not in texts and "\x02" not in texts and "" not in message.keys:
+            return None  # nearly always, so the parts are not looked at one by one
+    except TypeError:
+        pass  # one of them is no text: say which
+    faults = [_value_fault("tags", message.tags), _value_fault("sharding_key", message.sharding_key)]
+    faults += [_value_fault("a key", key) if key != "" else "a key is empty" for key in message.keys]
+    return next(filter(None, faults))
 
 
 def _properties_fault(properties: Mapping[str, str]) -> str | None:
@@ -158,25 +158,26 @@ def check_message(message: Message, body_bytes_max: int = BODY_BYTES_MAX) -> Non
 
 def encode_message_properties(message: Message, unique_id: str) -> bytes:
     """Return the property string that a message is sent with. Raises: ClientError (too long)."""
-    parts = []
-    if message.tags:
-        parts.append(f"TAGS\x01{message.tags}\x02")
-    if message.keys:
-        parts.append(f"KEYS\x01{' '.join(message.keys)}\x02")
+    text = "WAIT\x01true\x02" if message.wait_stored else "WAIT\x01false\x02"
     if unique_id:
-        parts.append(f"UNIQ_KEY\x01{unique_id}\x02")
-    parts.append("WAIT\x01true\x02" if message.wait_stored else "WAIT\x01false\x02")
+        text = f"UNIQ_KEY\x01{unique_id}\x02{text}"
+    if message.tags:
+        text += f"TAGS\x01{message.tags}\x02"
+    if message.keys:
+        text += f"KEYS\x01{' '.join(message.keys)}\x02"
     if message.delay_level:
-        parts.append(f"DELAY\x01{message.delay_level}\x02")
+        text += f"DELAY\x01{message.delay_level}\x02"
     elif message.delay_ms is not None:
-        parts.append(f"TIMER_DELAY_MS\x01{message.delay_ms}\x02")
+        text += f"TIMER_DELAY_MS\x01{message.delay_ms}\x02"
     elif message.deliver_ms is not None:
-        parts.append(f"TIMER_DELIVER_MS\x01{message.deliver_ms}\x02")
+        text += f"TIMER_DELIVER_MS\x01{message.deliver_ms}\x02"
     if message.sharding_key:
-        parts.append(f"__SHARDINGKEY\x01{message.sharding_key}\x02")
-    parts += [f"{name}\x01{value}\x02" for name, value in message.properties.items()]
-    parts += [f"{name}\x01{value}\x02" for name, value in message.system_properties.items()]
-    encoded = "".join(parts).encode("utf-8", "replace")
+        text += f"__SHARDINGKEY\x01{message.sharding_key}\x02"
+    encoded = text.encode("utf-8", "replace")
+    if message.properties:
+        encoded += format_properties(message.properties)
+    if message.system_properties:
+        encoded += format_properties(message.system_properties)
     if len(encoded) > PROPERTIES_BYTES_MAX:
         raise ClientError(
             f"a message for {message.topic} has {len(encoded)} bytes of tags, keys and properties, "
