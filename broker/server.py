@@ -60,7 +60,6 @@ class Broker(Service):
         self._sock = sock
         folder = settings.store_path_root_dir
         clock = MessageClock(machine.clock)
-        entry_codes = tags_code_of(settings.message_delay_level)
         self.state = state = BrokerState(
             machine=machine,
             settings=settings,

@@ -164,6 +164,7 @@ class RequestCode(IntEnum):
     POP_ROLLBACK = 200056
     BATCH_ACK_MESSAGE = 200151
     SEND_MANY = 9001
+    RESET = 9002
 
 
 class ResponseCode(IntEnum):

@@ -96,7 +96,7 @@ def decode_request(declaration: Declaration, envelope: Envelope, body: bytes) ->
 
 def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
     """Read an answer; a plain `Answer` where it carries no header fields. Raises: ProtocolError."""
-    if shape.fields and (envelope.fields is None or envelope.fields == b"{}"):
+    if shape.fields and envelope.fields is None:
         shape = PLAIN_ANSWER
     answer: Answer = _read_fields(shape, envelope.fields or b"{}")
     answer.code = envelope.code

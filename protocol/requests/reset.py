@@ -1,4 +1,4 @@
-"""A broker as if it were new: what a test asks for between two cases. staticfire's own; RocketMQ has nothing like it."""
+"""A broker as if it were new: what a test asks for between two cases. staticfire's own, not RocketMQ's."""
 
 import msgspec
 
