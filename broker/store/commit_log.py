@@ -1,0 +1,200 @@
+"""All records of a broker in one row, in the order in which they came. RocketMQ: CommitLog, MappedFileQueue.
+
+Invariants: everything below `end_position` is whole records and blanks; behind it there is nothing that could be taken
+for a record (a failed write is cut off before the next one); everything below `synced_position` survives the machine.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from staticfire.broker.store.log_scan import LogScan
+from staticfire.broker.store.segments import Segment, Segments
+from staticfire.broker.store.settings import StoreSettings
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.record import Found, check_record, peek_record, peek_record_bytes
+from staticfire.runtime.machine import File, Files
+
+REWRITE_BYTES = 1024 * 1024
+
+
+class Chunk(NamedTuple):
+    """Records that go side by side into one segment."""
+
+    position: int
+    records: list[bytes]
+
+
+class LogSync(NamedTuple):
+    """An fsync to be done in a worker: `carry_out`, then `CommitLog.synced` or `CommitLog.sync_failed` on the loop."""
+
+    target_position: int
+    spans: list[tuple[File, int, int]]
+    """Files with the part of each that isn't synced: from, to."""
+    rewrite: bool
+
+    def carry_out(self) -> None:
+        """Return when everything below `target_position` is on the disk. Blocks. Raises: OSError."""
+        for file, start, stop in self.spans:
+            if self.rewrite:
+                # After a failed fsync the kernel may take the lost pages for clean: the next fsync would succeed
+                # without writing them. Writing them again makes them dirty again.
+                for at in range(start, stop, REWRITE_BYTES):
+                    file.write(at, file.read(at, min(REWRITE_BYTES, stop - at)))
+            file.sync()
+
+
+class CommitLog:
+    """The log's segments and where it ends."""
+
+    def __init__(self, files: Files, folder: str, settings: StoreSettings) -> None:
+        self._settings = settings
+        self.segments = Segments(files, folder, settings.segment_bytes_max, settings.segments_open_max)
+        self.end_position = 0
+        self.synced_position = 0
+        self._stale_tail = False
+        self._rewrite = False
+        self._at_hand: Segment | None = None
+
+    @property
+    def min_position(self) -> int:
+        """Where the oldest record lies."""
+        return self.segments.min_position
+
+    def start_at(self, end_position: int, synced_position: int) -> None:
+        """Go on behind the last whole record, which recovery has found."""
+        self.end_position = end_position
+        self.synced_position = min(synced_position, end_position)
+        self.segments.pinned_position = self.synced_position
+
+    def room_end(self) -> int:
+        """Return where the segment ends to which the next record goes (perhaps a new one)."""
+        segment = self.segments.at(self.end_position)
+        return self.end_position + self._settings.segment_bytes_max if segment is None else segment.end
+
+    # --- writing
+
+    def write(self, chunks: list[Chunk], end_position: int) -> None:
+        """Write a burst that ends at `end_position`, all of it or nothing. Raises: OSError."""
+        if self._stale_tail:
+            self._cut_stale_tail()
+        try:
+            for position, records in chunks:
+                segment = self._segment_at_hand(position)
+                if segment is None:
+                    segment = self._at_hand = self.segments.create(position)
+                file = segment.file or self.segments.file_of(segment)
+                file.write(position - segment.start, b"".join(records))
+        except OSError:
+            self._stale_tail = True
+            self._at_hand = None
+            raise
+        self.end_position = end_position
+
+    def cut_stale_tail(self) -> None:
+        """Remove what a failed write left behind; until that succeeds nothing is written."""
+        if self._stale_tail:
+            try:
+                self._cut_stale_tail()
+            except OSError:
+                pass  # The next write tries it again, and fails with the reason.
+
+    def _cut_stale_tail(self) -> None:
+        self._at_hand = None
+        self.segments.cut(self.end_position)
+        self._stale_tail = False
+
+    def start_sync(self) -> LogSync | None:
+        """Return the fsync that makes everything written so far safe; None when it is."""
+        if self.synced_position >= self.end_position:
+            return None
+        spans = []
+        for segment in self.segments.all:
+            if segment.end > self.synced_position and segment.start < self.end_position:
+                start = max(self.synced_position, segment.start) - segment.start
+                stop = min(self.end_position, segment.end) - segment.start
+                spans.append((self.segments.file_of(segment), start, stop))
+        return LogSync(self.end_position, spans, self._rewrite)
+
+    def synced(self, sync: LogSync) -> None:
+        """Note that a sync has succeeded."""
+        self._rewrite = False
+        self.synced_position = max(self.synced_position, sync.target_position)
+        self.segments.pinned_position = self.synced_position
+
+    def sync_failed(self) -> None:
+        """Note that a sync has failed: what it was to make safe is written again with the next one."""
+        self._rewrite = True
+
+    # --- reading
+
+    def read(self, position: int, size: int) -> bytes:
+        """Return the bytes of records that lie side by side. Raises: StorageError."""
+        segment = self._segment_at_hand(position)
+        if segment is None:
+            raise StorageError(f"the commit log has no segment for position {position}: a file of it was removed")
+        data = (segment.file or self.segments.file_of(segment)).read(position - segment.start, size)
+        if len(data) == size:
+            return data
+        if position + size > segment.end > position:
+            room = segment.end - position
+            return data[:room] + self.read(segment.end, size - room)
+        raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: it was cut by someone")
+
+    def read_runs(self, runs: list[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several runs of records, each given by its start and end. Raises: StorageError."""
+        slices = []
+        start = end = 0
+        for run_start, run_end in runs:
+            if not (start <= run_start and run_end <= end):
+                segment = self._segment_at_hand(run_start)
+                if segment is None or run_end > segment.end:
+                    slices.append(self.read(run_start, run_end - run_start))
+                    continue
+                start, end = segment.start, segment.end
+                read = (segment.file or self.segments.file_of(segment)).read
+            data = read(run_start - start, run_end - run_start)
+            if len(data) != run_end - run_start:
+                data = self.read(run_start, run_end - run_start)
+            slices.append(data)
+        return slices
+
+    def _segment_at_hand(self, position: int) -> Segment | None:
+        segment = self._at_hand
+        if segment is None or not segment.start <= position < segment.end:
+            segment = self._at_hand = self.segments.at(position)
+        return segment
+
+    def record_at(self, position: int) -> bytes | None:
+        """Return the whole record that begins at `position`, None when none does."""
+        if not self.min_position <= position < self.end_position:
+            return None
+        segment = self.segments.at(position)
+        if segment is None:
+            return None
+        head = self.segments.file_of(segment).read(position - segment.start, 8)
+        room = min(segment.end, self.end_position) - position
+        if len(head) < 8 or peek_record_bytes(head) > room:
+            return None
+        record = self.segments.file_of(segment).read(position - segment.start, peek_record_bytes(head))
+        return record if check_record(record, 0, position).found is Found.RECORD else None
+
+    def stored_ms_at(self, position: int, record_bytes: int) -> int:
+        """Return when the record was stored. Raises: StorageError."""
+        return peek_record(self.read(position, min(record_bytes, 128))).stored_ms
+
+    def records_from(self, position: int) -> Iterator[tuple[int, bytes]]:
+        """Walk over the records from the beginning of one of them on: (position, record), for rebuilding an index."""
+        for log_position, record_bytes, window, at in LogScan(self.segments, max(position, self.min_position)):
+            if log_position >= self.end_position:
+                return
+            yield log_position, window[at : at + record_bytes]
+
+    def remove_before(self, position: int) -> int:
+        """Remove the segments that end at or below `position` and return how many. Raises: OSError."""
+        self._at_hand = None
+        return self.segments.remove_before(min(position, self.synced_position))
+
+    def close(self) -> None:
+        """Close the files."""
+        self._at_hand = None
+        self.segments.close()

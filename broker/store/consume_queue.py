@@ -1,0 +1,207 @@
+"""One queue of a topic: for each of its messages where the record lies. RocketMQ: ConsumeQueue.
+
+    written to files            tail, in memory
+    0 ............ flushed_offset ........... max_offset ......... next_offset
+           tail_offset ^ (a few stay)             visible ^    assigned ^
+
+Invariants: `max_offset` is behind the last message of a burst that was written to the log, `next_offset` behind the
+last one that got an offset; an entry is never in the files before its record is safe; no offset below `min_offset`
+has a record. Which queues are written, and when: queue_table.py.
+"""
+
+from typing import Protocol
+
+from staticfire.broker.store.outcomes import Entry
+from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES, QueueFiles, QueueWrite
+from staticfire.protocol.record import pack_topic
+
+_LOAD_ENTRIES = 1024
+
+
+class LogStart(Protocol):
+    """What a queue has to know of the log."""
+
+    @property
+    def min_position(self) -> int: ...
+
+
+class Queue:
+    """Entries and offsets of one queue. The store appends to `tail`, and moves `next_offset` and `max_offset`."""
+
+    __slots__ = (
+        "_files",
+        "_folder_exists",
+        "_log",
+        "_min",
+        "_min_of",
+        "deleted",
+        "first_file",
+        "flushed_offset",
+        "folder",
+        "max_offset",
+        "next_offset",
+        "packed_topic",
+        "queue_id",
+        "tail",
+        "tail_offset",
+        "topic",
+    )
+
+    def __init__(self, topic: str, queue_id: int, folder: str, files: QueueFiles, log: LogStart) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.packed_topic = pack_topic(topic)
+        self.folder = folder
+        self._files = files
+        self._log = log
+        self._folder_exists = False
+        self.deleted = False
+        self.tail = bytearray()
+        self.restart_at(0)
+
+    def restart_at(self, offset: int) -> None:
+        """Become an empty queue that goes on with `offset`."""
+        self.tail.clear()
+        self.first_file = offset - offset % self._files.entries_per_file
+        self.tail_offset = self.flushed_offset = self.max_offset = self.next_offset = self._min = offset
+        self._min_of = -1
+        # The log's start for which `_min` was found.
+
+    # --- at start
+
+    def load(self, trusted_below: int) -> bool:
+        """Find out what the files have; entries of records at `trusted_below` or above are cut off.
+
+        Return whether anything was cut: it is safe only when the queue was written once more. Raises: OSError.
+        """
+        starts = self._files.starts(self.folder)
+        if not starts:
+            return False
+        self._folder_exists = True
+        cut = False
+        while True:
+            start = starts.pop()
+            written = self._files.count(self.folder, start)
+            count = self._trusted_entries(start, written, trusted_below)
+            if count or not starts:
+                break
+            self._files.remove(self.folder, start)
+            cut = True
+        if count < written:
+            cut = True
+        self._files.cut(self.folder, start, count)
+        self.restart_at(start + count)
+        self.first_file = self._min = starts[0] if starts else start
+        return cut
+
+    def _trusted_entries(self, start: int, count: int, trusted_below: int) -> int:
+        # What the checkpoint vouches for comes first, and behind it whatever was written later, perhaps with holes.
+        while count:
+            first = max(0, count - _LOAD_ENTRIES)
+            entries = self._files.read(self.folder, start + first, count - first)
+            for index in range(len(entries) // ENTRY_BYTES - 1, -1, -1):
+                position, size, _ = ENTRY.unpack_from(entries, index * ENTRY_BYTES)
+                if size > 0 and position < trusted_below:
+                    return first + index + 1
+            count = first
+        return 0
+
+    # --- appending
+
+    def add(self, entry: bytes) -> None:
+        """Append a visible entry, in recovery."""
+        self.tail += entry
+        self.next_offset += 1
+        self.max_offset = self.next_offset
+
+    def roll_back(self) -> None:
+        """Forget the entries that aren't visible: their records were not written."""
+        del self.tail[(self.max_offset - self.tail_offset) * ENTRY_BYTES :]
+        self.next_offset = self.max_offset
+
+    # --- reading
+
+    @property
+    def min_offset(self) -> int:
+        """The first offset whose record is still in the log; `max_offset` when there is none."""
+        if self._min_of != self._log.min_position:
+            self._find_min()
+        return self._min
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no message is there, or was and is gone."""
+        return self.min_offset >= self.max_offset
+
+    def _find_min(self) -> None:
+        lowest = self._log.min_position
+        low, high = self._min, self.max_offset
+        probe = low
+        while low < high:
+            entries = self.entry_bytes(probe, 1)
+            position, size, _ = ENTRY.unpack(entries) if entries else (-1, 0, 0)
+            if size > 0 and position >= lowest:
+                high = probe
+            else:
+                low = probe + 1
+            probe = (low + high) // 2
+        self._min = low
+        self._min_of = lowest
+
+    def entry_bytes(self, offset: int, count: int) -> bytes | bytearray:
+        """Return entries from a visible offset on, at least one if the files are whole. Raises: OSError."""
+        at = offset - self.tail_offset
+        if at >= 0:
+            return self.tail[at * ENTRY_BYTES : (at + count) * ENTRY_BYTES]
+        return self._files.read(self.folder, offset, min(count, -at))
+
+    def entries(self, offset: int, count: int) -> list[Entry]:
+        """Return up to `count` entries that are visible, from an offset that is. Raises: OSError."""
+        found: list[Entry] = []
+        offset = max(offset, self.min_offset)
+        end = min(offset + count, self.max_offset)
+        while offset < end and (entries := self.entry_bytes(offset, end - offset)):
+            found.extend(map(Entry._make, ENTRY.iter_unpack(entries)))
+            offset += len(entries) // ENTRY_BYTES
+        return found
+
+    def next_file(self, offset: int) -> int:
+        """Return the first offset behind the file of this one, which is missing."""
+        per_file = self._files.entries_per_file
+        return min(offset - offset % per_file + per_file, self.max_offset)
+
+    # --- writing to files
+
+    def unflushed(self, up_to_offset: int) -> list[QueueWrite]:
+        """Return what has to be written so that the files have everything below `up_to_offset`.
+
+        With nothing new one empty write is returned, which syncs the file.
+        """
+        writes = []
+        new_folder = "" if self._folder_exists else self.folder
+        offset = self.flushed_offset
+        while True:
+            in_file = offset % self._files.entries_per_file
+            count = min(up_to_offset - offset, self._files.entries_per_file - in_file)
+            at = (offset - self.tail_offset) * ENTRY_BYTES
+            entries = bytes(self.tail[at : at + count * ENTRY_BYTES])
+            writes.append(QueueWrite(new_folder, self._files.path(self.folder, offset), in_file * ENTRY_BYTES, entries))
+            offset += count
+            if offset >= up_to_offset:
+                return writes
+
+    def flushed(self, up_to_offset: int, keep_entries: int) -> None:
+        """Note that the files have everything below `up_to_offset`, and forget it but for the last few."""
+        self._folder_exists = True
+        self.flushed_offset = up_to_offset
+        drop = up_to_offset - keep_entries - self.tail_offset
+        if drop > 0:
+            del self.tail[: drop * ENTRY_BYTES]
+            self.tail_offset += drop
+
+    def remove_old_files(self) -> None:
+        """Remove the files that have no record any more, but the last: it knows the offset. Raises: OSError."""
+        per_file = self._files.entries_per_file
+        while self.first_file + per_file <= min(self.min_offset, self.flushed_offset - 1):
+            self._files.remove(self.folder, self.first_file)
+            self.first_file += per_file

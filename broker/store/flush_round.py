@@ -1,0 +1,88 @@
+"""Bringing the consume queues to the disk, as a row of blocking steps that somebody carries out.
+
+A round writes the queues that were dirty when it began, a number at a time. When the last one is safe, the checkpoint
+moves to where the log ended when the round began. Invariants: entries are written only after their records are safe;
+the checkpoint only after all entries; a round that is broken off leaves its queues dirty.
+"""
+
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.queue_files import QueueWrite, write_entries
+from staticfire.broker.store.state_files import Checkpoint, StateFiles
+from staticfire.runtime.machine import Files
+
+if TYPE_CHECKING:
+    from staticfire.broker.store.queue_table import QueueTable
+
+
+class QueueBatch(NamedTuple):
+    """Queues with the offset up to which each is written, and the writes that do it."""
+
+    queues: list[tuple[Queue, int]]
+    writes: list[QueueWrite]
+
+
+class Round:
+    """One pass over queues, each with the offset up to which it is written."""
+
+    def __init__(self, queues: list[tuple[Queue, int]]) -> None:
+        self._queues = queues
+        self._at = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every queue was written."""
+        return self._at >= len(self._queues)
+
+    def next_batch(self, queues_max: int) -> QueueBatch:
+        """Return the next queues to write."""
+        batch = [pair for pair in self._queues[self._at : self._at + queues_max] if not pair[0].deleted]
+        writes = [write for queue, up_to_offset in batch for write in queue.unflushed(up_to_offset)]
+        self._at += queues_max
+        return QueueBatch(batch, writes)
+
+    @property
+    def queues(self) -> list[Queue]:
+        """All queues of it."""
+        return [queue for queue, _ in self._queues]
+
+
+class FlushStep(NamedTuple):
+    """What has to be carried out, in a worker, before the round is asked for its next step."""
+
+    carry_out: Callable[[], None]
+    more_queues: bool
+    """A number of queues was written and there are more: a good moment to let others at the disk."""
+
+
+def flush_steps(
+    files: Files, log: CommitLog, queues: "QueueTable", state: StateFiles, checkpoint: Checkpoint, queues_max: int
+) -> Generator[FlushStep]:
+    """Yield the steps of a round; `checkpoint` has the log's end as it is now.
+
+    When a step has failed, close the iterator: the round is broken off.
+    """
+    round_ = queues.start_round()
+    is_synced = is_safe = False
+    try:
+        sync = log.start_sync()
+        if sync is not None:
+            yield FlushStep(sync.carry_out, False)
+            log.synced(sync)
+        is_synced = True
+        while not round_.is_done:
+            batch = round_.next_batch(queues_max)
+            yield FlushStep(partial(write_entries, files, batch.writes), not round_.is_done)
+            queues.written(batch)
+        is_safe = True
+        checkpoint = checkpoint._replace(synced_position=log.synced_position)
+        yield FlushStep(partial(state.write_checkpoint, checkpoint), False)
+    finally:
+        if not is_synced:
+            log.sync_failed()
+        if not is_safe:
+            queues.broken_off(round_)

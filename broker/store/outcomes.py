@@ -1,0 +1,64 @@
+"""What comes back from the store: how an append ended, what a read found."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+
+class PutOutcome(Enum):
+    """How an append ended. RocketMQ: PutMessageStatus."""
+
+    STORED = "STORED"
+    FLUSH_TIMEOUT = "FLUSH_TIMEOUT"
+    """Stored and visible, but the disk has not confirmed it in time (RocketMQ: FLUSH_DISK_TIMEOUT)."""
+    FAILED = "FAILED"
+    """Nothing was stored; `MessageStore.failure` says why."""
+
+
+OnStored: TypeAlias = Callable[[Any, int, int, PutOutcome], None]
+"""Called once per append with `(context, queue_offset, log_position, outcome)`. It must not raise."""
+
+
+Settlement: TypeAlias = tuple[OnStored, Any, int, int, bool]
+"""on_stored, context, queue_offset, log_position, wait_flush: an append that has to be told how it ended."""
+
+
+def settle(settlements: list[Settlement], outcome: PutOutcome) -> None:
+    """Tell every one of them, in the order of their appends."""
+    for on_stored, context, queue_offset, log_position, _ in settlements:
+        on_stored(context, queue_offset, log_position, outcome)
+
+
+class ReadStatus(Enum):
+    """RocketMQ: GetMessageStatus. The names are the remarks of its answers."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+class ReadResult(NamedTuple):
+    """What a read found. RocketMQ: GetMessageResult."""
+
+    status: ReadStatus
+    next_offset: int
+    """Where to read on."""
+    min_offset: int
+    max_offset: int
+    records: list[bytes]
+    """Whole records as stored; those that lie side by side in the log are one slice."""
+    record_count: int
+    record_bytes: int
+
+
+class Entry(NamedTuple):
+    """What a queue knows of one of its messages."""
+
+    log_position: int
+    record_bytes: int
+    tags_code: int

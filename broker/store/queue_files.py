@@ -1,0 +1,116 @@
+"""The files of the consume queues: entries of 20 bytes, 300,000 per file. RocketMQ: ConsumeQueue.
+
+    <folder>/<topic>/<queue id>/00000000000000000000     log position i64, record bytes i32, tags code i64; ...
+    <folder>/<topic>/<queue id>/00000000000006000000     the name is the first byte's place among all entries
+
+Read through a bounded number of open files, written by a worker through files of its own. An entry of zeros is a hole:
+the record it stood for is gone.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from staticfire.runtime.machine import File, Files
+
+ENTRY = Struct(">qiq")
+ENTRY_BYTES = 20
+FILE_NAME_DIGITS = 20
+
+
+class QueueWrite(NamedTuple):
+    """Entries that go into one file."""
+
+    new_folder: str
+    """The folder to make before; empty when it is there."""
+    path: str
+    at: int
+    entries: bytes
+
+
+def write_entries(files: Files, writes: list[QueueWrite]) -> None:
+    """Write and sync entries, in a worker. Doing it twice does no harm. Raises: OSError."""
+    for new_folder, path, at, entries in writes:
+        if new_folder:
+            files.make_folder(new_folder)
+        file = files.open(path)
+        try:
+            if entries:
+                file.write(at, entries)
+            file.sync()
+        finally:
+            file.close()
+
+
+class QueueFiles:
+    """Reads entries of all queues."""
+
+    def __init__(self, files: Files, entries_per_file: int, open_max: int) -> None:
+        self.files = files
+        self.entries_per_file = entries_per_file
+        self._open_max = open_max
+        self._open: dict[str, File] = {}
+
+    def path(self, folder: str, offset: int) -> str:
+        """Return the file in which the entry of a queue offset is."""
+        start = offset - offset % self.entries_per_file
+        return f"{folder}/{start * ENTRY_BYTES:0{FILE_NAME_DIGITS}d}"
+
+    def starts(self, folder: str) -> list[int]:
+        """Return the first offsets of the files of a queue."""
+        names = self.files.list_folder(folder)
+        return [int(name) // ENTRY_BYTES for name in names if len(name) == FILE_NAME_DIGITS and name.isdecimal()]
+
+    def read(self, folder: str, offset: int, count: int) -> bytes:
+        """Return up to `count` entries, as far as the file has them. Raises: OSError."""
+        in_file = offset % self.entries_per_file
+        count = min(count, self.entries_per_file - in_file)
+        file = self._file(self.path(folder, offset))
+        if file is None:
+            return b""
+        entries = file.read(in_file * ENTRY_BYTES, count * ENTRY_BYTES)
+        rest = len(entries) % ENTRY_BYTES
+        return entries[:-rest] if rest else entries
+
+    def _file(self, path: str) -> File | None:
+        file = self._open.pop(path, None)
+        if file is None:
+            if not self.files.exists(path):
+                return None
+            if len(self._open) >= self._open_max:
+                oldest = next(iter(self._open))
+                self._open.pop(oldest).close()
+            file = self.files.open(path)
+        self._open[path] = file  # the last is the one that was used last
+        return file
+
+    def count(self, folder: str, start: int) -> int:
+        """Return how many whole entries the file that begins with offset `start` has. Raises: OSError."""
+        file = self._file(self.path(folder, start))
+        return 0 if file is None else min(file.size() // ENTRY_BYTES, self.entries_per_file)
+
+    def cut(self, folder: str, start: int, count: int) -> None:
+        """Leave `count` entries in a file, none of a torn one. Raises: OSError."""
+        file = self._file(self.path(folder, start))
+        if file is not None and file.size() > count * ENTRY_BYTES:
+            file.truncate(count * ENTRY_BYTES)
+
+    def remove(self, folder: str, start: int) -> None:
+        """Remove the file that begins with offset `start`. Raises: OSError."""
+        path = self.path(folder, start)
+        self._close(path)
+        self.files.remove(path)
+
+    def forget(self, folder: str) -> None:
+        """Close what is open below a folder, which is about to be removed."""
+        for path in [path for path in self._open if path.startswith(folder + "/")]:
+            self._close(path)
+
+    def _close(self, path: str) -> None:
+        file = self._open.pop(path, None)
+        if file is not None:
+            file.close()
+
+    def close(self) -> None:
+        """Close everything."""
+        for path in list(self._open):
+            self._close(path)

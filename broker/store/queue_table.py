@@ -1,0 +1,122 @@
+"""All consume queues of a store: found on demand.
+
+A queue is loaded from its files when it is first asked for, so that opening a store with 40,000 of them costs nothing.
+Invariant: a queue with entries that its files don't safely have is in `dirty`, or in the flush round under way.
+"""
+
+from staticfire.broker.store.consume_queue import LogStart, Queue
+from staticfire.broker.store.flush_round import QueueBatch, Round
+from staticfire.broker.store.queue_files import ENTRY, QueueFiles
+from staticfire.broker.store.settings import StoreSettings
+from staticfire.protocol.errors import StorageError
+from staticfire.runtime.machine import Files
+
+
+class QueueTable:
+    """The queues by topic and id, and which of them have entries that aren't safe yet."""
+
+    def __init__(self, files: Files, folder: str, log: LogStart, settings: StoreSettings) -> None:
+        self._files = files
+        self._folder = folder
+        self._log = log
+        self._keep_entries = settings.queue_tail_entries
+        self._entries = QueueFiles(files, settings.queue_file_entries, settings.queue_files_open_max)
+        self._topics_on_disk: set[str] = set()
+        self._of_topic: dict[str, list[Queue]] = {}
+        self.by_name: dict[tuple[str, int], Queue] = {}
+        self.dirty: dict[Queue, None] = {}
+        self.trusted_below = 0
+        """Entries of records from there on are made anew by recovery; what the files have of them is cut off."""
+
+    # --- finding
+
+    def open(self, deleted_topics: dict[str, int]) -> None:
+        """Find the topics that have queues, finish deletions that were broken off. Raises: OSError."""
+        self._files.make_folder(self._folder)
+        self._topics_on_disk = set(self._files.list_folder(self._folder))
+        for topic, position in deleted_topics.items():
+            if topic in self._topics_on_disk:
+                self._finish_deletion(topic, position)
+
+    def _finish_deletion(self, topic: str, position: int) -> None:
+        for name in self._files.list_folder(f"{self._folder}/{topic}"):
+            folder = f"{self._folder}/{topic}/{name}"
+            starts = self._entries.starts(folder)
+            first = self._entries.read(folder, starts[0], 1) if starts else b""
+            if not first or ENTRY.unpack(first)[0] < position:
+                self._entries.forget(folder)
+                self._files.remove_folder(folder)
+
+    def load(self, topic: str, queue_id: int) -> Queue:
+        """Return a queue that wasn't asked for before: from its files, or a new one. Raises: OSError, StorageError."""
+        if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
+            raise StorageError(f"no queue can be made for the topic {topic!r}: it can't be the name of a folder")
+        queue = Queue(topic, queue_id, f"{self._folder}/{topic}/{queue_id}", self._entries, self._log)
+        if topic in self._topics_on_disk and queue.load(self.trusted_below):
+            self.dirty[queue] = None
+        self.by_name[topic, queue_id] = queue
+        self._of_topic.setdefault(topic, []).append(queue)
+        return queue
+
+    def load_all(self) -> None:
+        """Load every queue that has files, so that what is no longer true of them is cut off. Raises: OSError."""
+        for topic in sorted(self._topics_on_disk):
+            for name in self._files.list_folder(f"{self._folder}/{topic}"):
+                if name.isdecimal() and (topic, int(name)) not in self.by_name:
+                    self.load(topic, int(name))
+
+    def forget_all(self) -> None:
+        """Remove all queues: they are rebuilt from the log. Raises: OSError."""
+        self._entries.close()
+        self._files.remove_folder(self._folder)
+        self._files.make_folder(self._folder)
+        self._topics_on_disk.clear()
+        self._of_topic.clear()
+        self.by_name.clear()
+        self.dirty.clear()
+
+    def delete(self, topic: str) -> None:
+        """Remove the queues of a topic; whoever still has one of them has an orphan. Raises: OSError."""
+        for queue in self._of_topic.pop(topic, []):
+            queue.deleted = True
+            del self.by_name[topic, queue.queue_id]
+            self.dirty.pop(queue, None)
+        self._topics_on_disk.discard(topic)
+        self._remove_folder(f"{self._folder}/{topic}")
+
+    def _remove_folder(self, folder: str) -> None:
+        self._entries.forget(folder)
+        self._files.remove_folder(folder)
+
+    # --- writing
+
+    def start_round(self) -> Round:
+        """Begin to write all that is visible of the dirty queues."""
+        round_ = Round([(queue, queue.max_offset) for queue in self.dirty])
+        self.dirty.clear()
+        return round_
+
+    def written(self, batch: QueueBatch) -> None:
+        """Note that a batch is safe. Raises: OSError."""
+        for queue, up_to_offset in batch.queues:
+            if queue.deleted:
+                # The worker was at it while it was deleted, and has made the folder again.
+                self._remove_folder(queue.folder)
+            else:
+                queue.flushed(up_to_offset, self._keep_entries)
+
+    def broken_off(self, round_: Round) -> None:
+        """Note that a round has failed: its queues stay dirty. Raises: OSError."""
+        self.dirty.update((queue, None) for queue in round_.queues if not queue.deleted)
+        for queue in round_.queues:
+            if queue.deleted:
+                self._remove_folder(queue.folder)
+
+    def remove_old_files(self) -> None:
+        """Remove files of loaded queues that only have entries whose records are gone. Raises: OSError."""
+        for queue in self.by_name.values():
+            queue.remove_old_files()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._entries.close()

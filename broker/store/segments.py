@@ -1,0 +1,139 @@
+"""The files of the commit log: segments named by the 20 digits of their first byte's log position.
+
+    <folder>/00000000000000000000    records ... blank
+    <folder>/00000000000067108864    records ... nothing yet
+
+Invariants: the segments are without gaps, each one ends where the next begins; the first thing in each is a record;
+only the last is written to. At most `segments_open_max` are open at once, the unsynced ones among them always.
+"""
+
+from bisect import bisect_right
+
+from staticfire.runtime.machine import File, Files
+
+SEGMENT_NAME_DIGITS = 20
+
+
+class Segment:
+    """One file of the log, from `start` up to `end` (not included)."""
+
+    __slots__ = ("end", "file", "path", "start")
+
+    def __init__(self, path: str, start: int, end: int) -> None:
+        self.path = path
+        self.start = start
+        self.end = end
+        self.file: File | None = None
+
+
+class Segments:
+    """All segments of a log, in order."""
+
+    def __init__(self, files: Files, folder: str, segment_bytes_max: int, open_max: int) -> None:
+        self._files = files
+        self._folder = folder
+        self._segment_bytes_max = segment_bytes_max
+        self._open_max = open_max
+        self._open: dict[Segment, None] = {}
+        self._starts: list[int] = []
+        self.all: list[Segment] = []
+        self.min_position = 0
+        """Where the oldest record that is still there lies."""
+        self.pinned_position = 0
+        """Segments that end above it stay open, since a worker may be syncing them."""
+
+    def load(self) -> None:
+        """Find the segments that are there. Raises: OSError."""
+        self._files.make_folder(self._folder)
+        names = self._files.list_folder(self._folder)
+        starts = [int(name) for name in names if len(name) == SEGMENT_NAME_DIGITS and name.isdecimal()]
+        self.all = [
+            Segment(self._path(start), start, end) for start, end in zip(starts, [*starts[1:], 0], strict=False)
+        ]
+        if self.all:
+            last = self.all[-1]
+            last.end = last.start + max(self._segment_bytes_max, self._written_bytes(last))
+        self._note_starts()
+
+    def _written_bytes(self, segment: Segment) -> int:
+        # The store may have had larger segments when it was written.
+        file = self._files.open(segment.path)
+        try:
+            return file.size()
+        finally:
+            file.close()
+
+    def _path(self, start: int) -> str:
+        return f"{self._folder}/{start:0{SEGMENT_NAME_DIGITS}d}"
+
+    def _note_starts(self) -> None:
+        self._starts = [segment.start for segment in self.all]
+        if self._starts:
+            self.min_position = self._starts[0]
+
+    @property
+    def last(self) -> Segment:
+        """The segment that is written to."""
+        return self.all[-1]
+
+    def at(self, position: int) -> Segment | None:
+        """Return the segment in which a position lies."""
+        index = bisect_right(self._starts, position) - 1
+        if index < 0 or position >= self.all[index].end:
+            return None
+        return self.all[index]
+
+    def create(self, start: int) -> Segment:
+        """Open a new last segment. Raises: OSError."""
+        segment = Segment(self._path(start), start, start + self._segment_bytes_max)
+        self.file_of(segment)
+        self.all.append(segment)
+        self._note_starts()
+        return segment
+
+    def file_of(self, segment: Segment) -> File:
+        """Return the open file of a segment; the one that was opened first may be closed for it. Raises: OSError."""
+        if segment.file is not None:
+            return segment.file
+        segment.file = self._files.open(segment.path, map_bytes=segment.end - segment.start)
+        self._open[segment] = None
+        if len(self._open) > self._open_max:
+            idle = next((one for one in self._open if one.end <= self.pinned_position and one is not segment), None)
+            if idle is not None:
+                self._close(idle)
+        return segment.file
+
+    def _close(self, segment: Segment) -> None:
+        if segment.file is not None:
+            segment.file.close()
+            segment.file = None
+            self._open.pop(segment, None)
+
+    def cut(self, position: int) -> None:
+        """Remove everything from `position` on, so that no stale byte can be taken for a record. Raises: OSError."""
+        if not self.all:
+            return
+        while len(self.all) > 1 and self.last.start >= position:
+            self._remove(self.all.pop())
+        self._note_starts()
+        last = self.last
+        self.file_of(last).truncate(max(0, position - last.start))
+
+    def remove_before(self, position: int) -> int:
+        """Remove the segments that end at or below `position`, never the last, and return how many. Raises: OSError."""
+        removed = 0
+        while len(self.all) > 1 and self.all[0].end <= position:
+            self._remove(self.all[0])
+            del self.all[0]
+            removed += 1
+            self._note_starts()
+        return removed
+
+    def _remove(self, segment: Segment) -> None:
+        self._close(segment)
+        self._files.remove(segment.path)
+
+    def close(self) -> None:
+        """Close all files."""
+        for segment in list(self._open):
+            self._close(segment)

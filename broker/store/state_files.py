@@ -1,0 +1,81 @@
+"""The small files beside the log: how far the queues are complete, which topics were deleted, whether it was in use.
+
+    <folder>/checkpoint       how far log and queues are safe: where recovery begins
+    <folder>/deletedTopics    topic -> where the log ended when its queues were removed: older records stay buried
+    <folder>/abort            there while the store is open (RocketMQ: abort)
+
+Invariant: each is replaced at once or not at all; the checkpoint never claims more than what was synced.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from staticfire.protocol.errors import StorageError
+from staticfire.runtime.machine import Files
+
+
+class Checkpoint(NamedTuple):
+    """RocketMQ: StoreCheckpoint."""
+
+    dispatched_position: int = 0
+    """All queues have, safely, the entries of all records below."""
+    synced_position: int = 0
+    """The log itself is safe up to here."""
+    last_stored_ms: int = 0
+    last_position: int = -1
+    """Where the record begins that ends at `dispatched_position`: the proof that this is a border of records."""
+    queue_file_entries: int = 0
+
+
+_checkpoint_decoder = msgspec.json.Decoder(Checkpoint)
+_deleted_decoder = msgspec.json.Decoder(dict[str, int])
+
+
+class StateFiles:
+    """Reads and replaces them."""
+
+    def __init__(self, files: Files, folder: str) -> None:
+        self._files = files
+        self._checkpoint = f"{folder}/checkpoint"
+        self._deleted = f"{folder}/deletedTopics"
+        self._abort = f"{folder}/abort"
+
+    def read_checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint; None when there is none that can be read: everything is rebuilt then."""
+        try:
+            return _checkpoint_decoder.decode(self._files.read_bytes(self._checkpoint))
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def write_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Replace the checkpoint. Blocks. Raises: OSError."""
+        self._files.replace(self._checkpoint, msgspec.json.encode(checkpoint))
+
+    def read_deleted_topics(self) -> dict[str, int]:
+        """Return topic -> log position of its deletion. Raises: StorageError."""
+        try:
+            return _deleted_decoder.decode(self._files.read_bytes(self._deleted))
+        except FileNotFoundError:
+            return {}
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise StorageError(
+                f"{self._deleted} can't be read ({error}); without it the messages of deleted topics come back: "
+                f"repair it, or remove it if that does not matter"
+            ) from error
+
+    def write_deleted_topics(self, deleted: dict[str, int]) -> None:
+        """Replace the table of deleted topics. Blocks. Raises: OSError."""
+        self._files.replace(self._deleted, msgspec.json.encode(deleted))
+
+    def is_in_use(self) -> bool:
+        """Whether the store was opened and never closed."""
+        return self._files.exists(self._abort)
+
+    def mark_in_use(self) -> None:
+        """Create the abort marker. Raises: OSError."""
+        self._files.replace(self._abort, b"")
+
+    def mark_closed(self) -> None:
+        """Remove the abort marker. Raises: OSError."""
+        self._files.remove(self._abort)

@@ -1,0 +1,262 @@
+"""The message store: the only owner of the files below its folder. RocketMQ: DefaultMessageStore.
+
+    <folder>/commitlog/       all records                    commit_log.py, segments.py, log_scan.py
+    <folder>/consumequeue/    where each queue's records are queue_table.py, consume_queue.py, queue_files.py
+    <folder>/checkpoint ...   how far both are safe          state_files.py, flush_round.py, recovery.py
+
+Appends gather in a burst (burst.py); `commit` writes it with one write. Invariant: what is visible is in the log.
+
+Everything here is synchronous; what waits for the disk in the background is flusher.py.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+
+from staticfire.broker.store.burst import Burst, WaitForSync
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.flush_round import FlushStep, flush_steps
+from staticfire.broker.store.outcomes import Entry, ReadResult
+from staticfire.broker.store.queue_table import QueueTable
+from staticfire.broker.store.reading import read_queue
+from staticfire.broker.store.recovery import Recovery, RecoveryReport, TagsCodeOf
+from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.state_files import Checkpoint, StateFiles
+from staticfire.broker.store.time_search import Boundary, search_offset
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.record import peek_record
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.machine import Files, FolderLock
+
+
+class MessageStore:
+    """Appends, reads, recovers. `open` it first; `close` it after its flusher has stopped."""
+
+    def __init__(self, files: Files, folder: str, settings: StoreSettings, tags_code_of: TagsCodeOf) -> None:
+        self._files = files
+        self._folder = folder
+        self.settings = settings
+        self._tags_code_of = tags_code_of
+        self.log = CommitLog(files, f"{folder}/commitlog", settings)
+        self._queues = QueueTable(files, f"{folder}/consumequeue", self.log, settings)
+        self._by_name = self._queues.by_name
+        self._state = StateFiles(files, folder)
+        self._checkpoint = Checkpoint()
+        self._deleted_topics: dict[str, int] = {}
+        self._lock: FolderLock | None = None
+        self._early_arrivals: dict[Queue, int] = {}
+        self._burst = Burst(self.log, self._queues, settings, folder)
+        self.append = self._burst.append
+        """Put a record on the burst: `Burst.append`, without a hop on the hot path."""
+
+    # --- from start to end
+
+    def open(self) -> RecoveryReport:
+        """Take the folder, recover, and be ready to append and read. Raises: StorageError."""
+        try:
+            self._files.make_folder(self._folder)
+            self._lock = self._files.lock_folder(self._folder)
+        except BlockingIOError as error:
+            raise StorageError(f"the store can't be opened: {error.strerror}") from error
+        except OSError as error:
+            raise StorageError(
+                f"the store in {self._folder} can't be used: {error}; it needs to be writable"
+            ) from error
+        recovery = Recovery(self._files, self.log, self._queues, self._state, self.settings, self._tags_code_of)
+        try:
+            report = recovery.run()
+        except BaseException as error:
+            self._let_go()
+            if isinstance(error, OSError):
+                raise StorageError(f"the store in {self._folder} can't be recovered: {error}") from error
+            raise
+        self._deleted_topics = recovery.deleted_topics
+        self._checkpoint = Checkpoint(dispatched_position=report.start_position)
+        self._burst.open(recovery.last_position, MessageMs(recovery.last_stored_ms))
+        return report
+
+    def close(self) -> None:
+        """Bring everything to the disk and leave the folder. Raises: StorageError (the next start recovers then)."""
+        if self._lock is None:
+            return
+        try:
+            self.commit()
+            self.flush()
+            self._state.mark_closed()
+        except OSError as error:
+            raise StorageError(f"the store in {self._folder} could not be closed in order: {error}") from error
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._burst.close()
+        self.log.close()
+        self._queues.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # --- queues
+
+    def queue(self, topic: str, queue_id: int) -> Queue:
+        """Return a queue, created on demand. Don't keep it beyond a deletion of its topic.
+
+        Raises: StorageError (the topic can't be the name of a folder), OSError.
+        """
+        return self._by_name.get((topic, queue_id)) or self._queues.load(topic, queue_id)
+
+    def delete_queues(self, topic: str) -> None:
+        """Remove the queues of a topic; created again they begin with offset 0. Its records stay in the log.
+
+        Raises: StorageError.
+        """
+        self._early_arrivals |= self.commit()
+        try:
+            deleted = {**self._deleted_topics, topic: self.log.end_position}
+            self._state.write_deleted_topics(deleted)
+            self._deleted_topics = deleted
+            self._queues.delete(topic)
+        except OSError as error:
+            raise StorageError(f"the queues of {topic} could not be removed: {error}; try again") from error
+
+    # --- appending: `append`, then
+
+    def commit(self) -> dict[Queue, int]:
+        """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.
+
+        If it can't be written, nothing of it has happened, all its appends are settled as FAILED (`failure` says why)
+        and the next burst may succeed. Never raises.
+        """
+        arrivals = self._burst.commit()
+        if self._early_arrivals:
+            arrivals = {**arrivals, **self._early_arrivals}
+            self._early_arrivals = {}
+            arrivals = {queue: offset for queue, offset in arrivals.items() if not queue.deleted}
+        return arrivals
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Why the last burst that failed did so."""
+        return self._burst.failure
+
+    @property
+    def last_stored_ms(self) -> MessageMs:
+        """The stored time of the newest record; message time must not be set before it."""
+        return self._burst.last_stored_ms
+
+    def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
+        """Tell `on_written` after each burst; with SYNC_FLUSH leave what waits for the disk to `wait_for_sync`."""
+        self._burst.on_written = on_written
+        self._burst.wait_for_sync = wait_for_sync
+
+    def forget_flusher(self) -> None:
+        """Sync in `commit` again, where an append waits for it."""
+        self._burst.forget_flusher()
+
+    # --- reading
+
+    @property
+    def min_position(self) -> int:
+        """Where the oldest record lies in the log."""
+        return self.log.min_position
+
+    @property
+    def max_position(self) -> int:
+        """Where the log ends."""
+        return self.log.end_position
+
+    @property
+    def oldest_stored_ms(self) -> MessageMs | None:
+        """When the oldest record was stored; None of an empty log."""
+        record = self.log.record_at(self.log.min_position)
+        return None if record is None else MessageMs(peek_record(record).stored_ms)
+
+    def read(
+        self,
+        queue: Queue,
+        offset: int,
+        max_messages: int,
+        max_bytes: int | None = None,
+        wanted: Callable[[int], bool] | None = None,
+    ) -> ReadResult:
+        """Return messages from `offset` on whose tags code is `wanted`. Raises: StorageError."""
+        settings = self.settings
+        messages_max = min(max(max_messages, 1), settings.read_messages_max)
+        bytes_max = settings.read_bytes_max if max_bytes is None else min(max_bytes, settings.read_bytes_max)
+        try:
+            return read_queue(self.log, queue, offset, messages_max, bytes_max, wanted)
+        except OSError as error:
+            raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
+
+    def entries(self, queue: Queue, offset: int, count: int) -> list[Entry]:
+        """Return up to `count` entries: where records are, and their tags codes. Raises: StorageError."""
+        try:
+            return queue.entries(offset, count)
+        except OSError as error:
+            raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
+
+    def record_at(self, log_position: int) -> bytes | None:
+        """Return the whole record that begins at a position, None when none does. Raises: OSError."""
+        return self.log.record_at(log_position)
+
+    def records_from(self, log_position: int) -> Iterator[tuple[int, bytes]]:
+        """Walk over (position, record) of the log from the beginning of a record on."""
+        return self.log.records_from(log_position)
+
+    def stored_ms_of(self, queue: Queue, offset: int) -> MessageMs | None:
+        """Return when a message was stored; None when there is none at that offset. Raises: StorageError."""
+        if not queue.min_offset <= offset < queue.max_offset:
+            return None
+        entries = self.entries(queue, offset, 1)
+        if not entries or not entries[0].record_bytes:
+            return None
+        return MessageMs(self.log.stored_ms_at(entries[0].log_position, entries[0].record_bytes))
+
+    def search_offset(self, queue: Queue, message_ms: MessageMs, boundary: Boundary) -> int:
+        """Return the offset that belongs to a stored time. Raises: StorageError."""
+        # A message that can't be read counts as old.
+        return search_offset(
+            queue.min_offset,
+            queue.max_offset,
+            message_ms,
+            boundary,
+            lambda offset: self.stored_ms_of(queue, offset) or MessageMs(0),
+        )
+
+    # --- retention
+
+    def remove_segments_before(self, log_position: int) -> int:
+        """Remove the segments that end at or below a position, and return how many. The last one stays.
+
+        The queues' min offsets move with it. What the checkpoint doesn't cover yet stays as well.
+
+        Raises: StorageError.
+        """
+        try:
+            removed = self.log.remove_before(min(log_position, self._checkpoint.dispatched_position))
+            if removed:
+                self._queues.remove_old_files()
+        except OSError as error:
+            raise StorageError(f"old segments of {self._folder} could not be removed: {error}") from error
+        return removed
+
+    # --- bringing things to the disk
+
+    def flush_steps(self) -> Generator[FlushStep]:
+        """Yield the blocking steps that make everything written so far safe; see flush_round.py."""
+        checkpoint = Checkpoint(
+            dispatched_position=self.log.end_position,
+            last_stored_ms=self.last_stored_ms,
+            last_position=self._burst.last_position,
+            queue_file_entries=self.settings.queue_file_entries,
+        )
+        yield from flush_steps(
+            self._files, self.log, self._queues, self._state, checkpoint, self.settings.queues_per_flush_max
+        )
+        self._checkpoint = checkpoint
+
+    def flush(self) -> None:
+        """Make everything safe at once. Blocks. Raises: OSError."""
+        with closing(self.flush_steps()) as steps:
+            for step in steps:
+                step.carry_out()

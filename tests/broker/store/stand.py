@@ -1,0 +1,110 @@
+"""A store on a simulated disk, and what can happen to the process that has it."""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.store.recovery import RecoveryReport
+from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.store import MessageStore
+from staticfire.faults.simulated.disk import Disk
+from staticfire.faults.simulated.files import SimulatedFiles
+from staticfire.faults.simulated.history import History
+from staticfire.faults.simulated.process import Process, ProcessKilled
+from staticfire.protocol.record import decode_records, join_records
+from staticfire.protocol.tags import java_hash, tags_code
+from staticfire.protocol.times import MessageMs
+
+HOST = bytes([127, 0, 0, 1, 0, 0, 0x30, 0x39])
+SMALL = StoreSettings(segment_bytes_max=4096, queue_file_entries=16, queue_tail_entries=4, queues_per_flush_max=3)
+FOLDER = "/store"
+
+
+@dataclass
+class Sent:
+    """An append and what became of it."""
+
+    body: bytes
+    log_position: int = -1
+    settled: list[tuple[int, int, PutOutcome]] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> PutOutcome:
+        assert len(self.settled) == 1, self.settled
+        return self.settled[0][2]
+
+
+def note(sent: Sent, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+    sent.settled.append((queue_offset, log_position, outcome))
+
+
+def tags_code_of(_topic: str, properties: bytes, _stored_ms: int) -> int:
+    return tags_code(properties)
+
+
+class StoreStand:
+    """One disk; `store` is that of the process that lives at the moment."""
+
+    def __init__(self, settings: StoreSettings = SMALL) -> None:
+        self.settings = settings
+        self.disk = Disk("disk")
+        self.store: MessageStore = None  # type: ignore[assignment]
+        self.stored_ms = 1000
+        self._lives = 0
+
+    def open(self) -> RecoveryReport:
+        self._lives += 1
+        self._process = Process("broker", "127.0.0.1", self._lives)
+        self.files = SimulatedFiles(self._process, self.disk, History(lambda: 0))
+        self.store = MessageStore(self.files, FOLDER, self.settings, tags_code_of)
+        return self.store.open()
+
+    def kill(self) -> None:
+        self._process.die([])
+
+    def lose_power(self, torn: Random | None = None) -> None:
+        self.kill()
+        self.disk.lose_power(torn)
+
+    def restart(self) -> RecoveryReport:
+        self.kill()
+        return self.open()
+
+    # --- what clients do
+
+    def append(self, body: bytes, topic: str = "orders", queue_id: int = 0, tag: str = "", **fields: Any) -> Sent:
+        sent = Sent(body)
+        properties = f"TAGS\x01{tag}\x02".encode() if tag else b""
+        given = {"sys_flag": 0, "stored_ms": self.stored_ms, "on_stored": note, "wait_flush": True, **fields}
+        sent.log_position = self.store.append(
+            self.store.queue(topic, queue_id), 5, given["sys_flag"], 0, 0, 0, HOST, properties, body,
+            java_hash(tag) if tag else 0, MessageMs(given["stored_ms"]), given["on_stored"], sent, given["wait_flush"],
+        )  # fmt: skip
+        return sent
+
+    def send(self, *bodies: bytes, topic: str = "orders", queue_id: int = 0, **fields: Any) -> list[Sent]:
+        """Append these as one burst and commit it."""
+        burst = [self.append(body, topic, queue_id, **fields) for body in bodies]
+        self.store.commit()
+        return burst
+
+    def bodies(self, topic: str = "orders", queue_id: int = 0, start: int | None = None) -> list[bytes]:
+        """Read a queue from the beginning to its end, as a consumer does."""
+        queue = self.store.queue(topic, queue_id)
+        offset = queue.min_offset if start is None else start
+        found: list[bytes] = []
+        while (result := self.store.read(queue, offset, 32)).record_count:
+            records = decode_records(join_records(result.records, result.record_count))
+            assert [record.queue_offset for record in records] == list(range(offset, offset + len(records)))
+            assert {(record.topic, record.queue_id) for record in records} == {(topic, queue_id)}
+            assert sum(map(len, result.records)) == result.record_bytes
+            found += [record.body for record in records]
+            assert result.next_offset == offset + len(records)
+            offset = result.next_offset
+        assert offset == queue.max_offset
+        return found
+
+
+class KilledInWrite(ProcessKilled):
+    """The process was killed while it wrote."""
