@@ -1,5 +1,7 @@
 """A broker as if it were new: what a test asks for between two cases. staticfire's own, not RocketMQ's."""
 
+from typing import Any, ClassVar
+
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
@@ -16,7 +18,7 @@ class Forgotten(msgspec.Struct, rename="camel", gc=False):
 class ResetAnswer(Answer, rename="camel"):
     """What was forgotten. The nameserver keeps its routes until somebody deletes them there."""
 
-    body: Forgotten | None = None
+    body_type: ClassVar[Any] = Forgotten
 
 
 @request(RequestCode.RESET, answer=ResetAnswer)

@@ -1,0 +1,55 @@
+"""A broker as if it were new. staticfire's own.
+
+Behaviour
+- All messages are gone, those of system topics and delayed ones included; topics and groups are those of a first
+  start; no group stands anywhere. Queues begin with offset 0 again.
+- Pulls that are held look once more, so that those of a forgotten topic are answered that there is none.
+- Clients stay connected and registered: the next send creates its topic anew.
+- The answer comes when all of it is on the disk.
+
+Not done
+- The log keeps its records; retention removes them with their segments.
+"""
+
+from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.targets import TargetTable
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.names import is_system_group
+from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
+from staticfire.runtime.connection import Call, Dispatcher
+
+
+class ResetHandlers:
+    """Empties the broker."""
+
+    def __init__(self, state: BrokerState, targets: TargetTable, pulls: PullHandlers) -> None:
+        self._state = state
+        self._targets = targets
+        self._pulls = pulls
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.RESET, self.reset)
+
+    async def reset(self, call: Call) -> Answer:
+        """Forget everything, in one go: no other request sees a half-empty broker."""
+        state = self._state
+        forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
+        state.offsets.forget_all()
+        for topic in sorted(state.topics.topics):
+            state.store.delete_queues(topic)
+        for topic in forgotten.topics:
+            state.topics.delete(topic)
+        for group in forgotten.groups:
+            state.groups.delete(group)
+        self._targets.forget()
+        for pull in state.held.take_all():
+            self._pulls.look_last(pull)
+        state.small_state.changed("consumerOffset.json")
+        await state.small_state.saved()
+        return ResetAnswer(body=forgotten)
+
+    def _user_groups(self) -> list[str]:
+        return sorted(name for name in self._state.groups.groups if not is_system_group(name))
