@@ -96,6 +96,12 @@ class OffsetTable:
                 del table[key]
         self.dirty = True
 
+    def forget_all(self) -> None:
+        """Remove all offsets."""
+        for table in (self._committed, self._pulled, self._resets):
+            table.clear()
+        self.dirty = True
+
     def snapshot(self) -> bytes:
         """Return consumerOffset.json, with keys as RocketMQ writes them: topic@group."""
         table = {f"{topic}@{group}": queues for (group, topic), queues in self._committed.items()}

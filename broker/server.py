@@ -14,6 +14,7 @@ from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
 from staticfire.broker.handlers.offsets import OffsetHandlers
 from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
@@ -85,6 +86,7 @@ class Broker(Service):
         OffsetHandlers(state).register(dispatcher)
         TopicHandlers(state, self._targets).register(dispatcher)
         GroupHandlers(state).register(dispatcher)
+        ResetHandlers(state, self._targets, self._pull).register(dispatcher)
         dispatcher.settle = self._settle
         self._server = Server(machine, dispatcher, self._advertised())
         self._server.disconnected = self._disconnected
