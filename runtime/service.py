@@ -1,8 +1,8 @@
 """What runs for a while and has to end in order: a service owns its tasks and waits for them.
 
-    async with broker:            # ready when entered
-        await broker.wait()       # until stop() or until one of its loops crashed, which is raised
-                                  # every task gone when left
+async with broker:            # ready when entered
+    await broker.wait()       # until stop() or until one of its loops crashed, which is raised
+                              # every task gone when left
 """
 
 import asyncio
@@ -57,6 +57,10 @@ class Service:
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
         return task
+
+    async def pause(self, pause_ms: int) -> None:
+        """Wait, inside a loop of this service, until its next turn."""
+        await asyncio.sleep(pause_ms / 1000)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -1,0 +1,1 @@
+"""Which brokers there are and which queues each topic has."""

@@ -1,0 +1,22 @@
+"""What a nameserver answers, one module per family of requests.
+
+Not done: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, static
+topics (topicQueueMappingByBroker), NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
+"""
+
+from staticfire.nameserver.handlers.brokers import BrokerHandlers
+from staticfire.nameserver.handlers.config import ConfigHandlers
+from staticfire.nameserver.handlers.kv import KVHandlers
+from staticfire.nameserver.handlers.routes import RouteHandlers
+from staticfire.nameserver.handlers.topics import TopicHandlers
+from staticfire.nameserver.state import NameserverState
+from staticfire.runtime.connection import Dispatcher
+
+FAMILIES = (BrokerHandlers, ConfigHandlers, KVHandlers, RouteHandlers, TopicHandlers)
+
+
+def add_handlers(dispatcher: Dispatcher, state: NameserverState) -> None:
+    """File all handlers of a nameserver."""
+    for family in FAMILIES:
+        for code, handler in family(state).by_code().items():
+            dispatcher.handle(code, handler)

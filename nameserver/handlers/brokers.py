@@ -1,0 +1,136 @@
+"""Brokers come, show that they live, and go. RocketMQ: DefaultRequestProcessor, BrokerHousekeepingService.
+
+Behaviour: routes change with the answer, so what a broker was told is what the next client sees; a broker leaves with
+its connection, at once. A connection that brought several brokers takes them all along (RocketMQ: one of them).
+"""
+
+from staticfire.nameserver.kv_config import ORDER_TOPIC_CONFIG
+from staticfire.nameserver.route_table import BrokerEntry, Registered
+from staticfire.nameserver.state import NameserverState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.brokers import (
+    BrokerHeartbeat,
+    DataVersionAnswer,
+    QueryDataVersion,
+    RegisterBroker,
+    RegistrationAnswer,
+    RegistrationBody,
+    UnregisterBroker,
+)
+from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.topics import DataVersion
+from staticfire.runtime.connection import Call, Connection, Handler
+from staticfire.runtime.log import logger
+
+log = logger("nameserver")
+
+
+class BrokerHandlers:
+    """Requests of brokers."""
+
+    def __init__(self, state: NameserverState) -> None:
+        self._state = state
+
+    def by_code(self) -> dict[RequestCode, Handler]:
+        return {
+            RequestCode.REGISTER_BROKER: self.register,
+            RequestCode.UNREGISTER_BROKER: self.unregister,
+            RequestCode.QUERY_DATA_VERSION: self.query_version,
+            RequestCode.BROKER_HEARTBEAT: self.heartbeat,
+        }
+
+    def register(self, call: Call) -> Answer:
+        request: RegisterBroker = call.request
+        state, connection = self._state, call.connection
+        body: RegistrationBody = request.body or RegistrationBody()
+        entry = self._entry(request, body, connection)
+        registered = state.routes.register(
+            entry,
+            body.topic_config_serialize_wrapper.topic_config_table,
+            connection,
+            state.machine.clock.uptime_ms(),
+            state.settings.delete_topic_with_broker_registration,
+        )
+        _log_registration(entry, registered)
+        if registered is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        told = state.teller(connection)
+        return RegistrationAnswer(
+            master_addr=registered.master_address and told(registered.master_address),
+            ha_server_addr=registered.master_ha_address and told(registered.master_ha_address),
+            body=self._order_topics(),
+        )
+
+    def _entry(self, request: RegisterBroker, body: RegistrationBody, connection: Connection) -> BrokerEntry:
+        settings = self._state.settings
+        expiry_ms = request.heartbeat_timeout_millis
+        return BrokerEntry(
+            cluster=request.cluster_name,
+            broker_name=request.broker_name,
+            broker_id=request.broker_id,
+            address=self._state.file(connection, request.broker_addr, request.advertised),
+            ha_address=self._state.file(connection, request.ha_server_addr, request.advertised),
+            expiry_ms=settings.broker_expiry_ms if expiry_ms is None else expiry_ms,
+            version=body.topic_config_serialize_wrapper.data_version,
+            enable_acting_master=request.enable_acting_master,
+            zone_name=request.zone_name,
+            filter_servers=body.filter_server_list,
+            auto_create_groups=request.auto_create_groups,
+        )
+
+    def _order_topics(self) -> KVTable | None:
+        if not self._state.settings.return_order_topic_config_to_broker:
+            return None
+        table = self._state.kv.table(ORDER_TOPIC_CONFIG)
+        return None if table is None else KVTable(table)
+
+    def unregister(self, call: Call) -> Answer:
+        request: UnregisterBroker = call.request
+        address = self._state.filed_as(call.connection, request.broker_addr)
+        if self._state.routes.unregister(request.cluster_name, request.broker_name, address):
+            log.info("broker_unregistered", broker=request.broker_name, address=address)
+        return Answer()
+
+    def query_version(self, call: Call) -> Answer:
+        request: QueryDataVersion = call.request
+        routes = self._state.routes
+        key = request.cluster_name, self._state.filed_as(call.connection, request.broker_addr)
+        changed = routes.has_changed(*key, request.body or DataVersion())
+        if not changed:
+            routes.refresh(*key, self._state.machine.clock.uptime_ms())
+        return DataVersionAnswer(changed=changed, body=routes.version_of(*key))
+
+    def heartbeat(self, call: Call) -> Answer:
+        request: BrokerHeartbeat = call.request
+        address = self._state.filed_as(call.connection, request.broker_addr)
+        self._state.routes.refresh(request.cluster_name, address, self._state.machine.clock.uptime_ms())
+        return Answer()
+
+
+def _log_registration(entry: BrokerEntry, registered: Registered | None) -> None:
+    who = {"broker": entry.broker_name, "broker_id": entry.broker_id, "address": entry.address}
+    if registered is None:
+        log.warning("registration_refused", **who, reason="one topic of a broker that isn't registered in full yet")
+    elif registered.is_outdated:
+        log.warning("registration_ignored", **who, reason="another address holds the id with a newer state")
+    elif registered.is_new:
+        log.info("broker_registered", **who)
+
+
+def drop_connection(state: NameserverState, connection: Connection) -> None:
+    """Forget the brokers that registered on a connection which is gone."""
+    state.filed.pop(connection, None)
+    for live in state.routes.lose(connection):
+        log.warning(
+            "broker_lost", broker=live.entry.broker_name, address=live.entry.address, reason="connection closed"
+        )
+
+
+def drop_silent_brokers(state: NameserverState) -> None:
+    """Forget the brokers that were silent for too long, and close their connections."""
+    for live in state.routes.expire(state.machine.clock.uptime_ms()):
+        entry = live.entry
+        log.warning("broker_expired", broker=entry.broker_name, address=entry.address, expiry_ms=entry.expiry_ms)
+        if isinstance(live.channel, Connection):
+            live.channel.close()

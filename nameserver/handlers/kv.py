@@ -1,0 +1,72 @@
+"""Key-value configuration. RocketMQ: DefaultRequestProcessor, KVConfigManager.
+
+Behaviour: a change is on the disk before it is answered, where a folder is configured; what can't be saved is refused
+(RocketMQ answers success) and didn't happen.
+"""
+
+from staticfire.nameserver.kv_config import KVConfig
+from staticfire.nameserver.state import NameserverState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.routes import (
+    DeleteKVConfig,
+    GetKVConfig,
+    GetKVList,
+    KVAnswer,
+    KVTable,
+    KVTableAnswer,
+    PutKVConfig,
+)
+from staticfire.runtime.connection import Call, Handler
+from staticfire.runtime.log import logger
+
+log = logger("nameserver")
+
+
+class KVHandlers:
+    """Requests about the key-value configuration."""
+
+    def __init__(self, state: NameserverState) -> None:
+        self._state = state
+
+    def by_code(self) -> dict[RequestCode, Handler]:
+        return {
+            RequestCode.PUT_KV_CONFIG: self.put,
+            RequestCode.GET_KV_CONFIG: self.get,
+            RequestCode.DELETE_KV_CONFIG: self.delete,
+            RequestCode.GET_KVLIST_BY_NAMESPACE: self.get_list,
+        }
+
+    def put(self, call: Call) -> Answer:
+        request: PutKVConfig = call.request
+        if request.namespace is None or request.key is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, "namespace or key is null")
+        return self._keep(self._state.kv.with_value(request.namespace, request.key, request.value))
+
+    def get(self, call: Call) -> Answer:
+        request: GetKVConfig = call.request
+        value = self._state.kv.get(request.namespace, request.key)
+        if value is None:
+            words = f"No config item, Namespace: {request.namespace} Key: {request.key}"
+            return refusal(ResponseCode.QUERY_NOT_FOUND, words)
+        return KVAnswer(value=value)
+
+    def delete(self, call: Call) -> Answer:
+        request: DeleteKVConfig = call.request
+        return self._keep(self._state.kv.without(request.namespace, request.key))
+
+    def get_list(self, call: Call) -> Answer:
+        request: GetKVList = call.request
+        table = self._state.kv.table(request.namespace)
+        if table is None:
+            return refusal(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {request.namespace}")
+        return KVTableAnswer(body=KVTable(table))
+
+    def _keep(self, changed: KVConfig) -> Answer:
+        if changed is not self._state.kv:
+            try:
+                self._state.keep(changed)
+            except OSError as error:
+                log.error("kv_config_not_saved", folder=self._state.settings.folder, error=str(error))
+                return refusal(ResponseCode.SYSTEM_ERROR, f"kvConfig.json can't be saved, nothing was changed: {error}")
+        return Answer()

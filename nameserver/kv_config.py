@@ -1,0 +1,54 @@
+"""Key-value configuration: namespaces of names and values. RocketMQ: KVConfigManager, kvConfig.json.
+
+A `KVConfig` is a value: a change returns another one, so that what can't be saved never was. Invariant: a namespace
+that was there once stays, also when it is empty, since the answer to a registration tells these cases apart.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from staticfire.protocol import fastjson
+
+ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
+"""The namespace that tells the queues of ordered topics, as `brokerName:queues;brokerName:queues` by topic."""
+
+
+class _File(msgspec.Struct, rename="camel"):
+    config_table: dict[str, dict[str, str]] = {}
+
+
+class KVConfig:
+    """All namespaces."""
+
+    def __init__(self, namespaces: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        self._namespaces = {name: dict(table) for name, table in (namespaces or {}).items()}
+
+    def get(self, namespace: str, key: str) -> str | None:
+        """Return a value, or None."""
+        return self._namespaces.get(namespace, {}).get(key)
+
+    def table(self, namespace: str) -> dict[str, str] | None:
+        """Return a copy of a namespace; None when it never existed."""
+        table = self._namespaces.get(namespace)
+        return None if table is None else dict(table)
+
+    def with_value(self, namespace: str, key: str, value: str | None) -> "KVConfig":
+        """Return what it is with this value; None as the value leaves the namespace without that key."""
+        changed = self._namespaces | {namespace: self._namespaces.get(namespace, {}) | {key: value or ""}}
+        if value is None:
+            del changed[namespace][key]
+        return KVConfig(changed)
+
+    def without(self, namespace: str, key: str) -> "KVConfig":
+        """Return what it is without that key."""
+        return self.with_value(namespace, key, None) if self.get(namespace, key) is not None else self
+
+    def encode(self) -> bytes:
+        """Return the content of kvConfig.json."""
+        return fastjson.encode(_File(self._namespaces))
+
+    @classmethod
+    def decode(cls, data: bytes) -> "KVConfig":
+        """Read the content of kvConfig.json. Raises: ProtocolError."""
+        return cls(fastjson.decode_as(data, _File).config_table)

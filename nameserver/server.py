@@ -1,0 +1,100 @@
+"""The nameserver: who the brokers are, and which of them has which topic. RocketMQ: NamesrvController.
+
+    async with Nameserver(live_machine(), NameserverSettings(listen_port=0)) as nameserver:
+        ... NAMESRV_ADDR=127.0.0.1:{nameserver.port}
+
+Nothing but key-value configuration is kept on the disk: after a restart, brokers register again.
+"""
+
+import socket
+
+from staticfire.nameserver.handlers import add_handlers
+from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_brokers
+from staticfire.nameserver.kv_config import KVConfig
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
+from staticfire.protocol.errors import ProtocolError, UsageError
+from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import FolderLock, Machine
+from staticfire.runtime.server import Server
+from staticfire.runtime.service import Service
+
+log = logger("nameserver")
+
+ANY_IPV4, ANY_IPV6 = "0.0.0.0", "::"
+
+
+class Nameserver(Service):
+    """One nameserver: ready when entered, its port free when left."""
+
+    def __init__(
+        self, machine: Machine, settings: NameserverSettings | None = None, sock: socket.socket | None = None
+    ) -> None:
+        """`sock`: a listening socket to take over, in place of host and port of the settings."""
+        super().__init__()
+        self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms())
+        self.dispatcher = Dispatcher()
+        self._server = Server(machine, self.dispatcher)
+        self._server.disconnected = self._lost
+        self._sock = sock
+        self._folder_lock: FolderLock | None = None
+        add_handlers(self.dispatcher, self.state)
+
+    @property
+    def port(self) -> int:
+        """The port in use, also when 0 was asked for."""
+        return self._server.port
+
+    async def _start(self) -> None:
+        self.state.started_ms = self.state.machine.clock.uptime_ms()
+        self._open_folder()
+        await self._listen()
+        self.spawn(self._expiry_loop(), "nameserver_expiry")
+        log.info("nameserver_started", port=self.port)
+
+    async def _stop(self) -> None:
+        self._server.disconnected = None  # Connections that we close are no lost brokers.
+        await self._server.close()
+        await self.dispatcher.close()
+        if self._folder_lock is not None:
+            self._folder_lock.release()
+
+    def _open_folder(self) -> None:
+        """Become the only user of the folder and read what is in it. Raises: UsageError."""
+        folder, files = self.state.settings.folder, self.state.machine.files
+        if not folder:
+            return
+        path = f"{folder}/{KV_CONFIG_FILE}"
+        try:
+            files.make_folder(folder)
+            self._folder_lock = files.lock_folder(folder)
+            if files.exists(path):
+                self.state.kv = KVConfig.decode(files.read_bytes(path))
+        except BlockingIOError:
+            raise UsageError(f"{folder} is in use by another process: stop that one, or give another folder") from None
+        except OSError as error:
+            raise UsageError(f"{folder} can't be used: {error}; give a folder that can be written to") from None
+        except ProtocolError as error:
+            raise UsageError(f"{path} can't be read: {error}; repair it, or move it away to start without it") from None
+
+    async def _listen(self) -> None:
+        """Open the port, on IPv6, too, where every address is meant. Raises: UsageError."""
+        host, port = self.state.settings.listen_host, self.state.settings.listen_port
+        try:
+            await self._server.listen(host, port, self._sock)
+        except OSError as error:
+            raise UsageError(f"the nameserver can't listen: {error}; choose another listenPort, or 0 for any") from None
+        if host == ANY_IPV4 and self._sock is None:
+            try:
+                await self._server.listen(ANY_IPV6, self._server.port)
+            except OSError as error:
+                log.info("ipv6_not_served", error=str(error))  # A machine without IPv6 is fine.
+
+    def _lost(self, connection: Connection) -> None:
+        drop_connection(self.state, connection)
+
+    async def _expiry_loop(self) -> None:
+        while True:
+            await self.pause(self.state.settings.scan_not_active_broker_interval)
+            drop_silent_brokers(self.state)

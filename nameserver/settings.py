@@ -1,0 +1,40 @@
+"""What can be set on a nameserver. Names and defaults are RocketMQ's where RocketMQ has them; units stand last.
+
+RocketMQ: NamesrvConfig. On the command line and in a configuration file the same names stand in camel case
+(`needWaitForService=true`).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameserverSettings:
+    """One nameserver. Read once, passed down as a value; UPDATE_NAMESRV_CONFIG puts another in its place."""
+
+    # Where it listens
+    listen_host: str = "0.0.0.0"
+    """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
+    listen_port: int = 9876
+    """0: any free port."""
+    folder: str = ""
+    """Where kvConfig.json is kept. Empty: key-value configuration lives in memory and is gone with the process."""
+
+    # Brokers
+    broker_expiry_ms: int = 120_000
+    """How long a broker that says nothing about it counts as alive after its last sign of life."""
+    scan_not_active_broker_interval: int = 5_000
+    """Milliseconds between two looks for brokers that expired."""
+    delete_topic_with_broker_registration: bool = False
+    """A topic that a broker's registration doesn't list any more leaves that broker's routes."""
+    support_acting_master: bool = False
+    """Tell clients the lowest slave as master where the master is gone and the broker allows that."""
+
+    # Answers
+    need_wait_for_service: bool = False
+    """Refuse routes for a while after the start, until brokers had time to register."""
+    wait_seconds_for_service: int = 45
+    order_message_enable: bool = False
+    """Tell the order configuration of a topic with its route."""
+    return_order_topic_config_to_broker: bool = True
+    enable_all_topic_list: bool = True
+    enable_topic_list: bool = True

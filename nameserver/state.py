@@ -1,0 +1,50 @@
+"""What the handlers of one nameserver share, wired in one place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from staticfire.nameserver.kv_config import KVConfig
+from staticfire.nameserver.route_table import RouteTable
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.nameserver.told_addresses import filed_address, told_address
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.addresses import parse_address
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.machine import Machine
+
+KV_CONFIG_FILE = "kvConfig.json"
+
+
+@dataclass(slots=True)
+class NameserverState:
+    """Tables and settings of one nameserver."""
+
+    machine: Machine
+    settings: NameserverSettings
+    started_ms: UptimeMs
+    routes: RouteTable = field(default_factory=RouteTable)
+    kv: KVConfig = field(default_factory=KVConfig)
+    filed: dict[Connection, dict[str, str]] = field(default_factory=dict)
+    """Per connection, the filed address of each broker that registered on it, by the address that the broker gave."""
+
+    def file(self, connection: Connection, declared: str, advertised: bool) -> str:
+        """Return the address to file a broker under, and remember it for what else that connection says."""
+        peer_host, _ = parse_address(connection.peer.address)
+        address = filed_address(declared, advertised, peer_host, connection.local_address[0])
+        self.filed.setdefault(connection, {})[declared] = address
+        return address
+
+    def filed_as(self, connection: Connection, declared: str) -> str:
+        """Return under which address a broker that registered on this connection is filed; else the given one."""
+        return self.filed.get(connection, {}).get(declared, declared)
+
+    def teller(self, connection: Connection) -> Callable[[str], str]:
+        """Return what turns filed addresses into those for the client on this connection."""
+        local_host = connection.local_address[0]
+        return lambda filed: told_address(filed, local_host)
+
+    def keep(self, kv: KVConfig) -> None:
+        """Put another key-value configuration in place, on the disk first. Raises: OSError."""
+        if self.settings.folder:
+            self.machine.files.replace(f"{self.settings.folder}/{KV_CONFIG_FILE}", kv.encode())
+        self.kv = kv

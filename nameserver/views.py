@@ -1,0 +1,132 @@
+"""What clients and tools are shown of the route table. RocketMQ: RouteInfoManager's pickupTopicRouteData and lists.
+
+Pure functions. `told` turns the address under which a broker is filed into the one for the client that asks; every
+address goes through it. Ids of brokers come sorted, everything else in the order of registration.
+"""
+
+from collections.abc import Callable, Iterator
+
+from staticfire.nameserver.route_table import MASTER_ID, RouteTable
+from staticfire.protocol.names import RETRY_PREFIX, may_create_group
+from staticfire.protocol.permissions import READ_WRITE, UNIT, UNIT_SUB, writable
+from staticfire.protocol.requests.brokers import MemberGroup
+from staticfire.protocol.requests.routes import BrokerData, ClusterInfo, QueueData, TopicList, TopicRouteData
+
+Told = Callable[[str], str]
+
+SYNC_MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+# Replicas of one broker find each other by this topic, so its route shows them as they are.
+
+
+def topic_route(table: RouteTable, topic: str, told: Told, acting_masters: bool = False) -> TopicRouteData | None:
+    """Return where a topic's queues are; None when no broker has any.
+
+    `acting_masters`: a broker without master shows its lowest slave as one, if it allows that and can't be written to.
+    """
+    queues = table.topics.get(topic, {})
+    if topic.startswith(RETRY_PREFIX):
+        queues = queues | _retry_queues(table, topic, queues)
+    brokers = [_told_broker(table.brokers[name], told) for name in queues if name in table.brokers]
+    if not brokers:
+        return None
+    filters = _filter_servers(table, [broker.broker_name for broker in brokers], told)
+    if acting_masters and not topic.startswith(SYNC_MEMBERS_PREFIX):
+        for broker in brokers:
+            _promote_lowest_slave(broker, queues[broker.broker_name])
+    return TopicRouteData(list(queues.values()), brokers, filters)
+
+
+def _retry_queues(table: RouteTable, topic: str, known: dict[str, QueueData]) -> dict[str, QueueData]:
+    """Return a queue for every master that would create this group, and its %RETRY% topic, when asked to.
+
+    So a new group pulls its retries from its first rebalance on, and not from the next look at the routes.
+    """
+    group = topic[len(RETRY_PREFIX) :]
+    if not group or not may_create_group(group):
+        return {}
+    creating = [
+        live.entry.broker_name
+        for live in table.live.values()
+        if live.entry.auto_create_groups and live.entry.broker_id == MASTER_ID
+    ]
+    return {name: QueueData(name, 1, 1, READ_WRITE) for name in creating if name not in known}
+
+
+def _told_broker(broker: BrokerData, told: Told) -> BrokerData:
+    addresses = told_addresses(broker, told)
+    return BrokerData(broker.cluster, broker.broker_name, addresses, broker.enable_acting_master, broker.zone_name)
+
+
+def told_addresses(broker: BrokerData, told: Told) -> dict[int, str]:
+    """Return a broker's addresses as they are told, lowest id first."""
+    return {broker_id: told(address) for broker_id, address in sorted(broker.broker_addrs.items())}
+
+
+def _filter_servers(table: RouteTable, broker_names: list[str], told: Told) -> dict[str, list[str]]:
+    return {
+        told(live.entry.address): live.entry.filter_servers
+        for live in table.live.values()
+        if live.entry.filter_servers and live.entry.broker_name in broker_names
+    }
+
+
+def _promote_lowest_slave(broker: BrokerData, queues: QueueData) -> None:
+    addresses = broker.broker_addrs
+    if broker.enable_acting_master and addresses and MASTER_ID not in addresses and not writable(queues.perm):
+        acting = addresses.pop(min(addresses))
+        broker.broker_addrs = {MASTER_ID: acting} | addresses
+
+
+def cluster_info(table: RouteTable, told: Told) -> ClusterInfo:
+    """Return all brokers and the clusters they belong to."""
+    brokers = {name: _told_broker(broker, told) for name, broker in table.brokers.items()}
+    return ClusterInfo(brokers, {cluster: list(names) for cluster, names in table.clusters.items()})
+
+
+def member_group(table: RouteTable, cluster: str, broker_name: str, told: Told) -> MemberGroup:
+    """Return a broker's addresses; none for an unknown broker. The cluster is what was asked with, as in RocketMQ."""
+    broker = table.brokers.get(broker_name)
+    return MemberGroup(cluster, broker_name, {} if broker is None else told_addresses(broker, told))
+
+
+def all_topics(table: RouteTable) -> TopicList:
+    """Return the names of all topics, those of the system, %RETRY% and %DLQ% among them."""
+    return TopicList(list(table.topics))
+
+
+def topics_of_cluster(table: RouteTable, cluster: str) -> TopicList:
+    """Return the names of the topics that have queues in a cluster; none for an unknown one."""
+    names = table.clusters.get(cluster, {})
+    return TopicList([topic for topic, queues in table.topics.items() if any(name in names for name in queues)])
+
+
+def system_topics(table: RouteTable, told: Told) -> TopicList:
+    """Return the names of clusters and brokers, which are topics, too, and the address of one broker."""
+    names = {name: None for cluster, brokers in table.clusters.items() for name in (cluster, *brokers)}
+    return TopicList(list(names), next(_addresses(table, told), None))
+
+
+def _addresses(table: RouteTable, told: Told) -> Iterator[str]:
+    for broker in table.brokers.values():
+        yield from told_addresses(broker, told).values()
+
+
+def unit_topics(table: RouteTable) -> TopicList:
+    """Return the names of topics with the unit flag."""
+    return _flagged(table, lambda flag: flag & UNIT != 0)
+
+
+def unit_subscribed_topics(table: RouteTable) -> TopicList:
+    """Return the names of topics with the unit-subscribed flag."""
+    return _flagged(table, lambda flag: flag & UNIT_SUB != 0)
+
+
+def unit_subscribed_only_topics(table: RouteTable) -> TopicList:
+    """Return the names of topics with the unit-subscribed flag and without the unit flag."""
+    return _flagged(table, lambda flag: flag & (UNIT | UNIT_SUB) == UNIT_SUB)
+
+
+def _flagged(table: RouteTable, fits: Callable[[int], bool]) -> TopicList:
+    """Return the topics whose first broker's flag fits, which is where RocketMQ looks."""
+    first = {topic: next(iter(queues.values())) for topic, queues in table.topics.items()}
+    return TopicList([topic for topic, data in first.items() if fits(data.topic_sys_flag)])
