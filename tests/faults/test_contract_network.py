@@ -23,11 +23,7 @@ async def test_connection_made_comes_before_connect_returns(stand: Stand) -> Non
     doorman = await listen(stand.other)
     near = await connect(stand.machine, LOOPBACK, doorman.listener.port)
     assert near.events == ["made"]
-    near.transport.write(b"x")
-    await near.until(lambda _: True)
-    near.transport.close()
-    await near.until_event("lost")
-    await doorman.listener.close()
+    await part(near, await doorman.first_guest(), doorman)
 
 
 async def test_both_sides_know_both_addresses(stand: Stand) -> None:
@@ -61,9 +57,7 @@ async def test_a_listener_everywhere_takes_the_port_and_is_reached_by_loopback(s
     doorman = await listen(stand.machine, "0.0.0.0")
     assert doorman.listener.host == "0.0.0.0"
     near = await connect(stand.other, "localhost", doorman.listener.port)
-    near.transport.close()
-    await near.until_event("lost")
-    await doorman.listener.close()
+    await part(near, await doorman.first_guest(), doorman)
 
 
 async def test_an_address_of_another_machine_cannot_be_listened_at(stand: Stand) -> None:

@@ -1,0 +1,1 @@
+"""Virtual time, a simulated network and disk, faults."""

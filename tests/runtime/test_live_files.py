@@ -1,0 +1,113 @@
+"""What only a real file system can show: full disks, locks that end with their process, what others leave behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from staticfire.runtime.live import live_machine
+
+files = live_machine().files
+
+LIMITED = """
+import os, resource, sys
+from staticfire.runtime.live.files import LiveFiles
+
+folder, map_bytes = sys.argv[1], int(sys.argv[2])
+file = LiveFiles().open(folder + "/log", map_bytes)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # a write that crosses it is cut short, the next one fails
+file.write(0, b"a" * 600)
+try:
+    file.write(600, b"b" * 600)
+except OSError as error:
+    print(error.filename, file.size(), bytes(file.read(590, 20)))
+"""
+HOLD = """
+import sys
+from staticfire.runtime.live.files import LiveFiles
+
+files = LiveFiles()
+lock = files.lock_folder(sys.argv[1])
+files.open(sys.argv[1] + "/log").write(0, b"written before the kill")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(("map_bytes", "size", "rest"), [(0, 600, b""), (4096, 4096, bytes(10))])
+def test_a_write_cut_short_leaves_nothing(tmp_path: Path, map_bytes: int, size: int, rest: bytes) -> None:
+    command = [sys.executable, "-c", LIMITED, str(tmp_path), str(map_bytes)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert printed.stderr == ""
+    assert printed.stdout.strip() == f"{tmp_path}/log {size} {b'a' * 10 + rest}"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux's device that is always full")
+def test_no_space_is_an_error_that_names_the_file() -> None:
+    file = files.open("/dev/full")
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        file.write(0, b"x")
+    file.close()
+
+
+def test_a_killed_process_keeps_its_bytes_and_gives_its_lock_back(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(BlockingIOError, match=f"in use by process {holder.pid}; stop it or use another folder"):
+            files.lock_folder(str(tmp_path))
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    files.lock_folder(str(tmp_path)).release()
+    assert files.read_bytes(f"{tmp_path}/log") == b"written before the kill"
+
+
+def test_a_replacement_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    with pytest.raises(OSError, match=f"{tmp_path}/folder'") as caught:
+        files.replace(f"{tmp_path}/folder", b"a file can't replace this")
+    assert caught.value.filename == f"{tmp_path}/folder"
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_what_a_killed_replacement_left_is_not_listed_and_removed_with_its_folder(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "topics.json.123-0.tmp").write_bytes(b"half of i")
+    files.replace(f"{store}/topics.json", b"{}")
+    assert files.list_folder(str(store)) == ["topics.json"]
+    files.remove_folder(str(store))
+    assert not store.exists()
+
+
+def test_removing_a_folder_does_not_follow_links(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_bytes(b"x")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "link").symlink_to(tmp_path / "precious")
+    files.remove_folder(f"{tmp_path}/store")
+    assert (tmp_path / "precious" / "file").exists()
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_mapped_file_takes_no_space_for_what_was_not_written(tmp_path: Path) -> None:
+    file = files.open(f"{tmp_path}/log", 64 << 20)
+    file.write(0, b"x")
+    file.sync()
+    assert (tmp_path / "log").stat().st_size == 64 << 20
+    assert (tmp_path / "log").stat().st_blocks * 512 < 1 << 20
+    file.close()
+
+
+def test_files_are_not_inherited_by_commands_that_a_process_runs(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else set()
+    file, lock = files.open(f"{tmp_path}/log", 4096), files.lock_folder(str(tmp_path))
+    for descriptor in set(os.listdir("/proc/self/fd")) - before if before else set():
+        if os.path.exists(f"/proc/self/fd/{descriptor}"):
+            assert not os.get_inheritable(int(descriptor))
+    lock.release()
+    file.close()

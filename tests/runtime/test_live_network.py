@@ -1,0 +1,80 @@
+"""What only real sockets can show."""
+
+import asyncio
+import socket
+
+import pytest
+
+from staticfire.runtime.live import live_machine
+
+network = live_machine().network
+LOOPBACK = "127.0.0.1"
+
+
+class Quiet(asyncio.Protocol):
+    """Remembers its transport."""
+
+    def __init__(self, made: "asyncio.Future[asyncio.BaseTransport] | None" = None) -> None:
+        self._made = made
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._made is not None:
+            self._made.set_result(transport)
+
+
+async def test_small_writes_leave_at_once_on_both_sides() -> None:
+    accepted = asyncio.get_running_loop().create_future()
+    listener = await network.listen(lambda: Quiet(accepted), LOOPBACK, 0)
+    near = await network.connect(Quiet, LOOPBACK, listener.port, 3_000)
+    for transport in (near, await accepted):
+        assert transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+    near.close()
+    (await accepted).close()
+    await listener.close()
+
+
+async def test_a_listening_socket_can_be_taken_over() -> None:
+    with socket.create_server((LOOPBACK, 0)) as sock:
+        port = sock.getsockname()[1]
+        accepted = asyncio.get_running_loop().create_future()
+        listener = await network.listen(lambda: Quiet(accepted), "ignored", 1, sock)
+        assert (listener.host, listener.port) == (LOOPBACK, port)
+        near = await network.connect(Quiet, LOOPBACK, port, 3_000)
+        (await accepted).close()
+        near.close()
+        await listener.close()
+        assert sock.fileno() == -1
+    with pytest.raises(ConnectionRefusedError):
+        await network.connect(Quiet, LOOPBACK, port, 3_000)
+
+
+async def test_a_port_can_be_had_again_while_its_connections_still_linger() -> None:
+    accepted = asyncio.get_running_loop().create_future()
+    listener = await network.listen(lambda: Quiet(accepted), LOOPBACK, 0)
+    near = await network.connect(Quiet, LOOPBACK, listener.port, 3_000)
+    (await accepted).close()  # the side that closes first keeps the address for a minute
+    await listener.close()
+    again = await network.listen(Quiet, LOOPBACK, listener.port)
+    assert again.port == listener.port
+    near.close()
+    await again.close()
+
+
+async def test_no_answer_is_a_timeout_that_names_the_place() -> None:
+    with socket.create_server((LOOPBACK, 0), backlog=0) as full:
+        port = full.getsockname()[1]
+        waiting = [socket.socket() for _ in range(8)]
+        for sock in waiting:  # until the queue of those who wait to be accepted is full
+            sock.setblocking(False)
+            sock.connect_ex((LOOPBACK, port))
+        with pytest.raises(TimeoutError, match=f"{LOOPBACK}:{port}: no answer within 50 ms"):
+            await network.connect(Quiet, LOOPBACK, port, 50)
+        for sock in waiting:
+            sock.close()
+
+
+async def test_every_refusal_names_the_place_as_it_was_asked_for() -> None:
+    with socket.create_server((LOOPBACK, 0)) as sock:
+        port = sock.getsockname()[1]
+    with pytest.raises(OSError, match=f"localhost:{port}: "):
+        await network.connect(Quiet, "localhost", port, 3_000)

@@ -1,0 +1,78 @@
+"""What only real threads can show, and the identity of a real process."""
+
+import asyncio
+import os
+import socket
+import threading
+
+import pytest
+
+from staticfire.runtime.live import identity, live_machine
+from staticfire.runtime.live.workers import LiveWorkers
+
+
+async def test_functions_run_in_threads_beside_each_other_up_to_the_maximum() -> None:
+    workers = LiveWorkers(threads_max=3)
+    all_there = threading.Barrier(3)
+
+    def meet() -> str:
+        all_there.wait(timeout=20)
+        return threading.current_thread().name
+
+    names = await asyncio.gather(*(workers.run(meet) for _ in range(6)))
+    assert len(set(names)) <= 3
+    assert all(name.startswith("staticfire") for name in names)
+    await workers.close()
+
+
+async def test_closing_waits_for_what_runs_while_the_loop_goes_on() -> None:
+    workers = LiveWorkers()
+    loop, begun, may_end = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def work() -> str:
+        loop.call_soon_threadsafe(begun.set)
+        may_end.wait(timeout=20)
+        return "done"
+
+    working = asyncio.ensure_future(workers.run(work))
+    await begun.wait()
+    closing = asyncio.ensure_future(workers.close())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not closing.done()
+    may_end.set()
+    await closing
+    assert await working == "done"
+    assert not [thread for thread in threading.enumerate() if thread.name == "staticfire-close"]
+
+
+async def test_threads_are_gone_after_closing() -> None:
+    workers = LiveWorkers()
+    thread = await workers.run(threading.current_thread)
+    assert thread.is_alive()
+    await workers.close()
+    assert not thread.is_alive()
+
+
+def test_a_machine_knows_its_process() -> None:
+    machine = live_machine()
+    assert machine.identity.pid == os.getpid()
+    assert machine.identity.host_name == socket.gethostname()
+
+
+def test_the_address_of_a_machine_is_one_of_its_own() -> None:
+    with socket.socket() as sock:
+        sock.bind((live_machine().identity.host_ip, 0))
+
+
+def test_the_address_without_a_way_out_is_an_interfaces_or_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "_NOWHERE", ("255.255.255.255", 9))  # connecting there is refused: broadcast
+    address = identity.host_ip()
+    with socket.socket() as sock:
+        sock.bind((address, 0))
+    monkeypatch.setattr(identity, "_interfaces", lambda: ["lo", "no-such-interface"])
+    assert identity.host_ip() == "127.0.0.1"
+
+
+def test_two_machines_have_different_chances() -> None:
+    assert live_machine().identity.random.random() != live_machine().identity.random.random()
