@@ -1,0 +1,54 @@
+"""The client: producers, consumers, administration; asyncio, for staticfire's brokers and Apache RocketMQ's.
+
+Names are imported when they are first asked for, so that `import staticfire.client` costs nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from staticfire.client.admin import Admin as Admin
+    from staticfire.client.cluster_client import ClusterClient as ClusterClient
+    from staticfire.client.producer import Producer as Producer
+    from staticfire.client.pull import PullConsumer as PullConsumer
+    from staticfire.client.pull_answers import PullResult as PullResult, PullStatus as PullStatus
+    from staticfire.client.queues import MessageQueue as MessageQueue
+    from staticfire.client.selectors import by_hash as by_hash
+    from staticfire.client.send_result import SendResult as SendResult, SendStatus as SendStatus
+    from staticfire.client.settings import (
+        ClientSettings as ClientSettings,
+        ProducerSettings as ProducerSettings,
+        PullSettings as PullSettings,
+    )
+    from staticfire.protocol.messages import Message as Message, ReceivedMessage as ReceivedMessage
+
+_HOMES = {
+    "Admin": "staticfire.client.admin",
+    "ClientSettings": "staticfire.client.settings",
+    "ClusterClient": "staticfire.client.cluster_client",
+    "Message": "staticfire.protocol.messages",
+    "MessageQueue": "staticfire.client.queues",
+    "Producer": "staticfire.client.producer",
+    "ProducerSettings": "staticfire.client.settings",
+    "PullConsumer": "staticfire.client.pull",
+    "PullResult": "staticfire.client.pull_answers",
+    "PullSettings": "staticfire.client.settings",
+    "PullStatus": "staticfire.client.pull_answers",
+    "ReceivedMessage": "staticfire.protocol.messages",
+    "SendResult": "staticfire.client.send_result",
+    "SendStatus": "staticfire.client.send_result",
+    "by_hash": "staticfire.client.selectors",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,14 @@
+"""A queue as clients name it. RocketMQ: MessageQueue."""
+
+from typing import NamedTuple
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic on one broker. Sorts as RocketMQ's: topic, broker name, then the queue id as a number."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"{self.topic} {self.broker_name}/{self.queue_id}"

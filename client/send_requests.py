@@ -1,0 +1,124 @@
+"""What parcels look like as requests, and what the answers say of each. Pure."""
+
+from functools import lru_cache
+
+from staticfire.client.parcel import Parcel
+from staticfire.client.send_result import STATUS_OF_CODE, SendResult, SendStatus
+from staticfire.client.settings import ProducerSettings
+from staticfire.protocol.command import SUCCESS, Answer
+from staticfire.protocol.errors import ProtocolError, StaticfireError, broker_answer
+from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.message_ids import offset_id_prefix
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.properties import MAX_RECONSUME_TIMES, RECONSUME_TIME, find_property
+from staticfire.protocol.requests.send import (
+    ManyMessage,
+    ManyResult,
+    SendAnswer,
+    SendBatch,
+    SendMany,
+    SendManyAnswer,
+    SendMessageV2,
+)
+from staticfire.runtime.addresses import parse_address
+
+Outcome = SendResult | StaticfireError
+_SEND_OK = SendStatus.SEND_OK
+
+
+def many_request(parcels: list[Parcel], group: str, settings: ProducerSettings) -> SendMany:
+    """Return the SEND_MANY of several messages."""
+    return SendMany(
+        producer_group=group,
+        default_topic=settings.create_topic_key,
+        default_topic_queue_nums=settings.default_topic_queue_nums,
+        body=[parcel.wire for parcel in parcels],
+    )
+
+
+def single_request(
+    wire: ManyMessage, broker_name: str, group: str, settings: ProducerSettings, is_batch: bool = False
+) -> SendMessageV2 | SendBatch:
+    """Return the request of one message or batch, as RocketMQ's clients send it.
+
+    A message for a retry topic has its counts in the header, where brokers look for them.
+    """
+    kind = SendBatch if is_batch else SendMessageV2
+    is_retry = is_retry_topic(wire.topic)
+    return kind(
+        producer_group=group,
+        topic=wire.topic,
+        default_topic=settings.create_topic_key,
+        default_topic_queue_nums=settings.default_topic_queue_nums,
+        queue_id=wire.queue_id,
+        sys_flag=wire.sys_flag,
+        born_timestamp=wire.born_timestamp,
+        flag=wire.flag,
+        properties=wire.properties.decode("utf-8", "replace"),
+        reconsume_times=(_number(wire, RECONSUME_TIME) or 0) if is_retry else 0,
+        unit_mode=False,
+        max_reconsume_times=_number(wire, MAX_RECONSUME_TIMES) if is_retry else None,
+        batch=is_batch,
+        bname=broker_name,
+        body=wire.body,
+    )
+
+
+def _number(wire: ManyMessage, name: str) -> int | None:
+    text = find_property(wire.properties, name)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def results_of(parcels: list[Parcel], answer: Answer, peer_address: str) -> list[Outcome]:
+    """Return the outcome of each message of a SEND_MANY, in their order."""
+    results: list[ManyResult] | None = answer.body if isinstance(answer, SendManyAnswer) else None
+    if answer.code != SUCCESS:
+        return [_refused(parcel, answer.code, answer.remark) for parcel in parcels]
+    if results is None or len(results) != len(parcels):
+        count = 0 if results is None else len(results)
+        error = ProtocolError(f"{peer_address} answered {len(parcels)} messages with {count} results")
+        return [error for _ in parcels]
+    prefix = _prefix_of(peer_address)
+    return [
+        SendResult(_SEND_OK, parcel.message_id, parcel.queue, result.queue_offset, result.log_position, prefix)
+        if result.code == 0
+        else _other_result(parcel, result, prefix)
+        for parcel, result in zip(parcels, results, strict=True)
+    ]
+
+
+def _other_result(parcel: Parcel, result: ManyResult, prefix: str) -> Outcome:
+    status = STATUS_OF_CODE.get(result.code)
+    if status is None:
+        return _refused(parcel, result.code, result.remark)
+    return SendResult(status, parcel.message_id, parcel.queue, result.queue_offset, result.log_position, prefix)
+
+
+def result_of(parcel: Parcel, answer: Answer) -> Outcome:
+    """Return the outcome of a single message or a batch."""
+    queue = parcel.queue
+    status = STATUS_OF_CODE.get(answer.code)
+    if status is None:
+        return _refused(parcel, answer.code, answer.remark)
+    if not isinstance(answer, SendAnswer):
+        return ProtocolError(f"the answer to a send to {queue} says success and nothing else")
+    return SendResult(
+        status,
+        answer.batch_uniq_id or parcel.message_id,
+        queue if answer.queue_id is None else queue._replace(queue_id=answer.queue_id),
+        answer.queue_offset or 0,
+        offset_ids=answer.msg_id or "",
+        transaction_id=answer.transaction_id,
+        region_id=answer.region or "DefaultRegion",
+        trace_on=answer.trace_on != "false",
+        recall_handle=answer.recall_handle,
+    )
+
+
+def _refused(parcel: Parcel, code: int, remark: str | None) -> StaticfireError:
+    return broker_answer(code, remark, f"send {parcel.message_id.partition(',')[0]} to {parcel.queue}")
+
+
+@lru_cache(maxsize=256)
+def _prefix_of(peer_address: str) -> str:
+    return offset_id_prefix(pack_host(*parse_address(peer_address)))

@@ -1,0 +1,82 @@
+"""Settings of clients: frozen values with RocketMQ's defaults. RocketMQ: ClientConfig, DefaultMQProducer."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from staticfire.protocol.codecs import JSON, NATIVE
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.limits import BODY_BYTES_MAX, SEND_MANY_BYTES_MAX, SEND_MANY_MESSAGES_MAX
+
+IN_FLIGHT_GATHERED_MAX = 4
+# SEND_MANYs under way to one broker: enough that both sides work at once, few enough that sends gather meanwhile.
+
+IN_FLIGHT_SINGLE_MAX = 1_024
+# The same for single sends, of which each is a request.
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """What all producers and consumers of a client share.
+
+    `protocol`: "staticfire" is msgpack frames and gathered sends; "rocketmq" is what Apache RocketMQ's own brokers and
+    nameservers understand. `instance_name`: "DEFAULT" becomes the process id and a random number, so that each client
+    has an id of its own; any other name stays, and so does the id after a restart.
+    """
+
+    protocol: Literal["staticfire", "rocketmq"] = "staticfire"
+    instance_name: str = "DEFAULT"
+    unit_name: str | None = None
+    client_ip: str | None = None
+    poll_name_server_interval_ms: int = 30_000
+    heartbeat_broker_interval_ms: int = 30_000
+    mq_client_api_timeout_ms: int = 3_000
+    """For routes, heartbeats and goodbyes."""
+    avoid_broker_ms: int = 2_000
+    """How long other brokers are preferred to one that could not be reached."""
+
+    def __post_init__(self) -> None:
+        if self.protocol not in ("staticfire", "rocketmq"):
+            raise UsageError(f'protocol={self.protocol!r} is unknown; known are "staticfire" and "rocketmq"')
+
+    @property
+    def codec_byte(self) -> int:
+        """The codec of this client's requests."""
+        return NATIVE if self.protocol == "staticfire" else JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """How a producer sends. Attempts, time-outs and limits are per message."""
+
+    client: ClientSettings = ClientSettings()
+    create_topic_key: str = "TBW102"
+    default_topic_queue_nums: int = 4
+    send_msg_timeout_ms: int = 3_000
+    """For a message with all its attempts."""
+    send_msg_max_timeout_per_request_ms: int = -1
+    """For each attempt but the last; below 0: one attempt may take all the time."""
+    retry_times_when_send_failed: int = 2
+    retry_another_broker_when_not_store_ok: bool = False
+    compress_msg_body_over_bytes: int = 4_096
+    compress_level: int = 5
+    max_message_size_bytes: int = BODY_BYTES_MAX
+    pending_messages_max: int = 10_000
+    """Of what was posted and not settled: `send` waits above it, `post` refuses."""
+    pending_bytes_max: int = 100 * 1024 * 1024
+    gathered_messages_max: int = SEND_MANY_MESSAGES_MAX
+    gathered_bytes_max: int = SEND_MANY_BYTES_MAX
+    in_flight_gathered_max: int = IN_FLIGHT_GATHERED_MAX
+    in_flight_single_max: int = IN_FLIGHT_SINGLE_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class PullSettings:
+    """How a pull consumer asks. RocketMQ: DefaultMQPullConsumer."""
+
+    client: ClientSettings = ClientSettings()
+    consumer_pull_timeout_ms: int = 10_000
+    """For an answer that the broker gives at once."""
+    hold_margin_ms: int = 10_000
+    """How much longer than the asked hold an answer is waited for: RocketMQ gives up at 30 s after a hold of 20 s."""
+    offset_timeout_ms: int = 5_000
+    max_msg_bytes: int = 262_144
