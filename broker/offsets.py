@@ -5,6 +5,8 @@ one reads as absent. A reset offset waits until the group's next pull, which it 
 queue are ignored.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from staticfire.protocol.requests.topics import DataVersion
@@ -21,6 +23,8 @@ class OffsetTable:
         self._pulled: dict[GroupTopic, dict[int, int]] = {}
         self._resets: dict[GroupTopic, dict[int, int]] = {}
         self.dirty = False
+        self.on_commit: Callable[[str, str, int, int], None] = _ignore
+        """Told of each commit: group, topic, queue id, offset."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store where a group stands; lower values are taken, too."""
@@ -29,6 +33,7 @@ class OffsetTable:
             queues = self._committed[group, topic] = {}
         queues[queue_id] = offset
         self.dirty = True
+        self.on_commit(group, topic, queue_id, offset)
 
     def committed(self, group: str, topic: str, queue_id: int) -> int:
         """Return where a group stands, a waiting reset first; -1 when there is nothing."""
@@ -118,6 +123,10 @@ class OffsetTable:
         for key, queues in saved.offset_table.items():
             topic, _, group = key.partition("@")
             self._committed[group, topic] = queues
+
+
+def _ignore(group: str, topic: str, queue_id: int, offset: int) -> None:
+    """Nobody wants to know."""
 
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):

@@ -19,10 +19,11 @@ from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.held_pulls import HeldPulls
-from staticfire.broker.message_clock import MessageClock
+from staticfire.broker.message_clock import FILE as CLOCK_FILE, MessageClock
 from staticfire.broker.offsets import OffsetTable
 from staticfire.broker.producers import ProducerManager
 from staticfire.broker.registration import Registration
+from staticfire.broker.rest import RestWatch
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.small_state import SmallState
 from staticfire.broker.state import BrokerState
@@ -60,21 +61,26 @@ class Broker(Service):
         self.settings = settings
         self._sock = sock
         folder = settings.store_path_root_dir
-        clock = MessageClock(machine.clock)
+        clock = MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
+        store = MessageStore(
+            machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level)
+        )
+        topics, consumers, offsets = TopicTable(settings), ConsumerManager(), OffsetTable()
+        rest = RestWatch(topics, consumers, offsets, store)
+        offsets.on_commit = rest.committed
         self.state = state = BrokerState(
             machine=machine,
             settings=settings,
             clock=clock,
-            store=MessageStore(
-                machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level)
-            ),
-            topics=TopicTable(settings),
+            store=store,
+            topics=topics,
             groups=GroupTable(settings),
-            offsets=OffsetTable(),
-            consumers=ConsumerManager(),
+            offsets=offsets,
+            consumers=consumers,
             producers=ProducerManager(),
             held=HeldPulls(settings.held_pulls_max),
             small_state=SmallState(machine, f"{folder}/config"),
+            rest=rest,
         )
         self._targets = TargetTable(state)
         self._pull = PullHandlers(state)
@@ -112,8 +118,9 @@ class Broker(Service):
         log.info("store_opened", folder=settings.store_path_root_dir, report=str(report))
         self._flusher.start(self.spawn)
         self._started = True
-        state.clock.not_before(state.store.last_stored_ms)
         state.machine.files.make_folder(f"{settings.store_path_root_dir}/config")
+        state.clock.restore()
+        state.clock.not_before(state.store.last_stored_ms)
         self._restore_small_state()
         self._watch_tables()
         await self._listen()
@@ -174,6 +181,8 @@ class Broker(Service):
     def _settle(self) -> None:
         """Write the burst, answer its sends, wake the pulls that waited for it."""
         arrivals = self.state.store.commit()
+        if arrivals:
+            self.state.rest.activity += 1
         if arrivals and len(self.state.held):
             for queue in arrivals:
                 self._pull.arrived(queue)

@@ -8,6 +8,7 @@ from staticfire.broker.held_pulls import HeldPulls
 from staticfire.broker.message_clock import MessageClock
 from staticfire.broker.offsets import OffsetTable
 from staticfire.broker.producers import ProducerManager
+from staticfire.broker.rest import RestWatch
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.small_state import SmallState
 from staticfire.broker.store.store import MessageStore
@@ -30,6 +31,7 @@ class BrokerState:
     producers: ProducerManager
     held: HeldPulls
     small_state: SmallState
+    rest: RestWatch
 
     @property
     def cluster(self) -> str:

@@ -165,6 +165,10 @@ class RequestCode(IntEnum):
     BATCH_ACK_MESSAGE = 200151
     SEND_MANY = 9001
     RESET = 9002
+    CLOCK = 9010
+    SET_BROKER_CLOCK = 9011
+    DELIVER_DUE = 9012
+    GET_REST = 9013
 
 
 class ResponseCode(IntEnum):
@@ -219,6 +223,8 @@ class ResponseCode(IntEnum):
     GO_AWAY = 1500
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
+    NOT_AT_REST = 9001
+    CLOCK_BUSY = 9002
 
 
 class LanguageCode(IntEnum):

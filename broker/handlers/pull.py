@@ -20,6 +20,7 @@ from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, Records
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.permissions import readable
+from staticfire.protocol.record import peek_record, peek_record_bytes
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.pull import (
     FLAG_CLASS_FILTER,
@@ -94,11 +95,23 @@ class PullHandlers:
         else:
             found = self._store.read(queue, request.queue_offset, request.max_msg_nums, wanted=wanted)
             answer = self._answer(found, request.queue_offset)
+            self._watch(request, found)
             if answer.code == _NOT_FOUND and request.sys_flag & FLAG_SUSPEND and self._hold(call, request):
                 self._note(request, answer.next_begin_offset, first=True)
                 return None
         self._note(request, answer.next_begin_offset, first=True)
         return answer
+
+    def _watch(self, request: PullMessage, found: ReadResult) -> None:
+        """Tell the rest watch what a pull was given, or that it found nothing up to the queue's end."""
+        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+        rest = self._state.rest
+        if found.status is ReadStatus.FOUND:
+            last = found.records[-1]
+            first_offset = peek_record(found.records[0]).queue_offset
+            rest.delivered(group, topic, queue_id, first_offset, last_offset_of(last) + 1)
+        if found.next_offset >= found.max_offset and found.status is not ReadStatus.FOUND:
+            rest.asked_in_vain(group, topic, queue_id, found.next_offset)
 
     def _note(self, request: PullMessage, next_offset: int, first: bool) -> None:
         """Store what a pull tells of its group's progress."""
@@ -228,6 +241,7 @@ class PullHandlers:
             pull.call.answer(failure(error, pull.call))
             return
         found = self._store.read(queue, pull.offset, request.max_msg_nums, wanted=wanted)
+        self._watch(request, found)
         if found.status is ReadStatus.NO_MATCHED_MESSAGE:
             # Other tags: wait on behind them, but not for long.
             latest_ms = UptimeMs(self._uptime_ms() + MISMATCH_HOLD_MS_MAX)
@@ -256,6 +270,7 @@ class PullHandlers:
             pull.call.answer(self._moved(queue, reset))
             return
         found = self._store.read(queue, pull.offset, request.max_msg_nums, wanted=wanted)
+        self._watch(request, found)
         self._finish(pull, found)
 
     def _finish(self, pull: HeldPull, found: ReadResult) -> None:
@@ -265,3 +280,12 @@ class PullHandlers:
             answer.code, answer.remark = _RETRY, ReadStatus.NO_MATCHED_MESSAGE.value
         self._note(request, answer.next_begin_offset, first=False)
         pull.call.answer(answer)
+
+
+def last_offset_of(records: bytes) -> int:
+    """Return the queue offset of the last record of a slice."""
+    at, size = 0, peek_record_bytes(records)
+    while at + size < len(records):
+        at += size
+        size = peek_record_bytes(records, at)
+    return peek_record(records, at).queue_offset

@@ -38,6 +38,7 @@ class ResetHandlers:
         state = self._state
         forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
         state.offsets.forget_all()
+        state.rest.forget_all()
         for topic in sorted(state.topics.topics):
             state.store.delete_queues(topic)
         for topic in forgotten.topics:

@@ -6,6 +6,7 @@ Importing this package fills `command.REQUESTS`.
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
     brokers,
     clients,
+    clock,
     groups,
     offsets,
     pull,

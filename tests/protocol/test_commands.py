@@ -33,7 +33,8 @@ def fields_of(shape: Shape) -> st.SearchStrategy[dict[str, Any]]:
 
 def value_of(kind: Any) -> st.SearchStrategy[Any]:
     options = getattr(kind, "__args__", (kind,))
-    plain = {str: texts, int: numbers, bool: st.booleans(), type(None): st.none()}
+    floats = st.floats(allow_nan=False, allow_infinity=False)
+    plain = {str: texts, int: numbers, bool: st.booleans(), float: floats, type(None): st.none()}
     return st.one_of([plain[option] for option in options])
 
 

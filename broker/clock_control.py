@@ -1,0 +1,77 @@
+"""The broker's end of the clock: what the nameserver asks over the registration connection. staticfire's own.
+
+A step of an advance is SET_BROKER_CLOCK at every broker, then DELIVER_DUE at every broker, then GET_REST until all of
+them are at rest. GET_REST is held until there is rest or its time is over.
+"""
+
+import asyncio
+
+from staticfire.broker.delay_service import DelayService
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.requests.clock import (
+    BrokerClockAnswer,
+    ClockReading,
+    DeliverAnswer,
+    GetRest,
+    RestAnswer,
+    SetBrokerClock,
+)
+from staticfire.runtime.connection import Call, Dispatcher
+
+
+class ClockControl:
+    """Sets the message clock and tells of rest."""
+
+    def __init__(self, state: BrokerState, delays: DelayService) -> None:
+        self._state = state
+        self._delays = delays
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.SET_BROKER_CLOCK, self.set_clock)
+        dispatcher.handle(RequestCode.DELIVER_DUE, self.deliver)
+        dispatcher.handle(RequestCode.GET_REST, self.rest)
+
+    def set_clock(self, call: Call) -> Answer:
+        """Show another time. What falls due by it waits for DELIVER_DUE when the clock stands, else it is delivered."""
+        request: SetBrokerClock = call.request
+        clock = self._state.clock
+        clock.set(ClockReading(request.epoch, request.mode, request.rate, request.message_ms))
+        return BrokerClockAnswer(clock.message_ms())
+
+    async def deliver(self, call: Call) -> Answer:
+        """Deliver everything due by now."""
+        return DeliverAnswer(await self._delays.deliver_until(self._state.clock.message_ms()))
+
+    async def rest(self, call: Call) -> Answer:
+        """Tell whether the broker is at rest, as soon as it is."""
+        request: GetRest = call.request
+        reasons = self._state.rest.unrest()
+        if reasons and request.wait_ms > 0:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            try:
+                async with asyncio.timeout(request.wait_ms / 1000):
+                    await waiting
+            except TimeoutError:
+                self._waiting = [one for one in self._waiting if one is not waiting]
+            reasons = self._state.rest.unrest()
+        next_due_ms = self._delays.next_due_ms()
+        return RestAnswer(
+            not reasons,
+            self._state.rest.activity,
+            -1 if next_due_ms is None else next_due_ms,
+            self._state.clock.message_ms(),
+            body=reasons,
+        )
+
+    def settled(self) -> None:
+        """Look again after a burst, if anybody waits for rest."""
+        if self._waiting and not self._state.rest.unrest():
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)

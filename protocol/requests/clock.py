@@ -1,0 +1,110 @@
+"""Message time: asked for and moved by people, carried out by the nameserver, kept by the brokers. staticfire's own.
+
+A person talks to the nameserver (CLOCK). The nameserver moves all brokers in two phases, so that they never differ:
+SET_BROKER_CLOCK puts the time, DELIVER_DUE lets go of what has fallen due by it. Between two steps GET_REST tells
+whether the consumers have come to rest.
+"""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+REAL, FROZEN, SCALED, SKIPPING = "real", "frozen", "scaled", "skipping"
+MODES = (REAL, FROZEN, SCALED, SKIPPING)
+
+NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP = "now", "freeze", "run", "advance", "scale", "skip"
+ACTIONS = (NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
+
+
+class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """What the clock shows. `epoch` grows with every change of the mode or of the time."""
+
+    epoch: int = 0
+    mode: str = REAL
+    rate: float = 1.0
+    message_ms: int = 0
+
+
+class ClockAnswer(Answer, rename="camel"):
+    """What the clock shows afterwards, and what an advance did."""
+
+    epoch: int = 0
+    mode: str = REAL
+    rate: float = 1.0
+    message_ms: int = 0
+    wall_ms: int = 0
+    delivered: int = 0
+    steps: int = 0
+    next_due_ms: int = -1
+    """When the next message falls due; -1 for none."""
+
+
+@request(RequestCode.CLOCK, answer=ClockAnswer)
+class Clock(Request, rename="camel"):
+    """Read or move message time. ADVANCE: by `by_ms` or to `to_ms`; answered when the cluster is at rest there."""
+
+    action: str
+    by_ms: int | None = None
+    to_ms: int | None = None
+    rate: float | None = None
+    settle_ms_max: int | None = None
+
+
+class BrokerClockAnswer(Answer, rename="camel"):
+    """The broker's message time."""
+
+    message_ms: int = 0
+
+
+@request(RequestCode.SET_BROKER_CLOCK, answer=BrokerClockAnswer)
+class SetBrokerClock(Request, rename="camel"):
+    """Show `message_ms` from now on, running at `rate`. Nothing is delivered by it."""
+
+    epoch: int
+    mode: str
+    rate: float
+    message_ms: int
+
+
+class DeliverAnswer(Answer, rename="camel"):
+    """How many messages were delivered."""
+
+    delivered: int = 0
+
+
+@request(RequestCode.DELIVER_DUE, answer=DeliverAnswer)
+class DeliverDue(Request, rename="camel"):
+    """Deliver what has fallen due by the broker's message time."""
+
+
+class Unrest(msgspec.Struct, rename="camel", gc=False):
+    """One reason why a broker isn't at rest."""
+
+    group: str
+    topic: str
+    queue_id: int
+    committed: int
+    delivered: int
+    max_offset: int
+    clients: list[str]
+    reason: str
+
+
+class RestAnswer(Answer, rename="camel"):
+    """Whether the broker is at rest. `activity` counts stores, deliveries and commits."""
+
+    at_rest: bool = False
+    activity: int = 0
+    next_due_ms: int = -1
+    message_ms: int = 0
+    body_type: ClassVar[Any] = list[Unrest]
+
+
+@request(RequestCode.GET_REST, answer=RestAnswer)
+class GetRest(Request, rename="camel"):
+    """Ask whether the broker is at rest; answered when it is, or after `wait_ms`."""
+
+    wait_ms: int = 0

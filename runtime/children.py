@@ -1,0 +1,256 @@
+"""The processes of a cluster, seen from the one that started them.
+
+Each child has a socket to us and a pipe for its stderr. On the socket comes one line when it is ready; its end is
+the child's end, as our end is the child's order to stop. What children write to stderr is passed on, and the last
+lines are kept for whoever has to say why a child died.
+
+There is one selector for all of it and no thread: `pump` does what there is to do. Its `fileno` becomes readable
+when there is something, so an event loop can drive it just as well as `wait_ready` and `stop` do themselves.
+"""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from staticfire.protocol.errors import StaticfireError
+
+READY_TIMEOUT_MS = 30_000
+STOP_TIMEOUT_MS = 10_000
+# A broker writes its tables and syncs its log when it stops. Whoever takes longer is killed.
+EXIT_TIMEOUT_MS = 5_000
+# Between letting go of the link, which is the last thing a child does, and its exit.
+LAST_LINES = 20
+START_BYTES_MAX = 64 * 1024
+# Of what a child writes before it is ready; that is shown only if it isn't one line about a usage error.
+
+
+class ChildFailed(StaticfireError):
+    """A process of the cluster ended, or didn't get ready."""
+
+    def __init__(self, child: "Child", words: str) -> None:
+        super().__init__(words)
+        self.child = child
+
+
+@dataclass(frozen=True, slots=True)
+class ChildPlan:
+    """What to start: `python -m module` with settings, and the listening socket that it takes over."""
+
+    name: str
+    module: str
+    settings: Mapping[str, str]
+    sock: socket.socket
+
+
+class Child:
+    """One process. `exit_code` is None while it runs, below 0 when a signal killed it."""
+
+    def __init__(self, name: str, process: "subprocess.Popen[bytes]", link: socket.socket) -> None:
+        self.name = name
+        self.process = process
+        self.link = link
+        self.ready = False
+        self.stopping = False
+        self.exit_code: int | None = None
+        self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self.held_back = b""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def died(self) -> bool:
+        """Whether it ended without being asked to."""
+        return self.exit_code is not None and not self.stopping
+
+    def how_it_ended(self) -> str:
+        """Say which child ended and how, with its last words."""
+        code = self.exit_code if self.exit_code is not None else 0
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        last = "".join(f"\n  {line}" for line in self.last_lines)
+        return f"{self.name} (pid {self.pid}) {how}" + (f"; its last lines:{last}" if last else "")
+
+
+class Children:
+    """The processes that this one started and will stop. `on_death` hears of those that weren't asked to end."""
+
+    def __init__(self, stdout: int | None = None) -> None:
+        """`stdout`: where the children's standard output goes; None: where ours goes."""
+        self._stdout = stdout
+        self._selector = selectors.DefaultSelector()
+        self._children: dict[str, Child] = {}
+        self.on_death: Callable[[Child], None] | None = None
+
+    def __getitem__(self, name: str) -> Child:
+        return self._children[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._children
+
+    def spawn(self, plan: ChildPlan) -> Child:
+        """Start a process and give it the socket; our copy of that is closed."""
+        ours, its = socket.socketpair()
+        arguments = ["--settings", json.dumps(dict(plan.settings))]
+        arguments += ["--listen-fd", str(plan.sock.fileno()), "--parent-fd", str(its.fileno())]
+        try:
+            process = subprocess.Popen(
+                [*interpreter(), "-m", plan.module, *arguments],
+                pass_fds=[plan.sock.fileno(), its.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._stdout,
+                stderr=subprocess.PIPE,
+                env=child_environment(),
+                # Not in our group: Ctrl-C is for us, and we stop the children in their order.
+                process_group=0,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            its.close()
+            plan.sock.close()
+        child = self._children[plan.name] = Child(plan.name, process, ours)
+        assert process.stderr is not None
+        os.set_blocking(process.stderr.fileno(), False)
+        ours.setblocking(False)
+        self._selector.register(process.stderr, selectors.EVENT_READ, (child, self._read_stderr))
+        self._selector.register(ours, selectors.EVENT_READ, (child, self._read_link))
+        return child
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when `pump` has something to do."""
+        return self._selector.fileno()
+
+    def pump(self, timeout_s: float = 0) -> None:
+        """Take in what the children have said and which of them have ended."""
+        for key, _ in self._selector.select(timeout_s):
+            child, read = key.data
+            read(child)
+
+    def wait_ready(self, children: Sequence[Child], timeout_ms: int = READY_TIMEOUT_MS) -> None:
+        """Return when all are ready. Raises: ChildFailed when one has ended or takes too long."""
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while waiting := [child for child in children if not child.ready]:
+            for child in waiting:
+                if child.exit_code is not None:
+                    raise ChildFailed(child, f"{child.how_it_ended()} before it was ready")
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise ChildFailed(waiting[0], f"{waiting[0].name} was not ready within {timeout_ms} ms")
+            self.pump(left_s)
+
+    def stop(self, children: Sequence[Child], timeout_ms: int = STOP_TIMEOUT_MS) -> list[Child]:
+        """End these processes and wait for them; return those that had to be killed."""
+        running = [child for child in children if child.exit_code is None]
+        for child in running:
+            child.stopping = True
+            child.process.terminate()
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while any(child.exit_code is None for child in running):
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                break
+            self.pump(left_s)
+        late = [child for child in running if child.exit_code is None]
+        for child in late:
+            self.kill(child)
+        return late
+
+    def kill(self, child: Child) -> None:
+        """End a process as a power cut would, with SIGKILL."""
+        child.stopping = True
+        child.process.kill()
+        while child.exit_code is None:
+            self.pump(1)
+
+    def close(self) -> None:
+        """Kill what still runs and let go of everything."""
+        for child in self._children.values():
+            if child.exit_code is None:
+                self.kill(child)
+        self._selector.close()
+
+    def _read_link(self, child: Child) -> None:
+        data = _receive(child.link)
+        if data:
+            child.ready = child.ready or b"\n" in data
+            self._pass_on(child, child.held_back)
+            child.held_back = b""
+        elif data is not None:
+            self._ended(child)
+
+    def _ended(self, child: Child) -> None:
+        """The link broke: the process is gone, or will be in a moment."""
+        self._selector.unregister(child.link)
+        child.link.close()
+        try:
+            child.exit_code = child.process.wait(EXIT_TIMEOUT_MS / 1000)
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+            child.exit_code = child.process.wait()
+        self._read_stderr(child)
+        if child.ready or child.exit_code != 2:
+            self._pass_on(child, child.held_back)
+        self._close_stderr(child)
+        if child.died and child.ready and self.on_death is not None:
+            self.on_death(child)
+
+    def _read_stderr(self, child: Child) -> None:
+        assert child.process.stderr is not None
+        while not child.process.stderr.closed:
+            try:
+                data = os.read(child.process.stderr.fileno(), 65536)
+            except BlockingIOError:
+                return
+            if not data:
+                self._close_stderr(child)
+                return
+            child.last_lines.extend(data.decode(errors="replace").splitlines())
+            if child.ready:
+                self._pass_on(child, data)
+            else:
+                child.held_back = (child.held_back + data)[-START_BYTES_MAX:]
+
+    def _close_stderr(self, child: Child) -> None:
+        assert child.process.stderr is not None
+        if not child.process.stderr.closed:
+            self._selector.unregister(child.process.stderr)
+            child.process.stderr.close()
+
+    def _pass_on(self, child: Child, data: bytes) -> None:
+        try:
+            if data:
+                os.write(2, data)
+        except OSError:
+            pass  # Nobody reads our stderr any more; the children go on.
+
+
+def interpreter() -> list[str]:
+    """Return how Python is started for a program of ours: without `site`, which costs 20 ms of a start."""
+    return [sys.executable, "-S", "-P"]
+
+
+def child_environment() -> dict[str, str]:
+    """Return our environment, with the module path that `site` would have found."""
+    home = os.path.dirname(sys.modules["staticfire"].__path__[0])
+    path = [home, *(entry for entry in sys.path if os.path.isabs(entry) and entry != home)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def _receive(link: socket.socket) -> bytes | None:
+    """Return what has come; b"" at the end, None when there is nothing yet."""
+    try:
+        return link.recv(4096)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""

@@ -1,0 +1,218 @@
+"""Settings of a program: one frozen dataclass each, read once and passed down as a value.
+
+Precedence: flag > environment (STATICFIRE_<NAME>) > file > default, in `load_settings` and nowhere else. A file is
+TOML, or RocketMQ's `key=value` lines when its name doesn't end in .toml. A field goes by its name in camel case, as
+RocketMQ writes it, by what `field(metadata={"rocketmq": ...})` says, and by its own name. A number takes a unit only
+where the field's name says of what: `flush_ms=2s`, `segment_bytes_max=64MiB`.
+
+Anything that isn't understood is an error that names the way out: a setting that is silently ignored costs an
+afternoon.
+"""
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from enum import Enum
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from staticfire.protocol.errors import UsageError
+
+S = TypeVar("S")
+
+ENVIRONMENT_PREFIX = "STATICFIRE_"
+MS_OF_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+BYTES_OF_UNIT = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
+TRUE_WORDS, FALSE_WORDS = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
+
+
+class Unparsable(ValueError):
+    """A value that its type doesn't take; the words say what it takes."""
+
+
+def load_settings(
+    cls: type[S],
+    overrides: Mapping[str, str],
+    environment: Mapping[str, str],
+    file: str | None,
+    others: tuple[type, ...] = (),
+) -> S:
+    """Return the settings. `others`: programs whose settings may stand in the same flags and file.
+
+    Raises: UsageError (unknown key, bad value, unreadable file), in words for a person.
+    """
+    hints = get_type_hints(cls)
+    values: dict[str, Any] = {}
+    sources = [(file or "", _read_file(file))] if file else []
+    for source, given in [*sources, ("the environment", _from_environment(cls, environment)), ("--set", overrides)]:
+        for key, text in given.items():
+            name = field_of(cls, key)
+            if name is None:
+                if not any(field_of(other, key) for other in others):
+                    raise UsageError(_unknown(key, source, (cls, *others)))
+                continue
+            try:
+                values[name] = _parse(text, hints[name], _field(cls, name))
+            except Unparsable as wrong:
+                raise UsageError(f"{key}={text} ({source}) is no value for this setting: it takes {wrong}") from None
+    return cls(**values)
+
+
+def non_defaults(settings: Any) -> dict[str, str]:
+    """Return what differs from the defaults, as `load_settings` reads it: how settings travel to a process."""
+    given = {}
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        if value != default_of(one):
+            given[one.name] = text_of(value)
+    return given
+
+
+def field_of(cls: type, key: str) -> str | None:
+    """Return which field a key means, if any."""
+    for one in fields(cls):
+        if key in (one.name, _camel(one.name), one.metadata.get("rocketmq")):
+            return one.name
+    return None
+
+
+def key_of(one: "Field[Any]") -> str:
+    """Return the name by which people know a field."""
+    return str(one.metadata.get("rocketmq") or _camel(one.name))
+
+
+def _from_environment(cls: type, environment: Mapping[str, str]) -> dict[str, str]:
+    names = {one.name: ENVIRONMENT_PREFIX + one.name.upper() for one in fields(cls)}
+    return {name: environment[variable] for name, variable in names.items() if variable in environment}
+
+
+def _read_file(path: str) -> dict[str, str]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+    return _toml_values(path, text) if path.endswith(".toml") else _line_values(path, text)
+
+
+def _toml_values(path: str, text: str) -> dict[str, str]:
+    import tomllib  # here, since most starts read no file
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is no TOML: {error}") from None
+    nested = [key for key, value in table.items() if isinstance(value, dict)]
+    if nested:
+        raise UsageError(f"{path}: [{nested[0]}] is a table; settings stand at the top level, as key = value")
+    return {key: text_of(tuple(value) if isinstance(value, list) else value) for key, value in table.items()}
+
+
+def _line_values(path: str, text: str) -> dict[str, str]:
+    """Read RocketMQ's broker.conf, a Java properties file without its escapes."""
+    values = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if not line or line[0] in "#!":
+            continue
+        key, separator, value = line.partition("=")
+        if not separator:
+            raise UsageError(f"{path}, line {number}: {line!r} is no key=value")
+        values[key.strip()] = value.strip()
+    return values
+
+
+def _unknown(key: str, source: str, classes: tuple[type, ...]) -> str:
+    import difflib  # here, since most starts need no help
+
+    known = {key_of(one).lower(): key_of(one) for cls in classes for one in fields(cls)}
+    alike = difflib.get_close_matches(key.replace("_", "").lower(), known, n=1, cutoff=0.6)
+    hint = f"did you mean {known[alike[0]]}?" if alike else "`staticfire broker --settings` lists all"
+    return f"unknown setting {key} ({source}): {hint}"
+
+
+def _parse(text: str, kind: Any, one: "Field[Any]") -> Any:
+    """Return the value that the text means for a field. Raises: Unparsable."""
+    choices = one.metadata.get("choices")
+    if choices and text not in choices:
+        raise Unparsable(what_it_takes(kind, one))
+    if get_origin(kind) in (Union, types.UnionType):
+        (kind,) = [part for part in get_args(kind) if part is not type(None)]
+        if text == "":
+            return None
+    if get_origin(kind) is tuple:
+        return tuple(part.strip() for part in text.replace(",", ";").split(";") if part.strip())
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        members = {str(member.value): member for member in kind}
+        if text not in members:
+            raise Unparsable(what_it_takes(kind, one))
+        return members[text]
+    if kind is bool:
+        return _parse_bool(text)
+    return _parse_number(text, kind, one) if kind in (int, float) else text
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() in TRUE_WORDS | FALSE_WORDS:
+        return text.lower() in TRUE_WORDS
+    raise Unparsable("true or false")
+
+
+def _parse_number(text: str, kind: Any, one: "Field[Any]") -> Any:
+    try:
+        return kind(text.replace("_", "") if kind is int else text)
+    except ValueError:
+        pass
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    factor = _units_of(one.name).get(text[len(number) :].strip())
+    try:
+        if factor is not None:
+            return kind(float(number) * factor)
+    except (ValueError, OverflowError):
+        pass
+    raise Unparsable(what_it_takes(kind, one))
+
+
+def _units_of(name: str) -> dict[str, int]:
+    """Return the units that a field takes: its name says of what it is a number."""
+    parts = name.split("_")
+    if "ms" in parts:
+        return MS_OF_UNIT
+    return BYTES_OF_UNIT if "bytes" in parts else {}
+
+
+def what_it_takes(kind: Any, one: "Field[Any]") -> str:
+    """Say in words what a setting takes."""
+    if one.metadata.get("choices"):
+        return " or ".join(one.metadata["choices"])
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " or ".join(str(member.value) for member in kind)
+    if kind is bool:
+        return "true or false"
+    if kind in (int, float):
+        words = "a whole number" if kind is int else "a number"
+        units = list(_units_of(one.name))
+        return f"{words}, or one with a unit ({', '.join(units)})" if units else words
+    return "a list, separated by semicolons" if get_origin(kind) is tuple else "text"
+
+
+def _field(cls: type, name: str) -> "Field[Any]":
+    return next(one for one in fields(cls) if one.name == name)
+
+
+def default_of(one: "Field[Any]") -> Any:
+    return one.default_factory() if one.default_factory is not MISSING else one.default
+
+
+def text_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, tuple):
+        return ";".join(str(part) for part in value)
+    return "" if value is None or value is MISSING else str(value)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,66 @@
+"""What there is to set, for help, documentation and an example file: read from the settings' classes themselves.
+
+The text of a setting is the sentence that stands below its field in the source, so this module reads source and
+no starting process imports it.
+"""
+
+import ast
+import inspect
+import itertools
+import textwrap
+from dataclasses import dataclass, fields
+from typing import get_type_hints
+
+from staticfire.runtime.config import ENVIRONMENT_PREFIX, default_of, key_of, text_of, what_it_takes
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, as help and documentation show it."""
+
+    key: str
+    environment: str
+    takes: str
+    default: str
+    text: str
+
+
+def describe(cls: type) -> list[Setting]:
+    """Return all settings in the order of the class."""
+    hints, texts = get_type_hints(cls), _texts_of(cls)
+    return [
+        Setting(
+            key=key_of(one),
+            environment=ENVIRONMENT_PREFIX + one.name.upper(),
+            takes=what_it_takes(hints[one.name], one),
+            default=text_of(default_of(one)),
+            text=texts.get(one.name, ""),
+        )
+        for one in fields(cls)
+    ]
+
+
+def example_toml(cls: type) -> str:
+    """Return a file with every setting at its default, as a comment."""
+    lines = [f"# {(cls.__doc__ or cls.__name__).splitlines()[0]}", ""]
+    for setting in describe(cls):
+        lines += [f"# {line}" for line in setting.text.splitlines()]
+        plain = setting.takes in ("a whole number", "a number", "true or false")
+        lines += [f"# {setting.key} = {setting.default if plain else _quoted(setting.default)}", ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _texts_of(cls: type) -> dict[str, str]:
+    """Return the sentence that stands below each field in the source."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    texts: dict[str, str] = {}
+    for above, below in itertools.pairwise(body):
+        is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(above, ast.AnnAssign) and isinstance(above.target, ast.Name) and is_text:
+            texts[above.target.id] = inspect.cleandoc(str(below.value.value))  # type: ignore[attr-defined]
+    return texts

@@ -1,0 +1,181 @@
+"""The main of a server process: settings in, one service until a signal, exit code out.
+
+    python -m staticfire.broker --settings '{"brokerName": "broker-a"}' --listen-fd 3 --parent-fd 4
+
+`--settings`   what differs from the defaults, as JSON; the environment and files were read by who started us
+`--listen-fd`  a listening socket to take over instead of binding the port
+`--remove-dir` a temporary folder, removed in the end
+`--parent-fd`  a socket to who started us. One JSON line goes out when ready; its end means that the parent is gone,
+               killed perhaps, and this process stops as well: nothing is ever left behind.
+
+Exit codes: 0 stopped, 1 failed, 2 the settings or the machine don't let it run (one line says what). The first
+SIGINT or SIGTERM stops in order, the second at once. This module and what it starts import as little as possible:
+a broker is ready 200 ms after its process began.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
+from staticfire.runtime.config import load_settings
+from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.machine import Machine
+from staticfire.runtime.service import Service
+
+S = TypeVar("S")
+FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--remove-dir"})
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class Program(Generic[S]):
+    """A server as a process: its settings, what it runs, and the line that scripts wait for."""
+
+    name: str
+    settings: type[S]
+    service: "Callable[[Machine, S, socket.socket | None], Any]"
+    boot_line: Callable[[S, int], str]
+    """Of the settings and the port."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What the command line of a server process says."""
+
+    settings: dict[str, str]
+    listen_fd: int | None = None
+    parent_fd: int | None = None
+    remove_dir: str = ""
+
+
+def run_program(program: Program[Any], arguments: Sequence[str]) -> int:
+    """Run until stopped and return the exit code."""
+    try:
+        launch = read_arguments(arguments)
+        settings = load_settings(program.settings, launch.settings, {}, None)
+        asyncio.run(_serve(program, settings, launch))
+    except (UsageError, CantStart) as error:
+        print(f"staticfire {program.name}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except StaticfireError as error:
+        print(f"staticfire {program.name}: {type(error).__name__}: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return EXIT_STOPPED
+
+
+def read_arguments(arguments: Sequence[str]) -> Launch:
+    """Read flags that come in pairs. Raises: UsageError."""
+    values = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    unknown = sorted(values.keys() - FLAGS)
+    if unknown or len(arguments) % 2:
+        raise UsageError(f"can't read {' '.join(arguments)}; for people there is `staticfire nameserver` and `broker`")
+    try:
+        settings = json.loads(values.get("--settings", "{}"))
+        listen_fd, parent_fd = (
+            int(values[flag]) if flag in values else None for flag in ("--listen-fd", "--parent-fd")
+        )
+    except ValueError as error:
+        raise UsageError(f"can't read {' '.join(arguments)}: {error}") from None
+    return Launch(
+        {key: str(value) for key, value in settings.items()}, listen_fd, parent_fd, values.get("--remove-dir", "")
+    )
+
+
+class CantStart(StaticfireError):
+    """The machine doesn't let it start."""
+
+
+async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
+    """Run the service until a signal or the parent's end."""
+    machine = live_machine()
+    sock = None if launch.listen_fd is None else socket.socket(fileno=launch.listen_fd)
+    parent = None if launch.parent_fd is None else socket.socket(fileno=launch.parent_fd)
+    service = program.service(machine, settings, sock)
+    stop = _Stop(service, parent)
+    try:
+        async with service:
+            stop.service_is_ready()
+            _announce(program.boot_line(settings, service.port), service.port, parent)
+            await service.wait()
+    except asyncio.CancelledError:
+        if not stop.asked:
+            raise
+    except (OSError, StorageError) as error:
+        if stop.ready:
+            raise
+        raise CantStart(_words(error) if isinstance(error, OSError) else str(error)) from None
+    finally:
+        stop.close()
+        await machine.workers.close()
+        if launch.remove_dir:
+            machine.files.remove_folder(launch.remove_dir)
+
+
+def _announce(line: str, port: int, parent: socket.socket | None) -> None:
+    """Say that we are ready: to people on stdout, to the parent on its socket."""
+    print(line, flush=True)
+    if parent is not None:
+        try:
+            parent.send(json.dumps({"port": port}).encode() + b"\n")
+        except OSError:
+            pass  # The parent is gone; _Stop sees that, too.
+
+
+def _words(error: OSError) -> str:
+    """Say what an operating system's error is about."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename and str(error.filename) not in reason else reason
+
+
+class _Stop:
+    """Signals and the parent's end, as one request to stop. It may come before the service is ready."""
+
+    def __init__(self, service: Service, parent: socket.socket | None) -> None:
+        self._service = service
+        self._parent = parent
+        self._main = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        self.asked = False
+        self.ready = False
+        for number in STOP_SIGNALS:
+            self._loop.add_signal_handler(number, self._signalled, number)
+        if parent is not None:
+            parent.setblocking(False)
+            self._loop.add_reader(parent, self._parent_ended)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self.asked:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self._stop()
+
+    def _parent_ended(self) -> None:
+        if self._parent is not None:
+            self._loop.remove_reader(self._parent)
+        self._stop()
+
+    def _stop(self) -> None:
+        self.asked = True
+        if self.ready:
+            self._service.stop()
+        elif self._main is not None:
+            self._main.cancel()
+
+    def service_is_ready(self) -> None:
+        """From now on a stop lets the service end in its own order."""
+        self.ready = True
+
+    def close(self) -> None:
+        for number in STOP_SIGNALS:
+            self._loop.remove_signal_handler(number)
+        if self._parent is not None:
+            self._loop.remove_reader(self._parent)
+            self._parent.close()

@@ -1,0 +1,34 @@
+"""The command line. Each command's module is loaded when it is called, so that `up` starts its processes early.
+
+Exit codes: 0, 1 failed, 2 usage, and those of `run` (runtime/exit_codes.py). What a person did wrong is one line.
+"""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    import click
+
+    from staticfire.cli.commands import staticfire
+    from staticfire.protocol.errors import StaticfireError, UsageError
+    from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE, EXIT_USAGE
+
+    try:
+        result = staticfire.main(args=arguments, prog_name="staticfire", standalone_mode=False)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        return _say(f"{context.command_path if context else 'staticfire'}: {error.format_message()}", error.exit_code)
+    except click.Abort:
+        return EXIT_SIGNAL_BASE + 2
+    except UsageError as error:
+        return _say(f"staticfire: {error}", EXIT_USAGE)
+    except StaticfireError as error:
+        return _say(f"staticfire: {error}", EXIT_FAILED)
+    return result if isinstance(result, int) else 0
+
+
+def _say(words: str, exit_code: int) -> int:
+    print(words, file=sys.stderr)
+    return exit_code

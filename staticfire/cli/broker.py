@@ -1,0 +1,40 @@
+"""`staticfire broker`: one broker in the foreground."""
+
+import click
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.cli.options import as_settings, settings_flags
+from staticfire.cli.serve import become, settings_list_flag, settings_of, show_settings, temporary_folder
+
+
+@click.command()
+@click.option("-n", "--namesrv", envvar="NAMESRV_ADDR", metavar="HOST:PORT", help="Nameservers; also NAMESRV_ADDR.")
+@click.option("--name", metavar="NAME", help="The broker's name. [default: broker-a]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Its port; 0: any free one. [default: 10911]")
+@click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]")
+@settings_flags
+@settings_list_flag
+def broker(
+    namesrv: str | None,
+    name: str | None,
+    port: int | None,
+    directory: str | None,
+    assignments: tuple[tuple[str, str], ...],
+    file: str | None,
+    listing: str | None,
+) -> None:
+    """One broker in the foreground."""
+    if listing is not None:
+        show_settings(BrokerSettings, listing == "toml")
+        return
+    flags = {
+        "namesrvAddr": namesrv,
+        "brokerName": name,
+        "listenPort": None if port is None else str(port),
+        "storePathRootDir": directory,
+    }
+    settings = settings_of(BrokerSettings, flags, as_settings(assignments), file)
+    folder = "" if settings.get("store_path_root_dir") else temporary_folder()
+    if folder:
+        settings["store_path_root_dir"] = folder
+    become("staticfire.broker", settings, remove_dir=folder)

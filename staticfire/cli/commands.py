@@ -1,0 +1,44 @@
+"""The list of commands, with the line that each has in `staticfire --help`: known here, so that help loads nothing."""
+
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "up": "A cluster of processes in the foreground.",
+    "run": "A cluster around a command: free ports, a temporary folder, gone afterwards.",
+    "nameserver": "One nameserver in the foreground.",
+    "broker": "One broker in the foreground.",
+    "send": "Send messages: given ones, or the lines of standard input.",
+    "peek": "Show messages of a topic, without side effects.",
+}
+
+
+class LazyCommands(click.Group):
+    """Finds the command `up` in staticfire.cli.up, when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"staticfire.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]}; there are {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.version_option(package_name="staticfire", message="staticfire %(version)s")
+def staticfire() -> None:
+    """A RocketMQ cluster on the test stand."""

@@ -1,0 +1,80 @@
+"""Flags that several commands share."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from staticfire.plan import NAMESRV_PORT
+
+Command = Callable[..., Any]
+
+
+class Assignments(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """`key=value`, split at the first equals sign."""
+
+    name = "key=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        key, separator, text = str(value).partition("=")
+        if not separator or not key.strip():
+            self.fail(f"{value!r} is no key=value", param, ctx)
+        return key.strip(), text.strip()
+
+
+def settings_flags(command: Command) -> Command:
+    """`--set` and `--config`."""
+    return _all(
+        command,
+        click.option(
+            "--set", "assignments", multiple=True, type=Assignments(),
+            help="A setting under RocketMQ's name, like autoCreateTopicEnable=false; may be repeated.",
+        ),
+        click.option("-c", "--config", "file", metavar="FILE", help="A file of settings: TOML, or a broker.conf."),
+    )  # fmt: skip
+
+
+def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Callable[[Command], Command]:
+    """The flags of a whole cluster; the ports are the defaults."""
+
+    def add(command: Command) -> Command:
+        return _all(
+            command,
+            click.option("--brokers", type=int, default=1, show_default=True, help="How many brokers."),
+            _port_flag("--namesrv-port", namesrv_port, "Port of the nameserver."),
+            _port_flag(
+                "--broker-port", broker_port, "Port of the first broker; the next ones are 20 above each other."
+            ),
+            _port_flag("--control-port", control_port, "Port of the control endpoint."),
+            click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]"),
+            settings_flags,
+        )
+
+    return add
+
+
+def namesrv_flag(command: Command) -> Command:
+    """`--namesrv`."""
+    return click.option(
+        "-n", "--namesrv", envvar="NAMESRV_ADDR", default=f"127.0.0.1:{NAMESRV_PORT}", show_default=True,
+        metavar="HOST:PORT", help="The nameserver; also NAMESRV_ADDR in the environment.",
+    )(command)  # fmt: skip
+
+
+def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:
+    note = "any free one" if default == 0 else str(default)
+    return click.option(
+        name, type=click.IntRange(0, 65535), default=default, help=f"{text} 0: any free one. [default: {note}]"
+    )
+
+
+def _all(command: Command, *decorators: Callable[[Command], Command]) -> Command:
+    """Apply decorators so that help lists them in this order."""
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def as_settings(assignments: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return `--set` flags as a table; the last one of a key counts."""
+    return dict(assignments)

@@ -1,0 +1,136 @@
+"""`staticfire peek`: what is in a topic, without side effects: no member of any group, no offset stored anywhere."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import click
+
+from staticfire.cli.options import namesrv_flag
+from staticfire.client import MessageQueue, PullConsumer, PullStatus, ReceivedMessage
+from staticfire.protocol.errors import UsageError
+
+GROUP = "TOOLS_CONSUMER"
+# RocketMQ's own group for this; every broker has it, so that looking creates none.
+BODY_CHARS_MAX = 200
+
+
+@click.command()
+@namesrv_flag
+@click.option("--queue", "queue_text", metavar="[BROKER/]ID", help="Only this queue. [default: all]")
+@click.option("--offset", type=click.IntRange(0), help="From this queue offset on. [default: the oldest message]")
+@click.option("--last", is_flag=True, help="The newest messages instead of the oldest.")
+@click.option("--tags", default="*", help="Only messages with these tags, like 'paid || refunded'.")
+@click.option("--max", "max_messages", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
+@click.argument("topic")
+def peek(
+    namesrv: str,
+    queue_text: str | None,
+    offset: int | None,
+    last: bool,
+    tags: str,
+    max_messages: int,
+    as_json: bool,
+    topic: str,
+) -> None:
+    """Show messages of TOPIC, the oldest first."""
+    if last and offset is not None:
+        raise UsageError("--last and --offset exclude each other")
+    found = asyncio.run(_peek(namesrv, topic, queue_text, offset, last, tags, max_messages))
+    if as_json:
+        for message in found:
+            click.echo(json.dumps(_as_dict(message), ensure_ascii=False))
+    else:
+        _print_table(topic, found)
+
+
+async def _peek(
+    namesrv: str, topic: str, queue_text: str | None, offset: int | None, last: bool, tags: str, max_messages: int
+) -> list[ReceivedMessage]:
+    """Return the oldest (or newest) messages of the queues, in the order they were stored."""
+    async with PullConsumer(GROUP, namesrv) as consumer:
+        queues = _chosen(await consumer.queues(topic), queue_text)
+        found: list[ReceivedMessage] = []
+        for queue in queues:
+            start = offset
+            if last:
+                start = max(0, await consumer.max_offset(queue) - max_messages)
+            found += await _read(consumer, queue, start, tags, max_messages)
+    found.sort(key=lambda message: (message.stored_ms, message.broker_name, message.queue_id, message.queue_offset))
+    return found[-max_messages:] if last else found[:max_messages]
+
+
+async def _read(
+    consumer: PullConsumer, queue: MessageQueue, start: int | None, tags: str, max_messages: int
+) -> list[ReceivedMessage]:
+    """Return up to `max_messages` of a queue."""
+    offset = await consumer.min_offset(queue) if start is None else start
+    found: list[ReceivedMessage] = []
+    while len(found) < max_messages:
+        result = await consumer.pull(queue, offset, tags, max_messages - len(found))
+        found += result.messages
+        if result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset > offset:
+            offset = result.next_offset  # Older than what is still stored.
+        elif result.next_offset <= offset or result.next_offset >= result.max_offset:
+            break
+        else:
+            offset = result.next_offset
+    return found[:max_messages]
+
+
+def _chosen(queues: list[MessageQueue], text: str | None) -> list[MessageQueue]:
+    """Return the queues that `--queue` means. Raises: UsageError."""
+    if text is None:
+        return queues
+    broker, _, number = text.rpartition("/")
+    chosen = [queue for queue in queues if str(queue.queue_id) == number and broker in ("", queue.broker_name)]
+    if not chosen:
+        known = ", ".join(f"{queue.broker_name}/{queue.queue_id}" for queue in queues)
+        raise UsageError(f"--queue {text}: there is no such queue; there are {known}")
+    return chosen
+
+
+def _as_dict(message: ReceivedMessage) -> dict[str, object]:
+    return {
+        "messageId": message.message_id,
+        "brokerName": message.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "storedMs": message.stored_ms,
+        "bornMs": message.born_ms,
+        "bornHost": message.born_host,
+        "tags": message.tags,
+        "keys": message.keys,
+        "reconsumeTimes": message.reconsume_times,
+        "properties": message.properties,
+        "body": message.body.decode("utf-8", "backslashreplace"),
+    }
+
+
+def _print_table(topic: str, messages: list[ReceivedMessage]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not messages:
+        console.print(f"nothing in {topic}")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, justify in (
+        ("queue", "left"),
+        ("offset", "right"),
+        ("stored", "left"),
+        ("tag", "left"),
+        ("keys", "left"),
+    ):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("body", ratio=1, overflow="ellipsis", no_wrap=True)
+    for message in messages:
+        stored = datetime.fromtimestamp(message.stored_ms / 1000, UTC).isoformat(" ", "milliseconds")[:-6]
+        body = message.body[: BODY_CHARS_MAX * 4].decode("utf-8", "backslashreplace")[:BODY_CHARS_MAX]
+        cells = [f"{message.broker_name}/{message.queue_id}", str(message.queue_offset), stored]
+        cells += [message.tags or "", " ".join(message.keys), body]
+        table.add_row(*(Text(cell) for cell in cells))
+    console.print(table)

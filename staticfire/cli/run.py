@@ -1,0 +1,76 @@
+"""`staticfire run`: a cluster around a command.
+
+The command has our terminal, NAMESRV_ADDR and STATICFIRE_CONTROL, and its exit code is ours. A process of the cluster
+that dies meanwhile is told at once, but the command is left alone: it ends by itself, and the code is 125 then.
+"""
+
+import os
+import signal
+import subprocess
+
+import click
+
+from staticfire.cli.options import as_settings, cluster_flags
+from staticfire.cli.stand import ClusterFlags, Stand, StopAsked, standing, tell
+from staticfire.runtime.children import ChildFailed
+from staticfire.runtime.exit_codes import (
+    EXIT_CLUSTER_FAILED,
+    EXIT_NOT_EXECUTABLE,
+    EXIT_NOT_FOUND,
+    EXIT_SIGNAL_BASE,
+)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@cluster_flags(0, 0, 0)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(
+    brokers: int,
+    namesrv_port: int,
+    broker_port: int,
+    control_port: int,
+    directory: str | None,
+    assignments: tuple[tuple[str, str], ...],
+    file: str | None,
+    command: tuple[str, ...],
+) -> int:
+    """A cluster around a command: `staticfire run -- pytest tests/`.
+
+    The command finds NAMESRV_ADDR and STATICFIRE_CONTROL in its environment. The exit code is the command's own;
+    128+N when signal N killed it; 125 when staticfire failed or a process of the cluster died; 126 and 127 when the
+    command can't be run or isn't there.
+    """
+    flags = ClusterFlags(
+        brokers, namesrv_port, broker_port, control_port, directory, as_settings(assignments), file
+    )  # fmt: skip
+    try:
+        with standing(flags, stdout=subprocess.DEVNULL) as stand:
+            return _run_command(stand, command)
+    except StopAsked as stop:
+        return EXIT_SIGNAL_BASE + stop.number
+    except ChildFailed as failed:
+        tell(str(failed))
+        return EXIT_CLUSTER_FAILED
+
+
+def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
+    """Run the command to its end; return the exit code of `run`."""
+    import asyncio  # here, after the processes were started
+
+    from staticfire.cli.stay import until_exit, with_control
+
+    environment = {**os.environ, "NAMESRV_ADDR": stand.cluster.namesrv, "STATICFIRE_CONTROL": stand.control_url}
+    try:
+        process = subprocess.Popen(command, env=environment)
+    except FileNotFoundError:
+        tell(f"{command[0]}: no such command")
+        return EXIT_NOT_FOUND
+    except OSError as error:
+        tell(f"{command[0]} can't be run: {error.strerror}")
+        return EXIT_NOT_EXECUTABLE
+    try:
+        return asyncio.run(with_control(stand, lambda: until_exit(stand, process)))
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait()

@@ -1,0 +1,126 @@
+"""`staticfire send`: messages from the command line or from standard input, one per line."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+
+import click
+
+from staticfire.cli.options import Assignments, namesrv_flag
+from staticfire.client import Message, Producer, SendResult
+from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.exit_codes import EXIT_FAILED
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.machine import Machine
+
+GROUP = "STATICFIRE_SEND"
+CHUNK_BYTES = 256 * 1024
+CHUNK_MESSAGES = 5_000
+# So many are under way at once: enough to gather well, few enough that a failure is told soon.
+
+
+@click.command()
+@namesrv_flag
+@click.option("--tag", default="", help="The tag of every message.")
+@click.option("--key", "keys", multiple=True, help="A key by which the message can be found; may be repeated.")
+@click.option("--property", "properties", multiple=True, type=Assignments(), help="A property; may be repeated.")
+@click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="Deliver later: 1 is 1 s, 18 is 2 h.")
+@click.option("--count", type=click.IntRange(1), default=1, help="Send each message that often.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per message, and nothing else.")
+@click.argument("topic")
+@click.argument("body", required=False)
+def send(
+    namesrv: str,
+    tag: str,
+    keys: tuple[str, ...],
+    properties: tuple[tuple[str, str], ...],
+    delay_level: int,
+    count: int,
+    as_json: bool,
+    topic: str,
+    body: str | None,
+) -> int:
+    """Send BODY to TOPIC; without BODY, every line of standard input."""
+
+    def message(text: bytes) -> Message:
+        return Message(topic, text, tags=tag, keys=keys, properties=dict(properties), delay_level=delay_level)
+
+    return asyncio.run(_send(namesrv, message, body, count, as_json))
+
+
+class _Report:
+    """What is printed: each message where there are few or JSON is wanted, and their number in the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self.sent = 0
+        self.failures: list[Exception] = []
+
+    def add(self, outcome: SendResult | Exception) -> None:
+        if isinstance(outcome, Exception):
+            self.failures.append(outcome)
+            return
+        self.sent += 1
+        if self._as_json:
+            click.echo(json.dumps(_as_dict(outcome)))
+
+    def finish(self, last: SendResult | Exception | None) -> int:
+        """Print the sum; return the exit code."""
+        if self.sent == 1 and not self._as_json and isinstance(last, SendResult):
+            click.echo(f"{last.message_id} {last.queue} offset {last.queue_offset}")
+        elif not self._as_json:
+            click.echo(f"sent {self.sent} messages")
+        if self.failures:
+            words = f"{len(self.failures)} messages failed, the first one so: {self.failures[0]}"
+            click.echo(f"staticfire send: {words}", err=True)
+        return EXIT_FAILED if self.failures else 0
+
+
+async def _send(namesrv: str, message: Callable[[bytes], Message], body: str | None, count: int, as_json: bool) -> int:
+    report, last = _Report(as_json), None
+    machine = live_machine()
+    try:
+        async with Producer(GROUP, namesrv, machine=machine) as producer:
+            async for texts in _bodies(machine, body, count):
+                for last in await producer.send_many([message(text) for text in texts], return_exceptions=True):
+                    report.add(last)
+    except StaticfireError as error:
+        report.add(error)
+    finally:
+        await machine.workers.close()
+    return report.finish(last)
+
+
+async def _bodies(machine: Machine, body: str | None, count: int) -> AsyncIterator[list[bytes]]:
+    """Yield bodies in chunks, as they come."""
+    chunks = _given(body.encode()) if body is not None else _lines(machine)
+    async for texts in chunks:
+        for first in range(0, len(texts) * count, CHUNK_MESSAGES):
+            last = min(first + CHUNK_MESSAGES, len(texts) * count)
+            yield [texts[index // count] for index in range(first, last)]
+
+
+async def _given(body: bytes) -> AsyncIterator[list[bytes]]:
+    yield [body]
+
+
+async def _lines(machine: Machine) -> AsyncIterator[list[bytes]]:
+    """Yield the lines of standard input that came together; empty ones are no messages."""
+    rest = b""
+    while data := await machine.workers.run(os.read, 0, CHUNK_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        yield [line for line in lines if line]
+    if rest:
+        yield [rest]
+
+
+def _as_dict(result: SendResult) -> dict[str, object]:
+    return {
+        "messageId": result.message_id,
+        "status": result.status.value,
+        "topic": result.queue.topic,
+        "brokerName": result.queue.broker_name,
+        "queueId": result.queue.queue_id,
+        "queueOffset": result.queue_offset,
+    }

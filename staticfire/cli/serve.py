@@ -1,0 +1,61 @@
+"""What `staticfire nameserver` and `staticfire broker` share: flags in, then this process becomes the server.
+
+It becomes it by exec, so that the server has our pid and our signals, and none of the command line's libraries.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import click
+
+from staticfire.runtime.children import child_environment, interpreter
+from staticfire.runtime.config import load_settings, non_defaults
+from staticfire.runtime.config_help import describe, example_toml
+
+
+def settings_of(
+    cls: type[Any], flags: Mapping[str, str | None], given: Mapping[str, str], file: str | None
+) -> dict[str, str]:
+    """Return what differs from the defaults. `flags` that were given win over `--set`. Raises: UsageError."""
+    overrides = {**given, **{key: text for key, text in flags.items() if text is not None}}
+    return non_defaults(load_settings(cls, overrides, os.environ, file))
+
+
+def become(module: str, settings: Mapping[str, str], remove_dir: str = "") -> NoReturn:
+    """Become the server `module`; it removes `remove_dir` in the end."""
+    command = [*interpreter(), "-m", module, "--settings", json.dumps(dict(settings))]
+    if remove_dir:
+        command += ["--remove-dir", remove_dir]
+    os.execve(command[0], command, child_environment())
+
+
+def temporary_folder() -> str:
+    """Make a folder for a server that was given none, and say so."""
+    folder = tempfile.mkdtemp(prefix="staticfire-")
+    click.echo(f"data is in {folder} (temporary, removed at the end); --dir keeps it", err=True)
+    return folder
+
+
+def show_settings(cls: type, as_toml: bool) -> None:
+    """Print all settings: as a table, or as a file to start from."""
+    if as_toml:
+        click.echo(example_toml(cls), nl=False)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("setting", "takes", "default", "", box=None, header_style="bold", pad_edge=False)
+    for setting in describe(cls):
+        table.add_row(setting.key, setting.takes, setting.default, setting.text)
+    Console().print(table)
+
+
+def settings_list_flag(command: Any) -> Any:
+    """`--settings`."""
+    return click.option(
+        "--settings", "listing", type=click.Choice(["table", "toml"]), is_flag=False, flag_value="table",
+        help="Show all settings instead: as a table, or as a file to start from (--settings toml).",
+    )(command)  # fmt: skip

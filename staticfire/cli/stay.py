@@ -1,0 +1,93 @@
+"""The event loop of `up` and `run`, beside the processes: their deaths, signals, the control endpoint."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from staticfire.cli.stand import Stand, stop_signals, tell
+from staticfire.control.door import ControlDoor
+from staticfire.runtime.children import Child
+from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_SIGNAL_BASE, EXIT_STOPPED
+
+PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+async def with_control(stand: Stand, main: Callable[[], Awaitable[int]]) -> int:
+    """Serve the control endpoint and take in what children say, while `main` runs."""
+    loop = asyncio.get_running_loop()
+    children = stand.cluster.children
+    loop.add_reader(children, children.pump)
+    try:
+        async with ControlDoor(stand.cluster, stand.control_socket):
+            return await main()
+    finally:
+        loop.remove_reader(children)
+
+
+async def until_stopped(stand: Stand) -> int:
+    """Return the exit code of `up`: at a signal, or when a process has died."""
+    end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def finish(exit_code: int) -> None:
+        if not end.done():
+            end.set_result(exit_code)
+
+    def died(child: Child) -> None:
+        tell(child.how_it_ended())
+        finish(EXIT_CLUSTER_FAILED)
+
+    stand.cluster.on_death(died)
+    with signals_call(lambda _: finish(EXIT_STOPPED)):
+        return await end
+
+
+@contextmanager
+def signals_call(handle: Callable[[signal.Signals], None], *more: signal.Signals) -> Iterator[None]:
+    """Have the stop signals, and others, handled by a function of the loop."""
+    loop = asyncio.get_running_loop()
+    numbers = [*stop_signals(), *more]
+    for number in numbers:
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
+    """Return the exit code of `run`: at the end of its command. Signals are passed on to the command."""
+    end = asyncio.Event()
+    dead: list[Child] = []
+
+    def died(child: Child) -> None:
+        dead.append(child)
+        tell(child.how_it_ended())
+
+    def signalled(number: signal.Signals) -> None:
+        if number == signal.SIGCHLD:
+            if process.poll() is not None:
+                end.set()
+        elif not _terminal_sends(number):
+            process.send_signal(number)
+
+    stand.cluster.on_death(died)
+    with signals_call(signalled, signal.SIGCHLD, *PASSED_ON):
+        signalled(signal.SIGCHLD)  # It may have ended before the handler was there.
+        await end.wait()
+    if dead:
+        return EXIT_CLUSTER_FAILED
+    return process.returncode if process.returncode >= 0 else EXIT_SIGNAL_BASE - process.returncode
+
+
+def _terminal_sends(number: signal.Signals) -> bool:
+    """Tell whether the terminal has sent this signal to the command, too: we share its foreground group."""
+    if number not in (signal.SIGINT, signal.SIGQUIT):
+        return False
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False

@@ -1,0 +1,97 @@
+"""The control endpoint itself.
+
+Behaviour: JSON in every answer, errors included. An unknown path answers with the list of paths, a wrong method with
+the right one. What fails inside is a 500 with its words.
+Not done: clock, faults, dashboard.
+"""
+
+import json
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from staticfire.control.health import complaints
+from staticfire.control.reset import reset
+from staticfire.control.view import ClusterView
+from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.log import logger
+from staticfire.runtime.pool import ConnectionPool
+
+log = logger("control")
+
+CLOSE_TIMEOUT_S = 1.0
+# How long running answers may take when the cluster stops.
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ControlSite:
+    """Serves one cluster over HTTP."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+        self._machine = live_machine()
+        self._pool = ConnectionPool(self._machine)
+        self._runner: web.AppRunner | None = None
+        self.paths = {
+            "GET /": "what the cluster consists of",
+            "GET /health": "200 when every listener accepts and every route is registered, else 503 and why",
+            "POST /reset": "forget all messages, topics, groups and offsets",
+        }
+
+    async def open(self, sock: socket.socket) -> None:
+        """Serve at a listening socket."""
+        app = web.Application(middlewares=[self._errors_as_json])
+        app.add_routes(
+            [
+                web.get("/", self._what_there_is),
+                web.get("/health", self._health),
+                web.post("/reset", self._reset),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_TIMEOUT_S)
+        await self._runner.setup()
+        await web.SockSite(self._runner, sock).start()
+
+    async def close(self) -> None:
+        """Stop serving and let go of the connections to the cluster."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+        await self._pool.close()
+        await self._machine.workers.close()
+
+    async def _what_there_is(self, _: web.Request) -> web.Response:
+        return _json(200, {**self._cluster.describe(), "paths": self.paths})
+
+    async def _health(self, _: web.Request) -> web.Response:
+        wrong = await complaints(self._pool, self._cluster)
+        return _json(503 if wrong else 200, {"healthy": not wrong, "problems": wrong})
+
+    async def _reset(self, _: web.Request) -> web.Response:
+        return _json(200, await reset(self._pool, self._cluster))
+
+    @web.middleware
+    async def _errors_as_json(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = f"{request.method} {request.path}"
+        try:
+            return await handler(request)
+        except web.HTTPMethodNotAllowed as wrong:
+            allowed = ", ".join(sorted(wrong.allowed_methods))
+            answer = _json(405, {"error": f"{asked}: use {allowed}", "paths": self.paths})
+            answer.headers["Allow"] = allowed
+            return answer
+        except web.HTTPException as wrong:
+            return _json(wrong.status, {"error": f"{asked}: {wrong.reason}", "paths": self.paths})
+        except StaticfireError as error:
+            return _json(502, {"error": f"{asked}: {error}"})
+        except Exception as error:  # One request: what went wrong is its answer.  # noqa: BLE001
+            log.error("control_failed", asked=asked, error=repr(error))
+            return _json(500, {"error": f"{asked}: {type(error).__name__}: {error}"})
+
+
+def _json(status: int, content: dict[str, Any]) -> web.Response:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return web.Response(status=status, text=text, content_type="application/json")

@@ -1,0 +1,75 @@
+"""A cluster inside this process: a nameserver and brokers on real ports, in the running event loop."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from staticfire.broker.server import Broker
+from staticfire.nameserver.server import Nameserver
+from staticfire.places import describe_cluster
+from staticfire.plan import NAMESERVER
+from staticfire.processes import prepare_places
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.service import Service
+
+
+class EmbeddedCluster:
+    """Runs between `start` and `stop`; the folder is gone afterwards if it was temporary."""
+
+    def __init__(
+        self, brokers: int, namesrv_port: int, broker_port: int, directory: str | None, settings: Mapping[str, str]
+    ) -> None:
+        """Bind the ports, make the folder, check the settings. Raises: UsageError."""
+        # Nobody asked for port 10909 here, and two clusters of one test run would fight for theirs.
+        settings = {"vipPortEnable": "false", **settings}
+        places = prepare_places(brokers, namesrv_port, broker_port, directory, settings, None)
+        self.folder, self._ports, self.plan = places
+        self._running = AsyncExitStack()
+        self._pid: int | None = None
+
+    @property
+    def namesrv(self) -> str:
+        return self.plan.namesrv
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return self.plan.addresses
+
+    def describe(self) -> dict[str, Any]:
+        """Return what there is, ready for JSON."""
+        names = [NAMESERVER, *self.addresses]
+        return describe_cluster(self.plan, self.folder, dict.fromkeys(names, self._pid))
+
+    async def start(self, on_crash: Callable[[str], None]) -> None:
+        """Start the nameserver, then the brokers. Raises: UsageError, StorageError."""
+        machine = live_machine()
+        self._pid = machine.identity.pid
+        self._running.push_async_callback(machine.workers.close)
+        await self._enter(
+            NAMESERVER, Nameserver(machine, self.plan.nameserver, self._ports.hand_over(NAMESERVER)), on_crash
+        )
+        for settings in self.plan.brokers:
+            name = settings.broker_name
+            await self._enter(name, Broker(machine, settings, self._ports.hand_over(name)), on_crash)
+
+    async def _enter(self, name: str, service: Service, on_crash: Callable[[str], None]) -> None:
+        """Start a service, and tell when one of its loops crashes."""
+        await self._running.enter_async_context(service)
+        watch = asyncio.create_task(_watch(name, service, on_crash), name=f"watch {name}")
+        self._running.callback(watch.cancel)
+
+    async def stop(self) -> None:
+        """Stop the brokers, then the nameserver; let go of the ports and the temporary folder."""
+        try:
+            await self._running.aclose()
+        finally:
+            self._ports.close()
+            self.folder.remove()
+
+
+async def _watch(name: str, service: Service, on_crash: Callable[[str], None]) -> None:
+    try:
+        await service.wait()
+    except Exception as error:  # noqa: BLE001 (a crash of any kind is what this waits for)
+        on_crash(f"{name} has crashed: {type(error).__name__}: {error}")

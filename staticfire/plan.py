@@ -1,0 +1,103 @@
+"""What a cluster consists of: which processes, with which settings, on which ports, in which folders.
+
+Pure: ports are bound and folders made by who carries the plan out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.addresses import format_address
+from staticfire.runtime.config import load_settings
+
+HOST = "127.0.0.1"
+NAMESRV_PORT, BROKER_PORT, CONTROL_PORT = 9876, 10911, 8082
+BROKER_PORT_STEP = 20
+# As the official compose files count: 10911, 10931. A broker also uses the ports two below and one above its own.
+BROKERS_MAX = len(ascii_lowercase)
+
+NAMESERVER = "nameserver"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """The settings of every process. Folders are below `directory`, one per process, named like it."""
+
+    directory: str
+    nameserver: NameserverSettings
+    brokers: tuple[BrokerSettings, ...]
+
+    @property
+    def namesrv(self) -> str:
+        """The nameserver's address."""
+        return self.brokers[0].namesrv_addr
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each broker is, by its name."""
+        return {broker.broker_name: format_address(HOST, broker.listen_port) for broker in self.brokers}
+
+    def broker(self, name: str) -> BrokerSettings:
+        """Return one broker's settings. Raises: KeyError."""
+        return {broker.broker_name: broker for broker in self.brokers}[name]
+
+
+def broker_names(count: int) -> list[str]:
+    """Return broker-a, broker-b, ... Raises: UsageError."""
+    if not 1 <= count <= BROKERS_MAX:
+        raise UsageError(f"a cluster of {count} brokers can't be had; it takes 1 to {BROKERS_MAX}")
+    return [f"broker-{letter}" for letter in ascii_lowercase[:count]]
+
+
+def broker_ports(first: int, count: int) -> list[int]:
+    """Return the port of each broker; 0 stays 0."""
+    return [first + BROKER_PORT_STEP * index if first else 0 for index in range(count)]
+
+
+def plan_cluster(
+    directory: str,
+    namesrv_port: int,
+    ports: Sequence[int],
+    settings: Mapping[str, str],
+    environment: Mapping[str, str],
+    file: str | None = None,
+) -> ClusterPlan:
+    """Return the plan of a nameserver and one broker per port. A setting goes to every program that knows it.
+
+    Raises: UsageError.
+    """
+    nameserver = load_settings(
+        NameserverSettings,
+        {**settings, **_nameserver_place(directory, namesrv_port)},
+        environment,
+        file,
+        others=(BrokerSettings,),
+    )
+    brokers = [
+        load_settings(
+            BrokerSettings,
+            {**settings, **_broker_place(directory, name, port, format_address(HOST, namesrv_port))},
+            environment,
+            file,
+            others=(NameserverSettings,),
+        )
+        for name, port in zip(broker_names(len(ports)), ports, strict=True)
+    ]
+    return ClusterPlan(directory, nameserver, tuple(brokers))
+
+
+def _nameserver_place(directory: str, port: int) -> dict[str, str]:
+    return {"listenHost": HOST, "listenPort": str(port), "folder": f"{directory}/{NAMESERVER}"}
+
+
+def _broker_place(directory: str, name: str, port: int, namesrv: str) -> dict[str, str]:
+    return {
+        "brokerName": name,
+        "listenHost": HOST,
+        "listenPort": str(port),
+        "namesrvAddr": namesrv,
+        "storePathRootDir": f"{directory}/{name}",
+    }

@@ -1,0 +1,143 @@
+"""A cluster of processes: a nameserver and brokers, started at once, stopped in order.
+
+All ports are bound here and handed over, so nobody waits for anybody at the start: a broker's first connection stands
+in the nameserver's backlog until that one has loaded.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from staticfire.places import Folder, Ports, describe_cluster
+from staticfire.plan import BROKER_PORT, NAMESERVER, NAMESRV_PORT, ClusterPlan, broker_names, broker_ports, plan_cluster
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
+from staticfire.runtime.config import non_defaults
+from staticfire.runtime.exit_codes import EXIT_USAGE
+
+
+class ProcessCluster:
+    """Starts when `start` is called, and is gone after `stop`, with its temporary folder."""
+
+    def __init__(self, folder: Folder, ports: Ports, plan: ClusterPlan, stdout: int | None = None) -> None:
+        self.folder = folder
+        self.plan = plan
+        self._ports = ports
+        self.children = Children(stdout)
+
+    @classmethod
+    def prepare(
+        cls,
+        brokers: int = 1,
+        namesrv_port: int = NAMESRV_PORT,
+        broker_port: int = BROKER_PORT,
+        directory: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        file: str | None = None,
+        stdout: int | None = None,
+    ) -> "ProcessCluster":
+        """Bind the ports, make the folder, check the settings: everything that can be refused. Raises: UsageError."""
+        folder, ports, plan = prepare_places(brokers, namesrv_port, broker_port, directory, settings or {}, file)
+        return cls(folder, ports, plan, stdout)
+
+    @property
+    def namesrv(self) -> str:
+        return self.plan.namesrv
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return self.plan.addresses
+
+    def describe(self) -> dict[str, Any]:
+        """Return what there is, ready for JSON."""
+        pids = {name: self.children[name].pid for name in self.names if name in self.children}
+        return describe_cluster(self.plan, self.folder, pids)
+
+    @property
+    def names(self) -> list[str]:
+        """All processes, the nameserver first."""
+        return [NAMESERVER, *(broker.broker_name for broker in self.plan.brokers)]
+
+    def start(self) -> None:
+        """Start all processes and return when all are ready. Raises: UsageError, ChildFailed."""
+        self._wait_ready(*(self._spawn(name) for name in self.names))
+
+    def kill(self, name: str) -> None:
+        """Kill a process with SIGKILL, as a power cut would. Raises: ClientError."""
+        child = self._child(name)
+        if child.exit_code is not None:
+            raise ClientError(f"{name} doesn't run; `restart` starts it")
+        self.children.kill(child)
+
+    def restart(self, name: str) -> None:
+        """Start a process anew on its port and folder, ending it first where it runs.
+
+        Raises: UsageError, ChildFailed.
+        """
+        child = self._child(name)
+        self.children.stop([child])
+        settings = self.plan.nameserver if name == NAMESERVER else self.plan.broker(name)
+        self._ports.bind(name, settings.listen_port)
+        self._wait_ready(self._spawn(name))
+
+    def stop(self) -> list[str]:
+        """Stop the brokers, then the nameserver, remove a temporary folder; return who had to be killed."""
+        late: list[Child] = []
+        try:
+            running = [self.children[name] for name in self.names if name in self.children]
+            late += self.children.stop(running[1:])
+            late += self.children.stop(running[:1])
+        finally:
+            self.children.close()
+            self._ports.close()
+            self.folder.remove()
+        return [child.name for child in late]
+
+    def on_death(self, tell: Callable[[Child], None]) -> None:
+        """Have `tell` called with each process that ends unasked."""
+        self.children.on_death = tell
+
+    def _child(self, name: str) -> Child:
+        if name not in self.children:
+            raise ClientError(f"this cluster has no {name}; it has {', '.join(self.names)}")
+        return self.children[name]
+
+    def _spawn(self, name: str) -> Child:
+        is_nameserver = name == NAMESERVER
+        settings = self.plan.nameserver if is_nameserver else self.plan.broker(name)
+        module = "staticfire.nameserver" if is_nameserver else "staticfire.broker"
+        return self.children.spawn(ChildPlan(name, module, non_defaults(settings), self._ports.hand_over(name)))
+
+    def _wait_ready(self, *children: Child) -> None:
+        try:
+            self.children.wait_ready(children)
+        except ChildFailed as failed:
+            if failed.child.exit_code == EXIT_USAGE and failed.child.last_lines:
+                raise UsageError(failed.child.last_lines[-1].partition(": ")[2]) from None
+            raise
+
+
+def prepare_places(
+    brokers: int,
+    namesrv_port: int,
+    broker_port: int,
+    directory: str | None,
+    settings: Mapping[str, str],
+    file: str | None,
+) -> tuple[Folder, Ports, ClusterPlan]:
+    """Bind ports and make the folder for a cluster; nothing stays behind when something is refused.
+
+    Raises: UsageError.
+    """
+    names = broker_names(brokers)
+    wanted = [namesrv_port, *broker_ports(broker_port, brokers)]
+    # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
+    plan_cluster(directory or "", wanted[0], wanted[1:], settings, os.environ, file)
+    ports = Ports()
+    try:
+        bound = ports.bind_all([NAMESERVER, *names], wanted)
+        folder = Folder(directory)
+    except BaseException:
+        ports.close()
+        raise
+    return folder, ports, plan_cluster(folder.path, bound[0], bound[1:], settings, os.environ, file)
