@@ -109,7 +109,9 @@ class JumpingLoop(asyncio.BaseEventLoop):
             self._jump()
         self._rounds += 1
         if self._rounds > ROUNDS_MAX:
-            raise self._got_stuck(Livelock(f"{ROUNDS_MAX} rounds at {self.uptime_ns / 1e9:.6f} s without time moving on"))
+            raise self._got_stuck(
+                Livelock(f"{ROUNDS_MAX} rounds at {self.uptime_ns / 1e9:.6f} s without time moving on")
+            )
         ready = self._ready
         timers = self._timers
         while timers and timers[0][0] <= self.uptime_ns:

@@ -1,8 +1,8 @@
 """The simulated network: who listens where, and the links between processes.
 
 Machines are told apart by their host. 127.0.0.1 and localhost are the asking process's own machine; a process's name is
-a host name. Where no process has an address, nothing answers; where one has it but doesn't listen, connections are
-refused.
+a host name; there is no IPv6. Where no process has an address, nothing answers; where one has it but doesn't listen,
+connections are refused.
 """
 
 import asyncio
@@ -168,8 +168,10 @@ class SimulatedNetwork:
         self.transports.pop(transport, None)
 
     def _own_address(self, process: Process, host: str, port: int) -> str:
-        if host in ("", "::", EVERYWHERE):
+        if host in ("", EVERYWHERE):
             return EVERYWHERE
+        if ":" in host:
+            raise _network_error(errno.EAFNOSUPPORT, host, port)
         host = self.hosts.get(host, "127.0.0.1" if host == "localhost" else host)
         if host != process.host and not host.startswith("127."):
             raise _network_error(errno.EADDRNOTAVAIL, host, port)
