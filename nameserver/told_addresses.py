@@ -14,11 +14,15 @@ Invariant: no address with `*` leaves the nameserver. Between client, nameserver
 translated; behind a port mapping a broker has to advertise (brokerIP1).
 """
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from staticfire.runtime.addresses import format_address, parse_address
 
 THIS_MACHINE = "*"
+TOLD_KEPT_MAX = 1024
+# Answers that are remembered: brokers here times addresses of this machine. Reading the addresses each time made
+# routes take four times as long.
 
 
 def filed_address(declared: str, advertised: bool, peer_host: str, local_host: str) -> str:
@@ -40,6 +44,7 @@ def filed_address(declared: str, advertised: bool, peer_host: str, local_host: s
     return format_address(plain_host(peer_host), port)
 
 
+@lru_cache(maxsize=TOLD_KEPT_MAX)
 def told_address(filed: str, local_host: str) -> str:
     """Return the address for a client that reaches the nameserver at `local_host`."""
     if not filed.startswith(THIS_MACHINE):
