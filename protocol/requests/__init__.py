@@ -13,5 +13,6 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     reset,
     routes,
     send,
+    send_back,
     topics,
 )

@@ -1,0 +1,21 @@
+"""A consumer gives a message back that it could not consume. RocketMQ: ConsumerSendMsgBackRequestHeader."""
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Request, request
+
+
+@request(RequestCode.CONSUMER_SEND_MSG_BACK)
+class SendBack(Request, rename="camel"):
+    """Deliver the message at `offset`, a log position, again to the group.
+
+    `delay_level`: above 0 the level, 0 the broker decides, below 0 straight to the dead letters.
+    """
+
+    offset: int
+    group: str
+    delay_level: int
+    origin_msg_id: str | None = None
+    origin_topic: str | None = None
+    unit_mode: bool = False
+    max_reconsume_times: int | None = None
+    bname: str | None = None
