@@ -8,6 +8,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     clients,
     clock,
     groups,
+    locks,
     offsets,
     pull,
     reset,

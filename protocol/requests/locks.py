@@ -1,0 +1,53 @@
+"""Queues that one client of a group works on alone. RocketMQ: LockBatchRequestBody, UnlockBatchRequestBody."""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+
+class MessageQueue(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """One queue of a topic on one broker."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+class QueuesOfClient(msgspec.Struct, rename="camel", gc=False):
+    """Whose queues, and which."""
+
+    consumer_group: str
+    client_id: str
+    mq_set: list[MessageQueue] = []
+    only_this_broker: bool = False
+
+
+class LockedQueues(msgspec.Struct, gc=False):
+    """The queues that the client has now."""
+
+    lock_ok_mq_set: list[MessageQueue] = msgspec.field(name="lockOKMQSet", default_factory=list)
+
+
+class LockAnswer(Answer, rename="camel"):
+    """Which of the queues were locked; it is never an error that others have the rest."""
+
+    body_type: ClassVar[Any] = LockedQueues
+
+
+@request(RequestCode.LOCK_BATCH_MQ, answer=LockAnswer)
+class LockQueues(Request, rename="camel"):
+    """Lock queues for 60 s, or renew the locks."""
+
+    bname: str | None = None
+    body_type: ClassVar[Any] = QueuesOfClient
+
+
+@request(RequestCode.UNLOCK_BATCH_MQ)
+class UnlockQueues(Request, rename="camel"):
+    """Give locks back."""
+
+    bname: str | None = None
+    body_type: ClassVar[Any] = QueuesOfClient
