@@ -237,7 +237,7 @@ class ReceivedMessage:
     @property
     def prepared_position(self) -> int:
         """Where the half message of a committed one is, 0 of others."""
-        return self.record.prepared_position
+        return max(self.record.prepared_position, 0)
 
     @property
     def stored_bytes(self) -> int:

@@ -17,7 +17,7 @@ one call. Properties stay RocketMQ's own string, byte for byte; the body is as s
         59  d2 i32                    sys_flag
         64  d2 i32                    flag
         69  d2 i32                    reconsume_times
-        74  d3 i64                    prepared_position
+        74  d3 i64                    prepared_position  below 0: the broker's own mark, 0 for everybody else
         83  ce u32                    body_crc          CRC-32 & 0x7fffffff, 0 of an empty body
         88  c4 u8 + 8 or 20 bytes     born_host         IPv4 or IPv6 address, then the port as i32
          .  da u16 + UTF-8            topic
@@ -207,6 +207,8 @@ def join_records(slices: Sequence[Buffer], record_count: int | None = None) -> b
 _peek_numbers = Struct(">4xI11xqxixqxqxqxi").unpack_from
 _peek_u32 = Struct(">I").unpack_from
 _peek_u16 = Struct(">H").unpack_from
+_peek_i64 = Struct(">q").unpack_from
+_PREPARED_POSITION_AT = 75
 _BODY_CRC_AT = 84
 _HOST_LENGTH_AT = 89
 _HOST_AT = 90
@@ -233,6 +235,12 @@ def peek_record_bytes(data: Buffer, at: int = 0) -> int:
 def peek_record(data: Buffer, at: int = 0) -> RecordPeek:
     """Return the numbers of the record at `at`."""
     return RecordPeek._make(_peek_numbers(data, at))
+
+
+def peek_prepared_position(data: Buffer, at: int = 0) -> int:
+    """Return the prepared position of the record at `at`, or the mark that stands there."""
+    position: int = _peek_i64(data, at + _PREPARED_POSITION_AT)[0]
+    return position
 
 
 def peek_topic_and_properties(data: Buffer, at: int = 0) -> tuple[str, bytes]:

@@ -13,7 +13,8 @@
     8, 20  born host
 
 V2 is for topics longer than 127 bytes, as RocketMQ chooses it. A host takes 20 bytes when it is IPv6, which sysFlag
-says (0x10 born, 0x20 store). The store host isn't stored here: it is filled in for whoever asks.
+says (0x10 born, 0x20 store). The store host isn't stored here: it is filled in for whoever asks. A prepared position
+below 0 is a mark of the broker's own, which becomes 0.
 
 Invariant: a record of a RocketMQ broker becomes a stored record and the same bytes again, but for its store host.
 """
@@ -85,8 +86,8 @@ def to_rocketmq(stored: Buffer, store_host: bytes, at: int = 0) -> bytes:
     return b"".join((
         _pack_head_v4(
             size - _SIZE_DIFFERENCE_V4, MAGIC_V1, body_crc, queue_id, flag, queue_offset, position,
-            sys_flag & _NOT_HOST_BITS, born_ms, born_host, stored_ms, store_host, reconsume_times, prepared_position,
-            end - body_at,
+            sys_flag & _NOT_HOST_BITS, born_ms, born_host, stored_ms, store_host, reconsume_times,
+            prepared_position if prepared_position > 0 else 0, end - body_at,
         ),
         stored[body_at:end],
         stored[at + _TOPIC_LENGTH_AT_V4 + 1 : properties_at - 1],  # from the low byte of the topic's length on
@@ -117,7 +118,7 @@ def _to_rocketmq_v6_or_v2(stored: Buffer, store_host: bytes, at: int) -> bytes:
     return head.pack(
         head.size + len(tail), magic, record.body_crc, record.queue_id, record.flag, record.queue_offset,
         record.log_position, sys_flag, record.born_ms, record.born_host, record.stored_ms, store_host,
-        record.reconsume_times, record.prepared_position, len(record.body),
+        record.reconsume_times, max(record.prepared_position, 0), len(record.body),
     ) + tail
     # fmt: on
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import example, given, strategies as st
 
@@ -22,6 +23,7 @@ from staticfire.protocol.rocketmq_record import (
 GOLDEN = Path(__file__).parent / "golden"
 I32 = st.integers(-(2**31), 2**31 - 1)
 I64 = st.integers(-(2**63), 2**63 - 1)
+POSITIONS = st.integers(0, 2**63 - 1)
 HOSTS = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
 TEXT = st.characters(exclude_categories=["Cs"])
 NOT_HOST_BITS = ~0x30
@@ -55,7 +57,7 @@ def stored_records(draw: st.DrawFn) -> StoredRecord:
     return decode_record(
         pack_record(
             draw(I64), draw(I32), draw(I64), draw(I64), draw(I64), draw(I32) & NOT_HOST_BITS, draw(I32), draw(I32),
-            draw(I64), draw(HOSTS), pack_topic(draw(st.text(TEXT, max_size=200))),
+            draw(POSITIONS), draw(HOSTS), pack_topic(draw(st.text(TEXT, max_size=200))),
             draw(st.binary(max_size=100)), draw(st.binary(max_size=100)),
         )
     )  # fmt: skip
@@ -124,6 +126,12 @@ def test_a_topic_longer_than_127_bytes_makes_a_record_v2(topic_bytes: int, magic
 def test_sys_flag_says_which_hosts_are_ipv6(born: bytes, store: bytes) -> None:
     data = to_rocketmq(usual(born_host=born), store)
     assert int.from_bytes(data[36:40]) == (0x10 if born is V6_HOST else 0) | (0x20 if store is V6_HOST else 0)
+
+
+@pytest.mark.parametrize("born", [V4_HOST, V6_HOST])
+def test_a_mark_of_the_broker_is_hidden(born: bytes) -> None:
+    stored = pack_stored(msgspec.structs.replace(decode_record(usual(born_host=born)), prepared_position=-5))
+    assert to_rocketmq(stored, V4_HOST) == to_rocketmq(usual(born_host=born), V4_HOST)
 
 
 @pytest.mark.parametrize("store_host", [b"", bytes(4), bytes(16)])
