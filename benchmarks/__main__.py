@@ -1,0 +1,106 @@
+"""Measures staticfire on this machine: `make bench`, or `python -m benchmarks [--quick] [--only KEY,KEY] [--oracle]`.
+
+The servers run on one core and the load on another; every round measures every family, beside a bare asyncio echo
+server with the same frame sizes, and the median counts. Goals are shown, not enforced: the exit code is 0 whatever the
+figures are, and 1 when a server answered with an error.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+
+from rich.console import Console
+
+from benchmarks import machine
+from benchmarks.figures import Family, Stand, Values
+from benchmarks.figures.held import Held
+from benchmarks.figures.latency import Latency
+from benchmarks.figures.producer import ProducerFigure
+from benchmarks.figures.starts import Starts
+from benchmarks.figures.throughput import THROUGHPUT
+from benchmarks.load import UnexpectedAnswerError
+from benchmarks.report import medians, number, show, write
+
+ROUNDS, QUICK_ROUNDS = 5, 2
+TOUCHED_MIB = 1536
+
+FAMILIES: list[Family] = [Latency(), *THROUGHPUT, ProducerFigure(), Held(), Starts()]
+
+
+def main() -> int:
+    """Read the arguments, measure, print, write."""
+    arguments = _arguments()
+    console = Console(width=None if sys.stdout.isatty() else 180)
+    families = _chosen(arguments.only)
+    stand = Stand(arguments.seconds, arguments.dir)
+    about = machine.describe()
+    console.print(", ".join(f"{name} {value}" for name, value in about.items()))
+    machine.touch_memory(arguments.dir or tempfile.gettempdir(), TOUCHED_MIB)
+    os.sched_setaffinity(0, {machine.LOAD_CORE})
+    rounds = []
+    try:
+        for index in range(arguments.rounds):
+            rounds.append(_round(console, families, stand, f"round {index + 1}/{arguments.rounds}"))
+    except UnexpectedAnswerError as error:
+        console.print(f"[red]bench: {error}")
+        return 1
+    values = medians(rounds)
+    show(console, values, rounds)
+    compared: Values = {}
+    if arguments.oracle:
+        from benchmarks.oracle import compare
+
+        compared = compare(console, stand)
+    console.print(f"written: {write(values, about, compared, len(rounds))}")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_const", dest="rounds", const=QUICK_ROUNDS, help="two rounds")
+    parser.add_argument("--rounds", type=int, help=f"how many rounds (default: {ROUNDS})")
+    parser.add_argument(
+        "--only", default="", metavar="KEY,KEY", help="figures or their families; part of a key will do"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="of one window (default: 1)")
+    parser.add_argument("--dir", help="below which folder stores lie (default: the temporary one)")
+    parser.add_argument(
+        "--oracle", action="store_true", help="beside a real RocketMQ, too (a JDK and Maven are needed)"
+    )
+    parser.set_defaults(rounds=ROUNDS)
+    return parser.parse_args()
+
+
+def _chosen(only: str) -> list[Family]:
+    words = [word for word in only.split(",") if word]
+    chosen = [
+        family
+        for family in FAMILIES
+        if not words or any(word == family.name or any(key.startswith(word) for key in family.keys) for word in words)
+    ]
+    if not chosen:
+        raise SystemExit(f"bench: nothing is called {only}; there are: {', '.join(_all_keys())}")
+    return chosen
+
+
+def _all_keys() -> list[str]:
+    return [key for family in FAMILIES for key in family.keys]
+
+
+def _round(console: Console, families: list[Family], stand: Stand, name: str) -> Values:
+    values: Values = {}
+    for family in families:
+        foreign = machine.wait_until_quiet()
+        measured = family.measure(stand)
+        values |= measured
+        shown = "  ".join(f"{key} {number(measured[key])}" for key in family.keys)
+        during = measured.get(f"{family.name}_foreign", foreign)
+        console.print(f"[dim]{name}  {shown}  (foreign: {during:.2f} cores)")
+    return values
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""Figures by family: each knows its keys and measures all of them once, in a round.
+
+A family is measured in every round, so that a machine that changes its mind meets all of them; the bench takes the
+median.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+Values = dict[str, float]
+"""Values by key. Keys that end in `_foreign` are cores that others used meanwhile; they are shown, not judged."""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """How a round measures."""
+
+    seconds: float
+    """Of one window."""
+    folder: str | None
+    """Below which stores lie."""
+
+
+class Family(Protocol):
+    """Some figures that are measured together."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What it is asked for."""
+
+    def measure(self, stand: Stand) -> Values:
+        """Return the family's values, and others that belong to them."""

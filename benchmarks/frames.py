@@ -1,0 +1,91 @@
+"""The requests that the load is made of, as whole frames, built before anything is measured.
+
+A *ring* is a list of frames that is sent over and over. Each carries what a real client's does: a unique key, a tag,
+keys and WAIT among the properties, the letters of SendMessageRequestHeaderV2 over JSON.
+"""
+
+from collections.abc import Sequence
+from struct import pack
+
+from staticfire.protocol import requests as _declarations  # noqa: F401 (fills REQUESTS)
+from staticfire.protocol.codecs import codec_for
+from staticfire.protocol.command import Request
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
+from staticfire.protocol.requests.send import ManyMessage, SendBatch, SendMany, SendMessageV2
+
+BODY_BYTES = 1024
+RING_FRAMES = 256
+QUEUES = 4
+GROUP = "bench"
+TEMPLATE_TOPIC = "TBW102"
+BORN_MS = 1_700_000_000_000
+HOLD_MS = 15_000
+
+BODY = bytes(range(256)) * (BODY_BYTES // 256)
+
+
+def properties(number: int) -> str:
+    """Return the property string of a message, as a Java producer sends it."""
+    unique_id = f"7F0000010539736EDB5F1234ABCD{number & 0xFFFF:04X}"
+    return f"KEYS\x01order-{number:08d}\x02UNIQ_KEY\x01{unique_id}\x02WAIT\x01true\x02TAGS\x01paid\x02"
+
+
+def sends(codec: int, topic: str, count: int = RING_FRAMES) -> list[bytes]:
+    """Return frames that send one message each, to the queues in turn."""
+    requests = [
+        SendMessageV2(
+            GROUP, topic, TEMPLATE_TOPIC, QUEUES, number % QUEUES, 0, BORN_MS, 0, properties(number), 0, False,
+            batch=False, body=BODY,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    return _frames(codec, requests)
+
+
+def batches(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8) -> list[bytes]:
+    """Return frames that send a RocketMQ batch each."""
+    requests = []
+    for number in range(count):
+        body = b"".join([_batch_entry(number * messages + index) for index in range(messages)])
+        request = SendBatch(
+            GROUP, topic, TEMPLATE_TOPIC, QUEUES, number % QUEUES, 0, BORN_MS, 0, properties(number), 0, False,
+            batch=True, body=body,
+        )  # fmt: skip
+        requests.append(request)
+    return _frames(codec, requests)
+
+
+def manys(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8) -> list[bytes]:
+    """Return frames that send many messages each, every one with a queue and a result of its own."""
+    requests = []
+    for number in range(count):
+        bodies = [
+            ManyMessage(topic, index % QUEUES, properties(number * messages + index).encode(), BODY, 0, 0, BORN_MS)
+            for index in range(messages)
+        ]
+        requests.append(SendMany(GROUP, TEMPLATE_TOPIC, QUEUES, body=bodies))
+    return _frames(codec, requests)
+
+
+def pulls(codec: int, topic: str, messages: int, stored_per_queue: int) -> list[bytes]:
+    """Return frames that pull all stored messages of all queues once."""
+    requests = [
+        PullMessage(
+            GROUP, topic, queue_id, offset, messages, FLAG_SUBSCRIPTION | FLAG_SUSPEND, 0, HOLD_MS, "*", 0, "TAG"
+        )
+        for offset in range(0, stored_per_queue - messages + 1, messages)
+        for queue_id in range(QUEUES)
+    ]
+    return _frames(codec, requests)
+
+
+def _batch_entry(number: int) -> bytes:
+    """Return one message inside a batch body: size, magic, body CRC, flag, body, properties."""
+    text = properties(number).encode()
+    size = 4 + 4 + 4 + 4 + 4 + len(BODY) + 2 + len(text)
+    return pack(">iiiii", size, 0, 0, 0, len(BODY)) + BODY + pack(">h", len(text)) + text
+
+
+def _frames(codec: int, requests: Sequence[Request]) -> list[bytes]:
+    encode = codec_for(codec).encode_request
+    return [encode(request, opaque, False) for opaque, request in enumerate(requests)]

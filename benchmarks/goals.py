@@ -1,0 +1,96 @@
+"""What staticfire wants to reach on a machine of two cores, and whether it does.
+
+A throughput goal is met by the figure or by the server's CPU time per message: where others use the machine, the second
+says more.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from benchmarks.figures import Values
+
+
+class Verdict(Enum):
+    """Whether a goal is met."""
+
+    MET = "met"
+    MET_BY_CPU = "met by CPU"
+    MISSED = "missed"
+    NOT_MEASURED = "-"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the table: a figure and where it should be."""
+
+    key: str
+    what: str
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+    cpu_key: str = ""
+    cpu_us_at_most: float = 0.0
+    times_key: str = ""
+    """`at_most` is so many times this figure."""
+    rocketmq: str = ""
+    """What a real RocketMQ 5.3.3 has reached on such a machine."""
+
+    def verdict(self, values: Values) -> Verdict:
+        """Return whether the values meet the goal."""
+        value = values.get(self.key)
+        if value is None:
+            return Verdict.NOT_MEASURED
+        if self.at_least is not None:
+            if value >= self.at_least:
+                return Verdict.MET
+            cpu_us = values.get(self.cpu_key)
+            return Verdict.MET_BY_CPU if cpu_us is not None and cpu_us <= self.cpu_us_at_most else Verdict.MISSED
+        return Verdict.MET if value <= self.limit(values) else Verdict.MISSED
+
+    def limit(self, values: Values) -> float:
+        """Return what the figure must not be above."""
+        return (self.at_most or 0.0) * (values.get(self.times_key, 0.0) if self.times_key else 1.0)
+
+    @property
+    def words(self) -> str:
+        """The goal as a person reads it."""
+        if self.at_least is not None:
+            return f">= {self.at_least:,.0f}" + (f" or {self.cpu_us_at_most:g} us CPU" if self.cpu_key else "")
+        return f"<= {self.at_most:g} x {self.times_key}" if self.times_key else f"<= {self.at_most:g}"
+
+
+GOALS = [
+    Goal(
+        "send_rtt_p50_us", "one send at a time, p50", "us", at_most=1.5, times_key="echo_rtt_p50_us", rocketmq="286"
+    ),
+    Goal(
+        "send_c1_per_s", "sends, window 64, 1 connection", "/s", 180_000, cpu_key="send_c1_cpu_us",
+        cpu_us_at_most=5.5, rocketmq="41,000",
+    ),
+    Goal(
+        "send_c8_per_s", "sends, window 64, 8 connections", "/s", 250_000, cpu_key="send_c8_cpu_us",
+        cpu_us_at_most=4, rocketmq="55,000",
+    ),
+    Goal(
+        "json_send_c1_per_s", "the same over JSON, 1 connection", "/s", 100_000, cpu_key="json_send_c1_cpu_us",
+        cpu_us_at_most=9, rocketmq="41,000",
+    ),
+    Goal(
+        "json_send_c8_per_s", "the same over JSON, 8 connections", "/s", 120_000, cpu_key="json_send_c8_cpu_us",
+        cpu_us_at_most=9, rocketmq="55,000",
+    ),
+    Goal(
+        "batch32_per_s", "messages in batches of 32", "/s", 500_000, cpu_key="batch32_cpu_us", cpu_us_at_most=2,
+        rocketmq="180,000",
+    ),
+    Goal(
+        "pull32_per_s", "messages in pulls of 32", "/s", 600_000, cpu_key="pull32_cpu_us", cpu_us_at_most=1.6,
+        rocketmq="127,000",
+    ),
+    Goal("json_pull32_per_s", "the same over JSON", "/s", 200_000, rocketmq="127,000"),
+    Goal("producer_per_s", "the client's producer, 64 senders", "/s", 250_000, rocketmq="Java, 32 threads: 11,000"),
+    Goal("held_10k_rss_mib", "10,000 held pulls: memory", "MiB", at_most=60),
+    Goal("held_10k_cpu_percent", "10,000 held pulls: CPU", "%", at_most=1),
+    Goal("ready_ms", "`staticfire up` to ready", "ms", at_most=500, rocketmq="3,700-4,100"),
+    Goal("idle_pss_mib", "memory of nameserver and broker", "MiB", at_most=75, rocketmq="510"),
+]  # fmt: skip

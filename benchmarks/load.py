@@ -1,0 +1,200 @@
+"""The load: blocking sockets, frames built before, a window of requests in flight per connection.
+
+Every answer is counted as a whole frame, and its code is looked at: one that isn't success ends the bench. On its core
+the generator is fast enough for a server that takes more than about a microsecond per answer.
+"""
+
+import gc
+import select
+import socket
+import time
+from dataclasses import dataclass, field
+from struct import Struct
+
+from benchmarks.machine import Meter
+from benchmarks.servers import ServerProcess
+from staticfire.protocol.codecs import JSON
+
+BUFFER_BYTES = 1024 * 1024
+SOCKET_BYTES = 1024 * 1024
+ANSWER_S_MAX = 10
+HEAD_BYTES = 18
+# A frame's length, its codec word, and where both codecs have told the code.
+
+_native_head = Struct(">I6xI").unpack_from
+_length = Struct(">I").unpack_from
+_JSON_SUCCESS = b'{"code":0,'
+
+
+class UnexpectedAnswerError(Exception):
+    """The server said no, or the stream is broken."""
+
+
+class LoadConnection:
+    """One connection with requests in flight."""
+
+    def __init__(self, port: int, codec: int, ring: list[bytes], start: int = 0) -> None:
+        """`start`: with which frame of the ring to begin, so that connections don't all send the same."""
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            self.socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BYTES)
+        self.socket.settimeout(ANSWER_S_MAX)
+        self._is_json = codec == JSON
+        self._frames = len(ring)
+        # Twice in a row: any number of frames, up to a whole ring, is one slice.
+        self._starts = [0]
+        for frame in ring + ring:
+            self._starts.append(self._starts[-1] + len(frame))
+        self._ring = memoryview(b"".join(ring + ring))
+        self._next = start % len(ring)
+        self._buffer = bytearray(BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        self._kept = 0
+        # Bytes at the begin of the buffer: less than an answer's head.
+        self._missing = 0
+        # Bytes of an answer whose head was seen.
+        self.in_flight = 0
+        self.answer_bytes = 0
+        """Of the last answer."""
+
+    def send(self, count: int) -> None:
+        """Send the next frames of the ring."""
+        while count:
+            now = min(count, self._frames)
+            at = self._next
+            self.socket.sendall(self._ring[self._starts[at] : self._starts[at + now]])
+            self._next = (at + now) % self._frames
+            self.in_flight += now
+            count -= now
+
+    def receive(self) -> int:
+        """Wait for data and return how many answers it completed. Raises: UnexpectedAnswerError, TimeoutError."""
+        got = self.socket.recv_into(self._view[self._kept :])
+        if not got:
+            raise UnexpectedAnswerError("the server closed the connection; its last words are on stderr")
+        end = self._kept + got
+        at = self._missing
+        if at > end:
+            self._missing = at - end
+            self._kept = 0
+            return 0
+        answers = 1 if at else 0
+        buffer, is_json, length = self._buffer, self._is_json, 0
+        while end - at >= HEAD_BYTES:
+            if is_json:
+                length = _length(buffer, at)[0]
+                success = buffer[at + 8 : at + 18] == _JSON_SUCCESS
+            else:
+                length, code = _native_head(buffer, at)
+                success = code == 0
+            if not success:
+                raise UnexpectedAnswerError(f"not the answer that was expected: {bytes(buffer[at : at + 300])!r}")
+            at += 4 + length
+            answers += 1
+        if length:
+            self.answer_bytes = 4 + length
+        if at > end:
+            answers -= 1
+            self._missing = at - end
+            self._kept = 0
+        else:
+            self._missing = 0
+            self._kept = end - at
+            buffer[: self._kept] = buffer[at:end]
+        self.in_flight -= answers
+        return answers
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@dataclass
+class LoadWindow:
+    """What one stretch of load has brought."""
+
+    answers: int
+    seconds: float
+    cpu_us_per_answer: float
+    foreign_cores: float
+    latencies_us: list[float] = field(default_factory=list)
+
+    @property
+    def per_s(self) -> float:
+        return self.answers / self.seconds
+
+
+def run_window(server: ServerProcess, connections: list[LoadConnection], in_flight: int, seconds: float) -> LoadWindow:
+    """Keep so many requests in flight on each connection for so long, then wait for all answers."""
+    gc.collect()
+    gc.disable()
+    meter = Meter(*server.pids)
+    try:
+        if len(connections) == 1:
+            answers = _one(connections[0], in_flight, seconds)
+        else:
+            answers = _several(connections, in_flight, seconds)
+    finally:
+        gc.enable()
+    meter.stop()
+    return LoadWindow(answers, meter.seconds, meter.server_s * 1e6 / max(1, answers), meter.foreign_cores)
+
+
+def _one(connection: LoadConnection, in_flight: int, seconds: float) -> int:
+    answers = 0
+    end = time.perf_counter() + seconds
+    connection.send(in_flight)
+    while True:
+        got = connection.receive()
+        answers += got
+        if time.perf_counter() >= end:
+            break
+        if got:
+            connection.send(got)
+    while connection.in_flight:
+        answers += connection.receive()
+    return answers
+
+
+def _several(connections: list[LoadConnection], in_flight: int, seconds: float) -> int:
+    answers = 0
+    end = time.perf_counter() + seconds
+    poll = select.epoll()
+    by_number = {connection.socket.fileno(): connection for connection in connections}
+    for number, connection in by_number.items():
+        poll.register(number, select.EPOLLIN)
+        connection.send(in_flight)
+    while time.perf_counter() < end:
+        for number, _ in poll.poll(ANSWER_S_MAX):
+            connection = by_number[number]
+            got = connection.receive()
+            if got:
+                answers += got
+                connection.send(got)
+    poll.close()
+    for connection in connections:
+        while connection.in_flight:
+            answers += connection.receive()
+    return answers
+
+
+def run_one_by_one(server: ServerProcess, connection: LoadConnection, seconds: float) -> LoadWindow:
+    """Ask one request at a time and keep how long each took."""
+    latencies = []
+    clock = time.perf_counter
+    meter = Meter(*server.pids)
+    end = clock() + seconds
+    while True:
+        started = clock()
+        connection.send(1)
+        while not connection.receive():
+            pass
+        done = clock()
+        latencies.append((done - started) * 1e6)
+        if done >= end:
+            break
+    meter.stop()
+    window = LoadWindow(
+        len(latencies), meter.seconds, meter.server_s * 1e6 / len(latencies), meter.foreign_cores, sorted(latencies)
+    )
+    return window

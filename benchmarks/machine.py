@@ -1,0 +1,149 @@
+"""The machine under the measurement: cores, CPU time and memory of processes, and what others do meanwhile. Linux only.
+
+The server has the first core, the load the last one. CPU time is what the kernel's scheduler counted (schedstat), in
+nanoseconds, of all threads of a process.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+_CORES = sorted(os.sched_getaffinity(0))
+SERVER_CORE = _CORES[0]
+LOAD_CORE = _CORES[-1]
+ALL_CORES = set(_CORES)
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_IDLE_COLUMNS = (3, 4)
+# Of the first line of /proc/stat: idle, iowait.
+QUIET_CORES = 0.15
+QUIET_WAIT_S_MAX = 5.0
+QUIET_LOOK_S = 0.2
+
+
+def pin(pid: int, core: int) -> None:
+    """Let a process that has one thread so far run on one core only; its threads will stay there, too."""
+    os.sched_setaffinity(pid, {core})
+
+
+def cpu_ns(pid: int) -> int:
+    """Return the CPU time that a process has used."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            total += int((task / "schedstat").read_text().split()[0])
+        except OSError:
+            continue  # A thread that has just ended.
+    return total
+
+
+def rss_mib(pid: int) -> float:
+    """Return the resident memory of a process."""
+    return _kib(f"/proc/{pid}/status", "VmRSS:") / 1024
+
+
+def pss_mib(pid: int) -> float:
+    """Return the memory of a process, what it shares with others divided by their number."""
+    return _kib(f"/proc/{pid}/smaps_rollup", "Pss:") / 1024
+
+
+def _kib(path: str, name: str) -> int:
+    for line in Path(path).read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1])
+    raise LookupError(f"{path} has no {name}")
+
+
+def descendants(pid: int) -> Iterable[tuple[int, str]]:
+    """Yield the processes below one, with their command lines."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            yield child, Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
+            yield from descendants(child)
+
+
+class Meter:
+    """What was used while it ran: by a server, by us, and by everybody else (in cores)."""
+
+    def __init__(self, *pids: int) -> None:
+        """`pids`: the servers; this process is counted as ours, too."""
+        self._pids = pids
+        self._started = time.perf_counter()
+        self._busy_s = _busy_s()
+        self._server_ns = self._servers()
+        self._own_ns = cpu_ns(os.getpid())
+        self.seconds = 0.0
+        self.server_s = 0.0
+        self.foreign_cores = 0.0
+
+    def stop(self) -> None:
+        self.seconds = time.perf_counter() - self._started
+        self.server_s = (self._servers() - self._server_ns) / 1e9
+        own_s = (cpu_ns(os.getpid()) - self._own_ns) / 1e9
+        foreign_s = _busy_s() - self._busy_s - self.server_s - own_s
+        self.foreign_cores = max(0.0, foreign_s / self.seconds)
+
+    def _servers(self) -> int:
+        return sum(cpu_ns(pid) for pid in self._pids)
+
+
+def _busy_s() -> float:
+    columns = [int(column) for column in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(columns) - sum(columns[column] for column in _IDLE_COLUMNS)) * _TICK_S
+
+
+def wait_until_quiet() -> float:
+    """Wait until others leave the machine alone, but not for long; return the cores that they use."""
+    started = time.perf_counter()
+    while True:
+        meter = Meter()
+        time.sleep(QUIET_LOOK_S)
+        meter.stop()
+        if meter.foreign_cores < QUIET_CORES or time.perf_counter() - started > QUIET_WAIT_S_MAX:
+            return meter.foreign_cores
+
+
+def touch_memory(folder: str, mebibytes: int) -> None:
+    """Use memory for the disk's cache once and give it back.
+
+    A virtual machine gets each of its pages from the host on first use, which costs more than storing a message. That
+    would be measured instead of the broker.
+    """
+    path = Path(folder, "touched")
+    block = bytes(1024 * 1024)
+    with path.open("wb") as file:
+        for _ in range(mebibytes):
+            file.write(block)
+    path.unlink()
+
+
+def describe() -> dict[str, object]:
+    """Return what one has to know to compare figures."""
+    model = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return {
+        "cpu": model,
+        "cores": len(_CORES),
+        "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "crc32_1k_ns": _crc32_ns(),
+    }
+
+
+def _crc32_ns() -> int:
+    """Return how long this machine takes for one well-known piece of work: the CRC-32 of 1 KiB."""
+    from zlib import crc32
+
+    block, best = bytes(1024), 1e9
+    for _ in range(20):
+        started = time.perf_counter_ns()
+        for _ in range(1000):
+            crc32(block)
+        best = min(best, (time.perf_counter_ns() - started) / 1000)
+    return round(best)
