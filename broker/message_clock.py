@@ -3,28 +3,20 @@
 It starts as the machine's wall clock and can be moved away from it: frozen, set, run at a rate. It never goes back.
 What it shows is kept in a file before it is acted on, so that a broker killed in the middle comes up in the same
 message time.
-
-    message time = base + (wall clock - wall clock when the base was set) x rate
 """
 
 from collections.abc import Callable
 
 import msgspec
 
+from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.requests.clock import REAL, ClockReading
+from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import Clock, Files
 
 FILE = "staticfireClock.json"
-
-
-class _Saved(msgspec.Struct, rename="camel"):
-    epoch: int
-    mode: str
-    rate: float
-    base_ms: int
-    base_wall_ms: int
+LINE_BYTES = 256
 
 
 class MessageClock:
@@ -34,13 +26,9 @@ class MessageClock:
         self._wall_ms = clock.wall_ms
         self._files = files
         self._path = path
-        self._last_ms = MessageMs(0)
-        self._base_ms = 0
-        self._base_wall_ms = 0
+        self._face = ClockFace()
         self._is_wall = True
-        self.epoch = 0
-        self.mode = REAL
-        self.rate = 1.0
+        self._last_ms = MessageMs(0)
         self.changed: Callable[[], None] = lambda: None
         """Called when the time was set: what waits for a due time has to look again."""
 
@@ -48,17 +36,26 @@ class MessageClock:
         """Return the current message time."""
         now_ms = self._wall_ms()
         if not self._is_wall:
-            now_ms = MessageMs(self._base_ms + int((now_ms - self._base_wall_ms) * self.rate))
+            now_ms = self._face.at(now_ms)
         if now_ms < self._last_ms:
             return self._last_ms
         self._last_ms = now_ms
         return now_ms
 
+    @property
+    def epoch(self) -> int:
+        return self._face.epoch
+
+    @property
+    def stands(self) -> bool:
+        """Whether time is frozen: then nothing falls due by itself."""
+        return self._face.stands
+
     def uptime_until_ms(self, message_ms: MessageMs) -> int | None:
-        """Return in how many real milliseconds that time comes; None when the clock doesn't run."""
-        if self.rate <= 0:
+        """Return in how many real milliseconds that time comes; None while time stands."""
+        if self._face.stands:
             return None
-        return max(0, int((message_ms - self.message_ms()) / self.rate + 0.999))
+        return max(0, int((message_ms - self.message_ms()) / self._face.rate + 0.999))
 
     def not_before(self, message_ms: MessageMs) -> None:
         """Let time begin no earlier than that: the last time stored before a restart."""
@@ -67,43 +64,35 @@ class MessageClock:
     def set(self, reading: ClockReading) -> None:
         """Show another time from now on. Raises: StorageError (going back, or it can't be kept)."""
         if reading.message_ms < self._last_ms:
-            words = (
-                f"message time can't go back from {self._last_ms} to {reading.message_ms}: messages are stored with it"
-            )
-            raise StorageError(words)
-        saved = _Saved(reading.epoch, reading.mode, reading.rate, reading.message_ms, self._wall_ms())
-        self._keep(saved)
-        self._take(saved)
+            words = f"message time can't go back from {self._last_ms} to {reading.message_ms}"
+            raise StorageError(f"{words}: messages are stored with it")
+        face = ClockFace.showing(reading, self._wall_ms())
+        self._keep(face)
+        self._face, self._is_wall = face, False
         self._last_ms = MessageMs(reading.message_ms)
         self.changed()
 
     def reading(self) -> ClockReading:
         """Return what it shows."""
-        return ClockReading(self.epoch, self.mode, self.rate, self.message_ms())
+        return ClockReading(self._face.epoch, self._face.mode, self._face.rate, self.message_ms())
 
     def restore(self) -> None:
         """Take up where the last process left. Raises: StorageError (the file can't be read)."""
         if not self._files.exists(self._path):
             return
         try:
-            text = self._files.read_bytes(self._path).split(b"\n", 1)[0]
-            self._take(msgspec.json.decode(text, type=_Saved))
+            line = self._files.read_bytes(self._path).split(b"\n", 1)[0]
+            self._face, self._is_wall = msgspec.json.decode(line, type=ClockFace), False
         except (msgspec.MsgspecError, OSError) as error:
             words = f"{self._path} can't be read: {error}; move it away to start with the wall clock"
             raise StorageError(words) from None
 
-    def _take(self, saved: _Saved) -> None:
-        self.epoch, self.mode, self.rate = saved.epoch, saved.mode, saved.rate
-        self._base_ms, self._base_wall_ms = saved.base_ms, saved.base_wall_ms
-        self._is_wall = False
-
-    def _keep(self, saved: _Saved) -> None:
+    def _keep(self, face: ClockFace) -> None:
         # Written in place and without fsync: a step of an advance is one short write, and it survives a kill. What a
         # power failure takes is made good by the newest stored time.
-        line = msgspec.json.encode(saved) + b"\n"
         try:
             file = self._files.open(self._path)
-            file.write(0, line.ljust(256))
+            file.write(0, (msgspec.json.encode(face) + b"\n").ljust(LINE_BYTES))
             file.close()
         except OSError as error:
             raise StorageError(f"{self._path} can't be written: {error}") from None

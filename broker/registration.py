@@ -7,7 +7,7 @@ RocketMQ: BrokerOuterAPI.registerBrokerAll.
 import asyncio
 
 from staticfire.broker.state import BrokerState
-from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.permissions import INHERIT
 from staticfire.protocol.requests.brokers import (
     RegisterBroker,
@@ -16,6 +16,7 @@ from staticfire.protocol.requests.brokers import (
     TopicConfigTable,
     UnregisterBroker,
 )
+from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.runtime.addresses import format_address, parse_addresses
 from staticfire.runtime.log import logger
@@ -73,11 +74,10 @@ class Registration:
     async def keep_registered(self, address: str) -> None:
         """Loop: register in full, then what changes, then in full again after the period."""
         retry_ms = RETRY_MS
-        period_s = self._state.settings.register_name_server_period / 1000
-        loop = asyncio.get_running_loop()
-        full_at = loop.time()
+        uptime_ms = self._state.machine.clock.uptime_ms
+        full_at_ms: int = uptime_ms()
         while True:
-            whole = loop.time() >= full_at or not self._registered[address].is_set()
+            whole = uptime_ms() >= full_at_ms or not self._registered[address].is_set()
             names = self._take_pending(address)
             self._changed[address].clear()
             try:
@@ -85,14 +85,14 @@ class Registration:
             except (NetworkError, BrokerAnswer, ProtocolError) as error:
                 log.warning("registration_failed", nameserver=address, error=str(error), retry_ms=retry_ms)
                 self._registered[address].clear()
-                await _wait(self._changed[address], retry_ms / 1000)
+                await _wait(self._changed[address], retry_ms)
                 retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
                 continue
             retry_ms = RETRY_MS
             if whole:
-                full_at = loop.time() + period_s
+                full_at_ms = uptime_ms() + self._state.settings.register_name_server_period
                 self._registered[address].set()
-            await _wait(self._changed[address], full_at - loop.time())
+            await _wait(self._changed[address], max(1, full_at_ms - uptime_ms()))
 
     def _take_pending(self, address: str) -> list[str]:
         names = sorted(self._pending[address])
@@ -118,6 +118,7 @@ class Registration:
                 broker_id=settings.broker_id,
                 heartbeat_timeout_millis=settings.broker_heartbeat_timeout_ms,
                 advertised=bool(settings.broker_ip1),
+                clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
                 body=RegistrationBody(TopicConfigTable(self._masked(wanted), self._state.topics.version)),
             ),
@@ -125,8 +126,22 @@ class Registration:
         )
         if answer.code != 0:
             raise BrokerAnswer(answer.code, answer.remark or "register broker failed")
-        if isinstance(answer, RegistrationAnswer) and answer.body is not None:
-            self._mark_ordered(answer.body.table)
+        if isinstance(answer, RegistrationAnswer):
+            self._follow_clock(answer)
+            if answer.body is not None:
+                self._mark_ordered(answer.body.table)
+
+    def _follow_clock(self, answer: RegistrationAnswer) -> None:
+        """Show the nameserver's time: this broker is new, or was away when it was moved."""
+        clock = self._state.clock
+        if answer.clock is None:
+            return
+        try:
+            reading = ClockReading.parse(answer.clock)
+            if reading.epoch > clock.epoch:
+                clock.set(reading)
+        except (StorageError, ProtocolError) as error:
+            log.error("clock_not_followed", error=str(error))
 
     @property
     def address(self) -> str:
@@ -157,6 +172,7 @@ class Registration:
 
     async def unregister(self) -> None:
         """Take the routes out before the broker goes; a nameserver that doesn't answer can't stop that."""
+        self._pool.disconnected = None  # A connection that ends from here on ends because we do.
         settings = self._state.settings
         for address in self.nameservers:
             connection = self._pool.open_connection(address)
@@ -173,9 +189,9 @@ class Registration:
                 log.warning("unregistration_failed", nameserver=address, error=str(error))
 
 
-async def _wait(event: asyncio.Event, timeout_s: float) -> None:
+async def _wait(event: asyncio.Event, timeout_ms: int) -> None:
     try:
-        async with asyncio.timeout(max(0.0, timeout_s)):
+        async with asyncio.timeout(timeout_ms / 1000):
             await event.wait()
     except TimeoutError:
         pass

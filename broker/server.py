@@ -4,7 +4,6 @@ Starting: the store recovers, the small state is read, the ports open, the names
 first, then the ports; what producers were promised is written before the files close.
 """
 
-import asyncio
 import socket
 
 from staticfire.broker.consumers import ConsumerManager
@@ -193,18 +192,18 @@ class Broker(Service):
     async def _expiry_loop(self) -> None:
         clock, held = self.state.machine.clock, self.state.held
         while True:
-            await asyncio.sleep(EXPIRY_STEP_MS / 1000)
+            await self.pause(EXPIRY_STEP_MS)
             if held.next_deadline_ms is not None and held.next_deadline_ms <= clock.uptime_ms():
                 self._pull.expire(clock.uptime_ms())
 
     async def _client_scan_loop(self) -> None:
         while True:
-            await asyncio.sleep(self.settings.channel_scan_interval_ms / 1000)
+            await self.pause(self.settings.channel_scan_interval_ms)
             self._clients.expire(self.state.machine.clock.uptime_ms())
 
     async def _offset_loop(self) -> None:
         while True:
-            await asyncio.sleep(self.settings.flush_consumer_offset_interval / 1000)
+            await self.pause(self.settings.flush_consumer_offset_interval)
             if self.state.offsets.dirty:
                 self.state.small_state.changed("consumerOffset.json")
 

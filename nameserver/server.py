@@ -8,6 +8,7 @@ Nothing but key-value configuration is kept on the disk: after a restart, broker
 
 import socket
 
+from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.handlers import add_handlers
 from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_brokers
 from staticfire.nameserver.kv_config import KVConfig
@@ -33,7 +34,8 @@ class Nameserver(Service):
     ) -> None:
         """`sock`: a listening socket to take over, in place of host and port of the settings."""
         super().__init__()
-        self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms())
+        clock = ClockOwner(machine.clock, self.pause)
+        self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock)
         self.dispatcher = Dispatcher()
         self._server = Server(machine, self.dispatcher)
         self._server.disconnected = self._lost
@@ -51,6 +53,7 @@ class Nameserver(Service):
         self._open_folder()
         await self._listen()
         self.spawn(self._expiry_loop(), "nameserver_expiry")
+        self.spawn(self.state.clock.skip_loop(), "nameserver_clock")
         log.info("nameserver_started", port=self.port)
 
     async def _stop(self) -> None:
@@ -92,6 +95,7 @@ class Nameserver(Service):
                 log.info("ipv6_not_served", error=str(error))  # A machine without IPv6 is fine.
 
     def _lost(self, connection: Connection) -> None:
+        self.state.clock.left(connection)
         drop_connection(self.state, connection)
 
     async def _expiry_loop(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.route_table import RouteTable
 from staticfire.nameserver.settings import NameserverSettings
@@ -22,6 +23,7 @@ class NameserverState:
     machine: Machine
     settings: NameserverSettings
     started_ms: UptimeMs
+    clock: ClockOwner
     routes: RouteTable = field(default_factory=RouteTable)
     kv: KVConfig = field(default_factory=KVConfig)
     filed: dict[Connection, dict[str, str]] = field(default_factory=dict)

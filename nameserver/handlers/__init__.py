@@ -5,6 +5,7 @@ topics (topicQueueMappingByBroker), NOTIFY_MIN_BROKER_ID_CHANGE, and the control
 """
 
 from staticfire.nameserver.handlers.brokers import BrokerHandlers
+from staticfire.nameserver.handlers.clock import ClockHandlers
 from staticfire.nameserver.handlers.config import ConfigHandlers
 from staticfire.nameserver.handlers.kv import KVHandlers
 from staticfire.nameserver.handlers.routes import RouteHandlers
@@ -12,7 +13,7 @@ from staticfire.nameserver.handlers.topics import TopicHandlers
 from staticfire.nameserver.state import NameserverState
 from staticfire.runtime.connection import Dispatcher
 
-FAMILIES = (BrokerHandlers, ConfigHandlers, KVHandlers, RouteHandlers, TopicHandlers)
+FAMILIES = (BrokerHandlers, ClockHandlers, ConfigHandlers, KVHandlers, RouteHandlers, TopicHandlers)
 
 
 def add_handlers(dispatcher: Dispatcher, state: NameserverState) -> None:

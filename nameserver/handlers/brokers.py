@@ -5,7 +5,7 @@ its connection, at once. A connection that brought several brokers takes them al
 """
 
 from staticfire.nameserver.kv_config import ORDER_TOPIC_CONFIG
-from staticfire.nameserver.route_table import BrokerEntry, Registered
+from staticfire.nameserver.route_table import MASTER_ID, BrokerEntry, Registered
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -18,6 +18,7 @@ from staticfire.protocol.requests.brokers import (
     RegistrationBody,
     UnregisterBroker,
 )
+from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.routes import KVTable
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.runtime.connection import Call, Connection, Handler
@@ -59,8 +60,16 @@ class BrokerHandlers:
         return RegistrationAnswer(
             master_addr=registered.master_address and told(registered.master_address),
             ha_server_addr=registered.master_ha_address and told(registered.master_ha_address),
+            clock=self._clock(request, connection),
             body=self._order_topics(),
         )
+
+    def _clock(self, request: RegisterBroker, connection: Connection) -> str | None:
+        """Take the broker into the clock if it follows one; return what it has to show."""
+        if request.clock is None or request.broker_id != MASTER_ID:
+            return None
+        reading = ClockReading.parse(request.clock)
+        return self._state.clock.joined(connection, request.broker_name, reading).text()
 
     def _entry(self, request: RegisterBroker, body: RegistrationBody, connection: Connection) -> BrokerEntry:
         settings = self._state.settings

@@ -31,6 +31,7 @@ class RegistrationAnswer(Answer, rename="camel"):
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
+    clock: str | None = None
     body_type: ClassVar[Any] = KVTable
 
 
@@ -40,7 +41,8 @@ class RegisterBroker(Request, rename="camel"):
 
     `advertised` is staticfire's own: False says that the address is only where the broker listens, so that the
     nameserver tells each client the one under which that client can reach it. So is `auto_create_groups`: the broker
-    creates groups that it doesn't know, and with them their %RETRY% topics.
+    creates groups that it doesn't know, and with them their %RETRY% topics. `clock` says which message
+    time the broker shows; a broker without it doesn't follow the nameserver's clock.
     """
 
     broker_name: str
@@ -54,6 +56,7 @@ class RegisterBroker(Request, rename="camel"):
     body_crc32: int = 0
     zone_name: str | None = msgspec.field(name="__ZONE_NAME", default=None)
     advertised: bool = True
+    clock: str | None = None
     auto_create_groups: bool = msgspec.field(name="autoCreateSubscriptionGroup", default=False)
     body_type: ClassVar[Any] = RegistrationBody
 

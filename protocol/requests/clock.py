@@ -11,6 +11,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.errors import ProtocolError
 
 REAL, FROZEN, SCALED, SKIPPING = "real", "frozen", "scaled", "skipping"
 MODES = (REAL, FROZEN, SCALED, SKIPPING)
@@ -26,6 +27,19 @@ class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
     mode: str = REAL
     rate: float = 1.0
     message_ms: int = 0
+
+    def text(self) -> str:
+        """Return it as it travels in a registration: `7 frozen 0.0 1767225600000`."""
+        return f"{self.epoch} {self.mode} {self.rate} {self.message_ms}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ClockReading":
+        """Read what `text` wrote. Raises: ProtocolError."""
+        try:
+            epoch, mode, rate, message_ms = text.split()
+            return cls(int(epoch), mode, float(rate), int(message_ms))
+        except ValueError:
+            raise ProtocolError(f"{text!r} is no clock reading") from None
 
 
 class ClockAnswer(Answer, rename="camel"):

@@ -22,10 +22,6 @@ BOTH = {"broker-a": "10.0.0.2:10911", "broker-b": "10.0.0.3:10911"}
 TOPIC = "TBW102"
 # Every broker has it.
 
-beyond_a_registration = pytest.mark.skip(
-    reason="a broker's second periodic registration spins: keep_registered compares float seconds of the loop"
-)
-
 
 class Cluster:
     """A nameserver, brokers on machines of their own, and a program that asks for routes."""
@@ -93,7 +89,6 @@ async def test_a_broker_that_is_killed_leaves_at_once_and_comes_back(world: Simu
     assert await cluster.masters(TOPIC) == BOTH
 
 
-@beyond_a_registration
 @pytest.mark.parametrize("cut", ["freeze", "partition"])
 async def test_a_broker_that_stops_registering_is_dropped(world: SimulatedWorld, cluster: Cluster, cut: str) -> None:
     if cut == "freeze":
@@ -112,7 +107,6 @@ async def test_a_broker_that_stops_registering_is_dropped(world: SimulatedWorld,
     assert await cluster.masters(TOPIC) == BOTH
 
 
-@beyond_a_registration
 async def test_a_silent_cluster_keeps_its_routes(world: SimulatedWorld, cluster: Cluster) -> None:
     await world.run_for(hours=1)
     assert await cluster.masters(TOPIC) == BOTH

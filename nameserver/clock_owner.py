@@ -1,0 +1,243 @@
+"""The owner of message time: moves the clocks of all brokers together, step by step.
+
+A step takes everything that falls due within `step_ms` and delivers it at the end of that span: never early, late by
+at most `step_ms`. All brokers are set before any delivers, so that they never differ. Between two steps the cluster
+comes to rest: a message that is retried sixteen times needs its consumer to fail sixteen times in between. Rest is
+believed after two rounds over all brokers in which nothing happened, since a listener may send to one broker and then
+commit on another.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from staticfire.protocol.clock_face import ClockFace
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.errors import BrokerAnswer, NetworkError
+from staticfire.protocol.requests.clock import (
+    FROZEN,
+    SKIPPING,
+    ClockReading,
+    DeliverAnswer,
+    DeliverDue,
+    GetRest,
+    RestAnswer,
+    SetBrokerClock,
+    Unrest,
+)
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Clock
+
+log = logger("nameserver")
+
+STEP_MS = 100
+# RocketMQ's own scan period of delay levels.
+SETTLE_MS_MAX = 30_000
+BROKER_TIMEOUT_MS = 10_000
+REST_WAIT_MS_MAX = 1_000
+IDLE_MS = 5
+# How often a clock that skips looks whether something falls due, and how often a lost broker is looked for.
+
+Pause = Callable[[int], Awaitable[None]]
+
+
+class NotAtRest(BrokerAnswer):
+    """The cluster didn't come to rest in time; message time stays where it is."""
+
+    def __init__(self, waited_ms: int, reasons: list[str]) -> None:
+        words = "; ".join(reasons) or "brokers keep storing, delivering or committing messages"
+        super().__init__(ResponseCode.NOT_AT_REST, f"not at rest within {waited_ms} ms: {words}")
+
+
+class ClockOwner:
+    """Message time of a cluster, and the brokers that follow it."""
+
+    def __init__(self, clock: Clock, pause: Pause) -> None:
+        self._clock = clock
+        self._pause = pause
+        self.face = ClockFace()
+        self.brokers: dict[Connection, str] = {}
+        """Names of the brokers that follow this clock, by the connection that they registered on."""
+        self._driving = ""
+        """What moves the clock now: two at once are refused."""
+        self._expected: set[str] = set()
+        """Brokers that a move began with: it waits for one that is restarting."""
+
+    # -- who follows ---------------------------------------------------------------------------------------------
+
+    def joined(self, connection: Connection, name: str, reading: ClockReading) -> ClockReading:
+        """Take in a broker; return what it has to show. A nameserver that starts anew learns the time from brokers."""
+        if reading.epoch > self.face.epoch:
+            self.face = ClockFace.showing(reading, self._clock.wall_ms())
+        self.brokers[connection] = name
+        return self.reading()
+
+    def left(self, connection: Connection) -> None:
+        """Forget a broker whose connection is gone."""
+        self.brokers.pop(connection, None)
+
+    def message_ms(self) -> MessageMs:
+        """Return the message time."""
+        return self.face.at(self._clock.wall_ms())
+
+    def reading(self) -> ClockReading:
+        return self.face.reading(self._clock.wall_ms())
+
+    # -- moves ---------------------------------------------------------------------------------------------------
+
+    async def run_at(self, mode: str, rate: float) -> None:
+        """Freeze, run or scale: the time stays, how it goes on changes. Raises: BrokerAnswer (somebody drives)."""
+        self._take_wheel(f"set to {mode}")
+        try:
+            await self._set_all(mode, rate, self.message_ms())
+        finally:
+            self._driving = ""
+
+    async def advance(self, target_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> tuple[int, int]:
+        """Jump to a time with everything that falls due on the way; return deliveries and steps.
+
+        Raises: NotAtRest, BrokerAnswer (a target in the past, somebody else drives).
+        """
+        now_ms = self.message_ms()
+        if target_ms < now_ms:
+            words = f"message time is {now_ms} and can't go back to {target_ms}: messages are stored with it"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        self._take_wheel(f"advancing to {target_ms}")
+        mode, rate = self.face.mode, self.face.rate
+        try:
+            await self._set_all(FROZEN, 0.0, self.message_ms())
+            return await self._advance(target_ms, settle_ms_max)
+        finally:
+            self._driving = ""
+            await self._set_all(mode, rate, self.message_ms())
+
+    async def _advance(self, target_ms: int, settle_ms_max: int) -> tuple[int, int]:
+        delivered = steps = 0
+        while True:
+            due_ms = await self._rest(settle_ms_max)
+            if due_ms is None or due_ms > target_ms:
+                await self._set_all(FROZEN, 0.0, max(target_ms, self.message_ms()))
+                return delivered, steps
+            delivered += await self._step(min(target_ms, due_ms + STEP_MS))
+            steps += 1
+
+    async def _step(self, message_ms: int) -> int:
+        """Set all brokers to a time, then let all deliver what is due; return how many messages that were."""
+        await self._set_all(
+            self.face.mode if self.face.mode == SKIPPING else FROZEN, 0.0, max(message_ms, self.message_ms())
+        )
+        answers = await self._ask_all(DeliverDue())
+        return sum(answer.delivered for answer in answers.values() if isinstance(answer, DeliverAnswer))
+
+    async def skip_loop(self) -> None:
+        """Loop: while the clock skips, jump to whatever falls due next as soon as the cluster is at rest.
+
+        While somebody holds the cluster from resting, time runs on at its usual pace.
+        """
+        while True:
+            if self.face.mode != SKIPPING or self._driving or not self.brokers:
+                await self._pause(IDLE_MS)
+                continue
+            try:
+                await self._skip_once()
+            except NotAtRest as error:
+                log.info("skip_waits", reason=error.remark)
+                await self._let_run()
+            except (NetworkError, BrokerAnswer) as error:
+                log.warning("skip_failed", error=str(error))
+                await self._pause(IDLE_MS)
+
+    async def _skip_once(self) -> None:
+        due_ms = await self._rest(REST_WAIT_MS_MAX)
+        if self._driving or self.face.mode != SKIPPING:
+            return
+        if due_ms is None:
+            await self._let_run()
+            await self._pause(IDLE_MS)
+            return
+        await self._step(due_ms + STEP_MS)
+
+    async def _let_run(self) -> None:
+        if self.face.mode == SKIPPING and self.face.rate <= 0:
+            await self._set_all(SKIPPING, 1.0, self.message_ms())
+
+    def _take_wheel(self, what: str) -> None:
+        if self._driving:
+            words = f"message time is being moved already ({self._driving}); wait for that to end"
+            raise BrokerAnswer(ResponseCode.CLOCK_BUSY, words)
+        self._driving = what
+        self._expected = set(self.brokers.values())
+
+    # -- rest ----------------------------------------------------------------------------------------------------
+
+    async def next_due_ms(self) -> int | None:
+        """Return when the next message falls due over all brokers."""
+        return _earliest(await self._ask_all(GetRest(0)))
+
+    async def _rest(self, settle_ms_max: int) -> int | None:
+        """Wait until all brokers are at rest; return when the next message falls due. Raises: NotAtRest."""
+        began_ms = self._clock.uptime_ms()
+        seen: dict[str, int] = {}
+        while True:
+            left_ms = settle_ms_max - (self._clock.uptime_ms() - began_ms)
+            missing = sorted(self._expected - set(self.brokers.values()))
+            answers: dict[str, Answer] = {}
+            if not missing:
+                wait_ms = 0 if seen else max(0, min(left_ms, REST_WAIT_MS_MAX))
+                answers = await self._ask_all(GetRest(wait_ms))
+            rests = {name: answer for name, answer in answers.items() if isinstance(answer, RestAnswer)}
+            if not missing and len(rests) == len(answers) and all(rest.at_rest for rest in rests.values()):
+                counters = {name: rest.activity for name, rest in rests.items()}
+                if counters == seen:
+                    return _earliest(answers)
+                seen = counters
+                continue
+            seen = {}
+            if left_ms <= 0:
+                raise NotAtRest(settle_ms_max, _describe(missing, rests))
+            if missing or len(rests) < len(answers):
+                await self._pause(IDLE_MS)
+
+    # -- talking to brokers --------------------------------------------------------------------------------------
+
+    async def _set_all(self, mode: str, rate: float, message_ms: int) -> None:
+        self.face = self.face.moved(self._clock.wall_ms(), mode, rate, message_ms)
+        await self._ask_all(SetBrokerClock(self.face.epoch, mode, rate, message_ms))
+
+    async def _ask_all(self, request: Request) -> dict[str, Answer]:
+        """Ask every broker; one that is lost meanwhile answers with a refusal. It gets the clock when it registers."""
+        asked = {name: connection for connection, name in self.brokers.items()}
+        answers = await asyncio.gather(*(self._ask(connection, request) for connection in asked.values()))
+        return dict(zip(asked, answers, strict=True))
+
+    async def _ask(self, connection: Connection, request: Request) -> Answer:
+        try:
+            answer = await connection.ask(request, BROKER_TIMEOUT_MS)
+        except NetworkError as error:
+            return Answer(code=int(ResponseCode.SYSTEM_ERROR), remark=str(error))
+        if answer.code != ResponseCode.SUCCESS:
+            log.warning("clock_refused", broker=self.brokers.get(connection), code=answer.code, remark=answer.remark)
+        return answer
+
+
+def _earliest(answers: dict[str, Answer]) -> int | None:
+    dues = [
+        answer.next_due_ms for answer in answers.values() if isinstance(answer, RestAnswer) and answer.next_due_ms >= 0
+    ]
+    return min(dues, default=None)
+
+
+def _describe(missing: list[str], rests: dict[str, RestAnswer]) -> list[str]:
+    """Say in words who keeps the cluster from resting."""
+    reasons = [f"broker {name} is gone" for name in missing]
+    for name, rest in rests.items():
+        reasons += [_of_queue(name, unrest) for unrest in rest.body or []]
+    return reasons
+
+
+def _of_queue(broker: str, unrest: Unrest) -> str:
+    where = f"group {unrest.group}, queue {unrest.queue_id} of {unrest.topic} on {broker}"
+    how_far = f"committed {unrest.committed}, delivered to {unrest.delivered}, end {unrest.max_offset}"
+    return f"{where}: {unrest.reason} ({how_far}; members: {', '.join(unrest.clients) or 'none'})"

@@ -1,0 +1,88 @@
+"""Message time is read and moved. staticfire's own; RocketMQ has nothing like it.
+
+Behaviour
+- ADVANCE is answered when the cluster is at rest at its target; NOT_AT_REST says which group, queue and client keep it
+  from that, and time stays at the last completed step.
+- One driver at a time; a target in the past is refused, naming both times.
+"""
+
+from staticfire.nameserver.clock_owner import SETTLE_MS_MAX
+from staticfire.nameserver.state import NameserverState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.requests.clock import (
+    ACTIONS,
+    ADVANCE,
+    FREEZE,
+    FROZEN,
+    REAL,
+    RUN,
+    SCALE,
+    SCALED,
+    SKIP,
+    SKIPPING,
+    Clock,
+    ClockAnswer,
+)
+from staticfire.runtime.connection import AsyncHandler, Call
+
+RATE_MAX = 100_000.0
+ADVANCE_MS_MAX = 3_650 * 86_400_000
+# Ten years: beyond that somebody wrote a wrong unit.
+
+
+_MODES = {FREEZE: (FROZEN, 0.0), RUN: (REAL, 1.0), SKIP: (SKIPPING, 1.0)}
+
+
+class ClockHandlers:
+    """What people ask of the clock."""
+
+    def __init__(self, state: NameserverState) -> None:
+        self._state = state
+        self._owner = state.clock
+
+    def by_code(self) -> dict[RequestCode, AsyncHandler]:
+        return {RequestCode.CLOCK: self.clock}
+
+    async def clock(self, call: Call) -> Answer:
+        """Carry out one action and tell what the clock shows then."""
+        request: Clock = call.request
+        owner, action = self._owner, request.action
+        delivered = steps = 0
+        if action not in ACTIONS:
+            raise _illegal(f"{action!r} is no action of the clock; there are {', '.join(ACTIONS)}")
+        if action == ADVANCE:
+            settle_ms_max = request.settle_ms_max or SETTLE_MS_MAX
+            delivered, steps = await owner.advance(self._target(request), settle_ms_max)
+        elif action == SCALE:
+            await owner.run_at(SCALED, self._rate(request))
+        elif action in _MODES:
+            await owner.run_at(*_MODES[action])
+        reading = owner.reading()
+        due_ms = await owner.next_due_ms()
+        wall_ms = self._state.machine.clock.wall_ms()
+        return ClockAnswer(
+            reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms, delivered, steps,
+            -1 if due_ms is None else due_ms,
+        )  # fmt: skip
+
+    def _target(self, request: Clock) -> int:
+        if (request.by_ms is None) == (request.to_ms is None):
+            raise _illegal("an advance needs a duration or a time, one of them")
+        now_ms = self._owner.message_ms()
+        target_ms = request.to_ms if request.to_ms is not None else now_ms + (request.by_ms or 0)
+        if request.by_ms is not None and request.by_ms < 0:
+            raise _illegal(f"message time can't go back: {request.by_ms} ms")
+        if target_ms - now_ms > ADVANCE_MS_MAX:
+            raise _illegal(f"an advance of {target_ms - now_ms} ms is over the limit of ten years")
+        return target_ms
+
+    def _rate(self, request: Clock) -> float:
+        if request.rate is None or not 0 < request.rate <= RATE_MAX:
+            raise _illegal(f"the rate {request.rate} isn't above 0 and at most {RATE_MAX:g}")
+        return request.rate
+
+
+def _illegal(words: str) -> BrokerAnswer:
+    return BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)

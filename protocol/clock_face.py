@@ -1,0 +1,39 @@
+"""What a message clock shows: a time, and at which rate it runs on from there. Pure; the wall clock is passed in."""
+
+import msgspec
+
+from staticfire.protocol.requests.clock import FROZEN, REAL, ClockReading
+from staticfire.protocol.times import MessageMs
+
+
+class ClockFace(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """A clock that showed `base_ms` when the wall clock showed `base_wall_ms`. Epoch 0: the wall clock itself."""
+
+    epoch: int = 0
+    mode: str = REAL
+    rate: float = 1.0
+    base_ms: int = 0
+    base_wall_ms: int = 0
+
+    def at(self, wall_ms: int) -> MessageMs:
+        """Return the message time."""
+        if self.epoch == 0:
+            return MessageMs(wall_ms)
+        return MessageMs(self.base_ms + int((wall_ms - self.base_wall_ms) * self.rate))
+
+    def reading(self, wall_ms: int) -> ClockReading:
+        """Return what it shows, for the other side of a connection."""
+        return ClockReading(self.epoch, self.mode, self.rate, self.at(wall_ms))
+
+    @classmethod
+    def showing(cls, reading: ClockReading, wall_ms: int) -> "ClockFace":
+        """Return a clock that shows what was read just now."""
+        return cls(reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms)
+
+    def moved(self, wall_ms: int, mode: str, rate: float, message_ms: int) -> "ClockFace":
+        """Return the next clock: another time, mode or rate from now on."""
+        return ClockFace(self.epoch + 1, mode, rate, message_ms, wall_ms)
+
+    @property
+    def stands(self) -> bool:
+        return self.mode == FROZEN or self.rate <= 0
