@@ -30,13 +30,18 @@ class QueueTable:
 
     # --- finding
 
-    def open(self, deleted_topics: dict[str, int]) -> None:
-        """Find the topics that have queues, finish deletions that were broken off. Raises: OSError."""
+    def open(self, deleted_topics: dict[str, int]) -> bool:
+        """Find the topics that have queues, finish deletions that were broken off; return whether there was a folder.
+
+        Raises: OSError.
+        """
+        existed = self._files.exists(self._folder)
         self._files.make_folder(self._folder)
         self._topics_on_disk = set(self._files.list_folder(self._folder))
         for topic, position in deleted_topics.items():
             if topic in self._topics_on_disk:
                 self._finish_deletion(topic, position)
+        return existed
 
     def _finish_deletion(self, topic: str, position: int) -> None:
         for name in self._files.list_folder(f"{self._folder}/{topic}"):

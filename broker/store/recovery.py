@@ -102,10 +102,10 @@ class Recovery:
         segments.load()
         segments.pinned_position = 1 << 63  # nothing is being synced: any segment may be closed
         self.deleted_topics = self._state.read_deleted_topics()
-        self._queues.open(self.deleted_topics)
+        has_queues = self._queues.open(self.deleted_topics)
         checkpoint = self._state.read_checkpoint()
         self._state.mark_in_use()
-        found, scan, rebuilt = self._check(checkpoint)
+        found, scan, rebuilt = self._check(checkpoint if has_queues else None)
         leftovers = self._cut(scan, not was_closed)
         claimed = checkpoint or Checkpoint()
         self._take_back(claimed, scan.position, found)
@@ -129,8 +129,12 @@ class Recovery:
     def _check(self, checkpoint: Checkpoint | None) -> tuple[_Findings, LogScan, bool]:
         segments = self._log.segments
         if checkpoint is None or checkpoint.queue_file_entries != self._settings.queue_file_entries:
-            problems = ["there was no checkpoint that fits: all queues were rebuilt"] if segments.all else []
-            return *self._rebuild(problems), True
+            problems = (
+                ["there was no checkpoint that fits, or there were no queues: all queues were rebuilt"]
+                if segments.all
+                else []
+            )
+            return *self._rebuild(problems), bool(segments.all)
         claimed = max(checkpoint.dispatched_position, segments.min_position)
         try:
             found, scan = self._enter_from(self._start(checkpoint, claimed), checkpoint, claimed)
@@ -146,7 +150,7 @@ class Recovery:
         if not segments.all:
             return 0
         segment = segments.at(claimed) or segments.last
-        if claimed == segment.start:
+        if claimed in (segment.start, segments.last.end):
             return claimed
         self._log.end_position = segments.last.end
         record = self._log.record_at(checkpoint.last_position)
@@ -174,6 +178,7 @@ class Recovery:
         """Enter every record from the start on into its queue."""
         self._queues.trusted_below = found.start_position
         scan = LogScan(self._log.segments, found.start_position)
+        found.boundary_seen = found.start_position == claimed
         for record in scan:
             found.boundary_seen |= record.log_position == claimed
             self._enter(record, found)

@@ -11,10 +11,11 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.faults.simulated.disk import Disk
 from staticfire.faults.simulated.files import SimulatedFiles
 from staticfire.faults.simulated.history import History
-from staticfire.faults.simulated.process import Process, ProcessKilled
+from staticfire.faults.simulated.process import Process
 from staticfire.protocol.record import decode_records, join_records
 from staticfire.protocol.tags import java_hash, tags_code
 from staticfire.protocol.times import MessageMs
+from staticfire.runtime.machine import Files
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x30, 0x39])
 SMALL = StoreSettings(segment_bytes_max=4096, queue_file_entries=16, queue_tail_entries=4, queues_per_flush_max=3)
@@ -56,8 +57,11 @@ class StoreStand:
     def open(self) -> RecoveryReport:
         self._lives += 1
         self._process = Process("broker", "127.0.0.1", self._lives)
-        self.files = SimulatedFiles(self._process, self.disk, History(lambda: 0))
-        self.store = MessageStore(self.files, FOLDER, self.settings, tags_code_of)
+        return self.open_on(SimulatedFiles(self._process, self.disk, History(lambda: 0)))
+
+    def open_on(self, files: Files) -> RecoveryReport:
+        self.files = files
+        self.store = MessageStore(files, FOLDER, self.settings, tags_code_of)
         return self.store.open()
 
     def kill(self) -> None:
@@ -104,7 +108,3 @@ class StoreStand:
             offset = result.next_offset
         assert offset == queue.max_offset
         return found
-
-
-class KilledInWrite(ProcessKilled):
-    """The process was killed while it wrote."""

@@ -1,0 +1,427 @@
+"""After any end of the process, or of the machine, the store goes on with the last whole record."""
+
+from random import Random
+
+import pytest
+
+from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
+from staticfire.broker.store.settings import FlushDiskType, StoreSettings
+from staticfire.faults.simulated.process import ProcessKilled
+from staticfire.protocol.errors import StorageError
+from staticfire.runtime.machine import Bytes
+from tests.broker.store.stand import SMALL, StoreStand
+
+LOG = "/store/commitlog/00000000000000000000"
+
+
+@pytest.fixture
+def stand() -> StoreStand:
+    stand = StoreStand()
+    stand.open()
+    return stand
+
+
+def kill_in_write(stand: StoreStand, file: str, written_bytes: int) -> None:
+    """Let the process be killed in the next write to that file, when so many bytes are written."""
+
+    def on_write(path: str, position: int, data: Bytes) -> None:
+        if path == file:
+            stand.disk.on_write = None
+            if written_bytes:
+                stand.disk.files[path].write(position, bytes(data)[:written_bytes])
+            raise ProcessKilled
+
+    stand.disk.on_write = on_write
+
+
+def overwrite(stand: StoreStand, position: int, data: bytes, file: str = LOG) -> None:
+    stand.disk.files[file].write(position, data)
+
+
+def test_a_new_store_begins_at_nothing(stand: StoreStand) -> None:
+    report = StoreStand().open()
+    assert (report.was_closed, report.end_position, report.checked_records, report.problems) == (True, 0, 0, ())
+    assert not report.is_damaged
+    assert stand.store.oldest_stored_ms is None
+
+
+def test_a_store_that_was_closed_has_nothing_to_check(stand: StoreStand) -> None:
+    stand.send(b"a", b"b")
+    stand.store.close()
+    report = stand.open()
+    assert (report.was_closed, report.checked_records, report.start_position) == (True, 0, report.end_position)
+    assert stand.bodies() == [b"a", b"b"]
+    assert stand.store.last_stored_ms == stand.stored_ms
+    stand.send(b"c")
+    assert stand.bodies() == [b"a", b"b", b"c"]
+
+
+@pytest.mark.row("F4")
+def test_a_killed_store_enters_its_records_into_the_queues_again(stand: StoreStand) -> None:
+    stand.send(b"a", b"b", tag="paid")
+    stand.store.flush()
+    stand.send(b"c", tag="paid")
+    stand.send(b"other", queue_id=1)
+    before = [stand.store.entries(stand.store.queue("orders", queue_id), 0, 10) for queue_id in (0, 1)]
+    report = stand.restart()
+    assert (report.was_closed, report.checked_records, report.cut_bytes) == (False, 2, 0)
+    assert (stand.bodies(), stand.bodies(queue_id=1)) == ([b"a", b"b", b"c"], [b"other"])
+    assert [stand.store.entries(stand.store.queue("orders", queue_id), 0, 10) for queue_id in (0, 1)] == before
+
+
+@pytest.mark.row("F4")
+def test_a_kill_at_any_byte_of_a_burst_leaves_its_whole_records(stand: StoreStand) -> None:
+    probe = StoreStand()
+    probe.open()
+    probe.send(b"before")
+    start = probe.store.max_position
+    burst = probe.send(b"one" * 5, b"two" * 9, b"three" * 13)
+    ends = [sent.log_position - start for sent in burst[1:]] + [probe.store.max_position - start]
+    for written_bytes in range(ends[-1] + 1):
+        stand = StoreStand()
+        stand.open()
+        stand.send(b"before")
+        kill_in_write(stand, LOG, written_bytes)
+        with pytest.raises(ProcessKilled):
+            stand.send(*(sent.body for sent in burst))
+        report = stand.restart()
+        whole = sum(end <= written_bytes for end in ends)
+        bodies = [b"before", *(sent.body for sent in burst[:whole])]
+        assert stand.bodies() == bodies
+        torn = written_bytes - (ends[whole - 1] if whole else 0)
+        assert (report.cut_bytes > 0, report.lost_records) == (torn > 0, 0)
+        assert not report.is_damaged
+        # A record of another size: nothing of the torn one may be seen behind it.
+        stand.send(b"x")
+        stand.restart()
+        assert stand.bodies() == [*bodies, b"x"]
+
+
+def test_a_kill_between_two_segments_leaves_the_first(stand: StoreStand) -> None:
+    stand.send(b"before")
+    kill_in_write(stand, "/store/commitlog/00000000000000004096", 0)
+    bodies = [b"%03d" % number * 200 for number in range(8)]
+    with pytest.raises(ProcessKilled):
+        stand.send(*bodies)
+    report = stand.restart()
+    assert not report.is_damaged
+    survivors = stand.bodies()
+    assert survivors == [b"before", *bodies[: len(survivors) - 1]]
+    assert 1 < len(survivors) < 9
+    stand.send(*bodies)
+    assert stand.bodies() == survivors + bodies
+
+
+def test_a_torn_burst_does_not_show_through_the_next_one(stand: StoreStand) -> None:
+    """The second record of the torn burst would begin exactly where the new record ends."""
+    kill_in_write(stand, LOG, 10_000)
+    with pytest.raises(ProcessKilled):
+        stand.send(b"12345", b"stale", b"stale")
+    overwrite(stand, 40, b"\xff")
+    report = stand.restart()
+    assert report.lost_records == 2
+    stand.send(b"67890")
+    stand.restart()
+    assert stand.bodies() == [b"67890"]
+
+
+@pytest.mark.row("F4")
+def test_damage_in_the_middle_is_reported_with_what_it_cost(stand: StoreStand) -> None:
+    sent = stand.send(*[b"%03d" % number * 200 for number in range(12)])
+    stand.store.log.start_sync().carry_out()  # type: ignore[union-attr]
+    overwrite(stand, sent[2].log_position + 300, b"?")
+    report = stand.restart()
+    assert (report.is_damaged, report.lost_records, report.end_position) == (True, 9, sent[2].log_position)
+    assert report.cut_reason == "the CRC of its body does not match"
+    assert report.cut_bytes > 9 * 600
+    assert stand.bodies() == [one.body for one in sent[:2]]
+    stand.send(b"goes on")
+    stand.restart()
+    assert stand.bodies() == [*(one.body for one in sent[:2]), b"goes on"]
+
+
+def test_damage_below_the_checkpoint_is_found_when_it_reaches_it(stand: StoreStand) -> None:
+    sent = stand.send(b"a" * 50, b"b" * 50)
+    other = stand.send(b"other", queue_id=1)
+    stand.store.close()
+    end = other[0].log_position + 200
+    overwrite(stand, sent[1].log_position, bytes(end - sent[1].log_position))
+    report = stand.open()
+    assert report.is_damaged
+    assert report.lost_synced_bytes > 0
+    assert stand.bodies() == [b"a" * 50]
+    assert stand.bodies(queue_id=1) == []
+    stand.send(b"new", queue_id=1)
+    stand.restart()
+    assert (stand.bodies(), stand.bodies(queue_id=1)) == ([b"a" * 50], [b"new"])
+    assert not stand.restart().is_damaged
+
+
+def test_a_lost_last_segment_costs_what_was_in_it(stand: StoreStand) -> None:
+    sent = stand.send(*[b"%03d" % number * 200 for number in range(12)])
+    stand.store.close()
+    last = max(path for path in stand.disk.files if "commitlog" in path)
+    stand.disk.remove(last)
+    report = stand.open()
+    assert report.is_damaged
+    left = [one.body for one in sent if one.log_position < int(last[-20:])]
+    assert stand.bodies() == left
+    stand.send(b"new")
+    stand.restart()
+    assert stand.bodies() == [*left, b"new"]
+
+
+def test_a_lost_log_costs_everything_and_offsets_begin_anew(stand: StoreStand) -> None:
+    stand.send(b"a", b"b")
+    stand.store.close()
+    stand.disk.remove_folder("/store/commitlog")
+    report = stand.open()
+    assert report.is_damaged
+    assert stand.bodies() == []
+    stand.send(b"new")
+    stand.restart()
+    assert stand.bodies() == [b"new"]
+
+
+@pytest.mark.parametrize("lost", ["/store/checkpoint", "/store/consumequeue", "both"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_queues_are_rebuilt_from_the_log(stand: StoreStand, lost: str, closed: bool) -> None:
+    sent = stand.send(*[b"%03d" % number * 50 for number in range(40)])
+    stand.store.flush()
+    stand.send(b"last", queue_id=2)
+    if closed:
+        stand.store.close()
+    else:
+        stand.kill()
+    for path in ["/store/checkpoint", "/store/consumequeue"] if lost == "both" else [lost]:
+        stand.disk.remove(path)
+        stand.disk.remove_folder(path)
+    report = stand.open()
+    assert report.rebuilt
+    assert report.problems
+    assert not report.is_damaged
+    assert stand.bodies() == [one.body for one in sent]
+    assert stand.bodies(queue_id=2) == [b"last"]
+    stand.store.close()
+    assert not stand.open().rebuilt
+    assert stand.bodies() == [one.body for one in sent]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"dispatched_position": 1}', b"[200,200,0,-1,16]"]
+)
+def test_a_checkpoint_that_can_not_be_true_is_not_believed(stand: StoreStand, content: bytes) -> None:
+    sent = stand.send(*[b"%03d" % number * 50 for number in range(10)])
+    stand.store.close()
+    stand.files.replace("/store/checkpoint", content)
+    report = stand.open()
+    assert report.rebuilt
+    assert stand.bodies() == [one.body for one in sent]
+
+
+def test_a_checkpoint_beyond_the_end_is_taken_back(stand: StoreStand) -> None:
+    sent = stand.send(b"a", b"b")
+    stand.store.close()
+    stand.files.replace("/store/checkpoint", b"[3000,3000,0,-1,16]")
+    assert stand.open().is_damaged
+    assert stand.bodies() == [one.body for one in sent]
+    stand.send(b"c")
+    stand.restart()
+    assert stand.bodies() == [b"a", b"b", b"c"]
+
+
+def test_files_of_one_topic_that_vanished_are_missed_when_its_next_record_comes(stand: StoreStand) -> None:
+    stand.send(b"a", b"b")
+    stand.store.flush()
+    stand.send(b"c")
+    stand.kill()
+    stand.disk.remove_folder("/store/consumequeue/orders")
+    report = stand.open()
+    assert report.rebuilt
+    assert "has offset 2" in report.problems[0]
+    assert stand.bodies() == [b"a", b"b", b"c"]
+
+
+def test_an_unreadable_table_of_deleted_topics_is_not_ignored(stand: StoreStand) -> None:
+    stand.store.close()
+    stand.files.replace("/store/deletedTopics", b"{")
+    with pytest.raises(StorageError, match="deletedTopics"):
+        stand.open()
+
+
+def test_queue_files_of_another_size_are_made_anew(stand: StoreStand) -> None:
+    sent = stand.send(*[b"%03d" % number for number in range(20)])
+    stand.store.close()
+    stand.settings = StoreSettings(segment_bytes_max=4096, queue_file_entries=7)
+    assert stand.open().rebuilt
+    assert stand.bodies() == [one.body for one in sent]
+
+
+@pytest.mark.parametrize("segment_bytes_max", [1024, 100_000])
+def test_the_size_of_new_segments_may_change(stand: StoreStand, segment_bytes_max: int) -> None:
+    bodies = [b"%03d" % number * 200 for number in range(12)]
+    stand.send(*bodies)
+    stand.kill()
+    stand.settings = StoreSettings(segment_bytes_max=segment_bytes_max, queue_file_entries=16)
+    assert not stand.open().is_damaged
+    stand.send(*bodies)
+    stand.restart()
+    assert stand.bodies() == bodies * 2
+    stand.settings = SMALL
+    assert not stand.restart().is_damaged
+    stand.send(*bodies)
+    assert stand.bodies() == bodies * 3
+    assert not stand.restart().is_damaged
+    assert stand.bodies() == bodies * 3
+
+
+def test_recovery_may_be_killed_at_any_write_and_begins_anew() -> None:
+    for at_write in range(1, 40):
+        stand = StoreStand()
+        stand.open()
+        bodies = [b"%03d" % number * 50 for number in range(40)]
+        stand.send(*bodies[:20])
+        stand.store.flush()
+        stand.send(*bodies[20:])
+        torn = stand.store.max_position
+        overwrite(stand, torn % 4096, b"torn", max(path for path in stand.disk.files if "commitlog" in path))
+        stand.disk.remove("/store/checkpoint" if at_write % 2 else "/nothing")
+        writes = 0
+
+        def on_write(*_: object, at_write: int = at_write) -> None:
+            nonlocal writes
+            writes += 1
+            if writes == at_write:
+                raise ProcessKilled
+
+        stand.disk.on_write = on_write
+        try:
+            stand.restart()
+            stand.store.flush()
+        except ProcessKilled:
+            pass
+        stand.disk.on_write = None
+        stand.restart()
+        assert stand.bodies() == bodies
+
+
+# --- deleted topics
+
+
+def test_a_deleted_topic_begins_with_offset_0_again(stand: StoreStand) -> None:
+    stand.send(b"old", b"old")
+    stand.send(b"kept", topic="bills")
+    stand.store.flush()
+    stand.store.delete_queues("orders")
+    assert stand.bodies() == []
+    stand.send(b"new")
+    assert stand.bodies() == [b"new"]
+    for _ in range(2):
+        stand.restart()
+        assert (stand.bodies(), stand.bodies(topic="bills")) == ([b"new"], [b"kept"])
+    stand.store.close()
+    stand.open()
+    assert (stand.bodies(), stand.bodies(topic="bills")) == ([b"new"], [b"kept"])
+
+
+def test_a_deleted_topic_stays_deleted_when_the_queues_are_rebuilt(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.store.delete_queues("orders")
+    stand.store.close()
+    stand.disk.remove("/store/checkpoint")
+    stand.open()
+    assert stand.bodies() == []
+
+
+def test_a_deletion_in_the_midst_of_a_burst_takes_what_came_before_it(stand: StoreStand) -> None:
+    old = stand.append(b"old")
+    other = stand.append(b"other", topic="bills")
+    stand.store.delete_queues("orders")
+    assert (old.outcome, other.outcome) == (PutOutcome.STORED, PutOutcome.STORED)
+    stand.append(b"new")
+    orders, bills = stand.store.queue("orders", 0), stand.store.queue("bills", 0)
+    assert stand.store.commit() == {orders: 0, bills: 0}
+    assert stand.bodies() == [b"new"]
+    stand.restart()
+    assert stand.bodies() == [b"new"]
+
+
+def test_a_deletion_whose_folder_was_not_removed_any_more_is_finished_at_start(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.store.flush()
+    stand.store._state.write_deleted_topics({"orders": stand.store.max_position})
+    stand.restart()
+    assert stand.bodies() == []
+    assert not stand.files.exists("/store/consumequeue/orders/0")
+
+
+def test_a_deletion_beyond_the_recovered_end_does_not_bury_what_comes_after(stand: StoreStand) -> None:
+    stand.send(b"synced", topic="bills")
+    stand.store.flush()
+    stand.send(b"not synced")
+    stand.store.delete_queues("orders")
+    stand.lose_power()
+    stand.open()
+    stand.send(b"new")
+    stand.restart()
+    assert stand.bodies() == [b"new"]
+
+
+# --- loss of power
+
+
+@pytest.mark.row("F4")
+def test_with_sync_flush_nothing_acknowledged_is_lost_with_the_power() -> None:
+    for seed in range(60):
+        stand = StoreStand(
+            StoreSettings(segment_bytes_max=2048, queue_file_entries=16, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+        )
+        stand.open()
+        random = Random(seed)
+        expected: dict[int, list[bytes]] = {0: [], 1: []}
+        for number in range(30):
+            queue_id = number % 2
+            body = b"%03d" % number * random.randrange(60)
+            assert stand.send(body, queue_id=queue_id)[0].outcome is PutOutcome.STORED
+            expected[queue_id].append(body)
+            if random.random() < 0.2:
+                stand.store.flush()
+        stand.send(b"perhaps", wait_flush=False)
+        stand.lose_power(random)
+        assert not stand.open().is_damaged
+        assert stand.bodies() in (expected[0], [*expected[0], b"perhaps"])
+        assert stand.bodies(queue_id=1) == expected[1]
+
+
+@pytest.mark.row("F4")
+def test_after_a_loss_of_power_each_queue_has_a_beginning_of_what_was_sent() -> None:
+    for seed in range(60):
+        random = Random(seed)
+        stand = StoreStand(StoreSettings(segment_bytes_max=2048, queue_file_entries=16))
+        sent: list[list[bytes]] = [[], [], []]
+        for _ in range(4):
+            stand.open()
+            for queue_id in range(3):
+                kept = stand.bodies(queue_id=queue_id)
+                assert kept == sent[queue_id][: len(kept)]
+                sent[queue_id] = kept
+            for number in range(random.randrange(30)):
+                queue_id = random.randrange(3)
+                body = b"%d-%d" % (len(sent[queue_id]), number) * random.randrange(50)
+                stand.send(body, queue_id=queue_id)
+                sent[queue_id].append(body)
+                if random.random() < 0.1:
+                    stand.store.flush()
+            stand.lose_power(random)
+
+
+def test_entries_of_a_cut_off_end_are_gone_from_queues_that_nobody_asked_for(stand: StoreStand) -> None:
+    stand.send(b"a")
+    stand.send(b"b", queue_id=1)
+    stand.store.close()
+    stand.disk.files[LOG].truncate(130)
+    assert stand.open().is_damaged
+    stand.send(b"c" * 60)
+    stand.store.close()
+    stand.open()
+    assert stand.store.read(stand.store.queue("orders", 1), 0, 32).status is ReadStatus.NO_MESSAGE_IN_QUEUE
