@@ -1,14 +1,36 @@
-"""Messages that are delivered later, in 18 levels. RocketMQ: ScheduleMessageService.
+"""Messages that are delivered later, in 18 levels: how they lie in the log. RocketMQ: HookUtils.handleScheduleMessage.
 
-A delayed message lies in SCHEDULE_TOPIC_XXXX, queue = level - 1. Its entry in that queue carries the due time where
-others carry the hash of their tag, so that a level is read without reading its messages.
+A delayed message lies in SCHEDULE_TOPIC_XXXX, queue = level - 1, with its real topic and queue in properties. Its entry
+in that queue carries the due time where others carry the hash of their tag, so that a level is read without reading
+its messages. When it is due it is stored again, where it belongs.
+
+The second record carries a *mark*: which message of which level it is. It stands where a committed transaction has the
+position of its half message, and is below zero, which no position is. So the log itself says what has been delivered;
+readers of messages see 0 there, as in RocketMQ.
 """
 
+from typing import NamedTuple
+
 from staticfire.broker.store.recovery import TagsCodeOf
-from staticfire.protocol.delay_levels import DelayLevels
-from staticfire.protocol.names import SCHEDULE_TOPIC
-from staticfire.protocol.properties import DELAY, find_property
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.delay_levels import DelayLevels, requested_level
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC
+from staticfire.protocol.properties import (
+    DELAY,
+    REAL_QID,
+    REAL_TOPIC,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    find_property,
+    with_property,
+    without_property,
+)
 from staticfire.protocol.tags import tags_code
+
+_LEVEL_BITS = 16
 
 
 def tags_code_of(message_delay_level: str) -> TagsCodeOf:
@@ -17,9 +39,74 @@ def tags_code_of(message_delay_level: str) -> TagsCodeOf:
 
     def code(topic: str, properties: bytes, stored_ms: int) -> int:
         if topic == SCHEDULE_TOPIC:
-            level = find_property(properties, DELAY)
-            if level is not None and level.isdigit() and int(level) > 0:
-                return stored_ms + levels.delay_ms(int(level))
+            try:
+                level = requested_level(properties)
+            except BrokerAnswer:
+                level = 0  # The level isn't a number, so it was none of ours that stored it.
+            if level > 0:
+                return stored_ms + levels.delay_ms(levels.clamp(level))
         return tags_code(properties)
 
     return code
+
+
+class Delayed(NamedTuple):
+    """How a message that waits is stored."""
+
+    level: int
+    properties: bytes
+
+
+def delayed(properties: bytes, topic: str, queue_id: int, levels: DelayLevels) -> Delayed | None:
+    """Return how a message for that queue waits; None when it doesn't ask to.
+
+    Raises: BrokerAnswer (DELAY is no number, the properties get too long).
+    """
+    asked = requested_level(properties)
+    if asked <= 0:
+        return None
+    level = levels.clamp(asked)
+    if level != asked:
+        properties = with_property(properties, DELAY, b"%d" % level)
+    for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS):
+        properties = without_property(properties, name)
+    properties = with_property(properties, REAL_TOPIC, topic)
+    properties = with_property(properties, REAL_QID, b"%d" % queue_id)
+    if len(properties) > PROPERTIES_BYTES_MAX:
+        words = (
+            f"the message is illegal: with the names of its topic and queue its properties have {len(properties)} "
+            f"bytes, {PROPERTIES_BYTES_MAX} are allowed"
+        )
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+    return Delayed(level, properties)
+
+
+def real_place(properties: bytes) -> tuple[str, int] | None:
+    """Return topic and queue id to which a delayed message belongs; None when it can't be delivered.
+
+    That is one without them, and a half message: RocketMQ drops those, too (ScheduleMessageService).
+    """
+    topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QID)
+    if not topic or not queue_id or not queue_id.isdigit() or topic == HALF_TOPIC.encode():
+        return None
+    return topic.decode("utf-8", "replace"), int(queue_id)
+
+
+class Mark(NamedTuple):
+    """Which delayed message a delivered one was."""
+
+    level: int
+    offset: int
+
+
+def pack_mark(level: int, offset: int) -> int:
+    """Return the mark as the number that stands in the record."""
+    return -1 - (offset << _LEVEL_BITS | level)
+
+
+def read_mark(prepared_position: int) -> Mark | None:
+    """Return the mark of a record, None when it has none."""
+    if prepared_position >= 0:
+        return None
+    number = -1 - prepared_position
+    return Mark(number & (1 << _LEVEL_BITS) - 1, number >> _LEVEL_BITS)

@@ -7,14 +7,17 @@ first, then the ports; what producers were promised is written before the files 
 import socket
 
 from staticfire.broker.consumers import ConsumerManager
+from staticfire.broker.delay_service import DelayService
 from staticfire.broker.delays import tags_code_of
 from staticfire.broker.groups import GroupTable
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
+from staticfire.broker.handlers.locks import LockHandlers
 from staticfire.broker.handlers.offsets import OffsetHandlers
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
+from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.held_pulls import HeldPulls
@@ -30,7 +33,9 @@ from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
+from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import StorageError, UsageError
+from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.log import logger
@@ -81,17 +86,21 @@ class Broker(Service):
             small_state=SmallState(machine, f"{folder}/config"),
             rest=rest,
         )
-        self._targets = TargetTable(state)
+        levels = DelayLevels.parse(settings.message_delay_level)
+        self.delays = DelayService(levels, store, clock, state.small_state, self._settle)
+        self._targets = TargetTable(state, self.delays)
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
         self.dispatcher = dispatcher = Dispatcher()
         SendHandlers(state, self._targets).register(dispatcher)
+        SendBackHandlers(state, self._targets).register(dispatcher)
         self._pull.register(dispatcher)
         self._clients.register(dispatcher)
         OffsetHandlers(state).register(dispatcher)
+        LockHandlers(state).register(dispatcher)
         TopicHandlers(state, self._targets).register(dispatcher)
         GroupHandlers(state).register(dispatcher)
-        ResetHandlers(state, self._targets, self._pull).register(dispatcher)
+        ResetHandlers(state, self._targets, self._pull, self.delays).register(dispatcher)
         dispatcher.settle = self._settle
         self._server = Server(machine, dispatcher, self._advertised())
         self._server.disconnected = self._disconnected
@@ -126,6 +135,7 @@ class Broker(Service):
         self._registration.start(self.port)
         for address in self._registration.nameservers:
             self.spawn(self._registration.keep_registered(address), f"registration {address}")
+        self.delays.start(self.spawn)
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._offset_loop(), "offsets")
@@ -139,6 +149,7 @@ class Broker(Service):
         state.small_state.restore("consumerOffset.json", state.offsets.snapshot, state.offsets.restore)
         state.topics.add_system_topics()
         state.groups.add_system_groups()
+        self.delays.restore(state.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
 
     def _watch_tables(self) -> None:
         state = self.state
@@ -149,6 +160,7 @@ class Broker(Service):
             self._registration.topic_changed(topic)
 
         state.topics.changed = topic_changed
+        state.clock.changed = self.delays.wake
         state.groups.changed = lambda: state.small_state.changed("subscriptionGroup.json")
 
     async def _listen(self) -> None:
@@ -171,8 +183,10 @@ class Broker(Service):
         await self._server.close()
         await self.dispatcher.close()
         await self._pool.close()
-        await self.state.small_state.close()
+        await self.delays.stop()
         await self._flusher.stop()
+        self.delays.close()
+        await self.state.small_state.close()
         self.state.store.close()
 
     # -- while running -------------------------------------------------------------------------------------------
@@ -199,7 +213,9 @@ class Broker(Service):
     async def _client_scan_loop(self) -> None:
         while True:
             await self.pause(self.settings.channel_scan_interval_ms)
-            self._clients.expire(self.state.machine.clock.uptime_ms())
+            uptime_ms = self.state.machine.clock.uptime_ms()
+            self._clients.expire(uptime_ms)
+            self.state.queue_locks.expire(uptime_ms)
 
     async def _offset_loop(self) -> None:
         while True:

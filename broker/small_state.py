@@ -29,9 +29,9 @@ class SmallState:
 
     def restore(self, name: str, snapshot: Callable[[], bytes], restore: Callable[[bytes], None]) -> bool:
         """Mirror a table in `name`; return whether it was there before. Raises: StorageError for a broken file."""
-        self._snapshots[name] = snapshot
         path = f"{self._folder}/{name}"
         if not self._machine.files.exists(path):
+            self._snapshots[name] = snapshot
             return False
         try:
             restore(self._machine.files.read_bytes(path))
@@ -39,6 +39,7 @@ class SmallState:
             raise StorageError(
                 f"{path} can't be read: {error}; repair it, or move it away to start without it"
             ) from None
+        self._snapshots[name] = snapshot  # from now on: a file that can't be read isn't written over at stop
         return True
 
     def changed(self, name: str) -> None:

@@ -1,6 +1,6 @@
 """What the parts of one broker share, wired in one place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from staticfire.broker.consumers import ConsumerManager
 from staticfire.broker.groups import GroupTable
@@ -8,7 +8,9 @@ from staticfire.broker.held_pulls import HeldPulls
 from staticfire.broker.message_clock import MessageClock
 from staticfire.broker.offsets import OffsetTable
 from staticfire.broker.producers import ProducerManager
+from staticfire.broker.queue_locks import QueueLocks
 from staticfire.broker.rest import RestWatch
+from staticfire.broker.retries import RetryWatch
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.small_state import SmallState
 from staticfire.broker.store.store import MessageStore
@@ -32,6 +34,8 @@ class BrokerState:
     held: HeldPulls
     small_state: SmallState
     rest: RestWatch
+    queue_locks: QueueLocks = field(default_factory=QueueLocks)
+    retries: RetryWatch = field(default_factory=RetryWatch)
 
     @property
     def cluster(self) -> str:

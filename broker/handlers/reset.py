@@ -11,6 +11,7 @@ Not done
 - The log keeps its records; retention removes them with their segments.
 """
 
+from staticfire.broker.delay_service import DelayService
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.state import BrokerState
@@ -24,10 +25,11 @@ from staticfire.runtime.connection import Call, Dispatcher
 class ResetHandlers:
     """Empties the broker."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable, pulls: PullHandlers) -> None:
+    def __init__(self, state: BrokerState, targets: TargetTable, pulls: PullHandlers, delays: DelayService) -> None:
         self._state = state
         self._targets = targets
         self._pulls = pulls
+        self._delays = delays
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -41,6 +43,8 @@ class ResetHandlers:
         state.rest.forget_all()
         for topic in sorted(state.topics.topics):
             state.store.delete_queues(topic)
+        self._delays.forget()
+        state.queue_locks.forget_all()
         for topic in forgotten.topics:
             state.topics.delete(topic)
         for group in forgotten.groups:

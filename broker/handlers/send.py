@@ -18,7 +18,7 @@ import msgspec
 
 from staticfire.broker.handlers.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -91,11 +91,11 @@ class SendHandlers:
             body: bytes = request.body
             properties = request.properties
             prepared, unique_id = self._prepare(properties.encode() if properties else b"", body)
+            queue = target.queue(request.queue_id, call.peer)
+            queue_id = queue.queue_id
+            on_stored: OnStored = self._stored
             if target.is_retry:
-                target = self._targets.retry_target(request, target, call.peer)
-                prepared = self._targets.retry_properties(prepared)
-            queue_id = request.queue_id
-            queue = target.queue(queue_id, call.peer)
+                queue, prepared, on_stored = self._targets.retried(request, queue, prepared, call.peer, on_stored)
             self._targets.append(
                 queue,
                 prepared,
@@ -106,8 +106,8 @@ class SendHandlers:
                 request.reconsume_times or 0,
                 call.connection.born_host,
                 tags_code(prepared),
-                self._stored,
-                (call, queue.queue_id, unique_id),
+                on_stored,
+                (call, queue_id, unique_id),
             )
         except BrokerAnswer as error:
             return self._refused(error.code, error.remark)
@@ -267,13 +267,14 @@ class SendHandlers:
         )  # fmt: skip
         target = self._targets.for_request(single, call.peer)
         prepared, _ = self._prepare(message.properties, message.body)
-        if target.is_retry:
-            target = self._targets.retry_target(single, target, call.peer)
-            prepared = self._targets.retry_properties(prepared)
         queue = target.queue(message.queue_id, call.peer)
+        queue_id = queue.queue_id
+        on_stored: OnStored = self._one_stored
+        if target.is_retry:
+            queue, prepared, on_stored = self._targets.retried(single, queue, prepared, call.peer, on_stored)
         self._targets.append(
             queue, prepared, message.body, message.born_timestamp, message.sys_flag | target.sys_flag, message.flag, 0,
-            call.connection.born_host, tags_code(prepared), self._one_stored, (many, index, queue.queue_id),
+            call.connection.born_host, tags_code(prepared), on_stored, (many, index, queue_id),
         )  # fmt: skip
 
     def _one_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:

@@ -7,19 +7,25 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from staticfire.broker.delay_service import DelayService
+from staticfire.broker.retries import is_dead_on_arrival, reconsume_times_max
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.topics import describe
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
-from staticfire.protocol.names import group_of_topic, is_retry_topic, may_be_sent_to, topic_fault
+from staticfire.protocol.names import dead_letter_topic, group_of_topic, is_retry_topic, may_be_sent_to, topic_fault
 from staticfire.protocol.permissions import MULTI_TAG
+from staticfire.protocol.properties import DELAY, with_property
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.runtime.connection import Peer
 
 MULTI_TAGS_FLAG = 0x2
+NOT_YET_A_MESSAGE = 0x4
+# Prepared or rolled back: nobody is to see it, so it waits for nothing.
 
 
 class Target:
@@ -53,8 +59,9 @@ class Target:
 class TargetTable:
     """Targets by topic."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, delays: DelayService) -> None:
         self._state = state
+        self._delays = delays
         self._topics = state.topics
         self._random = state.machine.identity.random
         self._append = state.store.append
@@ -104,16 +111,31 @@ class TargetTable:
             target = self.by_topic[name] = Target(config, self._state.store.queue, self._random)
         return target
 
-    def retry_target(self, request: SendMessage, target: Target, peer: Peer) -> Target:
-        """Return where a message sent to a retry topic goes. Raises: BrokerAnswer (unknown group)."""
-        group = group_of_topic(target.topic) or ""
-        if self._state.groups.find(group) is None:
-            remark = f"subscription group not exist, {group} {FAQ}"
-            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
-        return target
+    def retried(
+        self, request: SendMessage, queue: Queue, properties: bytes, peer: Peer, on_stored: OnStored
+    ) -> tuple[Queue, bytes, OnStored]:
+        """Return where a message sent to a retry topic goes, with which properties, and whom to tell when it is there.
 
-    def retry_properties(self, properties: bytes) -> bytes:
-        return properties
+        RocketMQ: handleRetryAndDLQ. Raises: BrokerAnswer (unknown group).
+        """
+        state = self._state
+        name = group_of_topic(queue.topic) or ""
+        group = state.groups.find(name)
+        if group is None:
+            remark = f"subscription group not exist, {name} {FAQ}"
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        times_max = reconsume_times_max(group, request.max_reconsume_times, peer.version)
+        holds_locks = state.queue_locks.holds_any(name, state.machine.clock.uptime_ms())
+        if not is_dead_on_arrival(request.reconsume_times or 0, times_max, holds_locks):
+            return queue, properties, on_stored
+        dead_letters = self.internal(dead_letter_topic(name), 1, state.settings.dlq_perm)
+
+        def dead_letter_stored(context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+            if outcome is not PutOutcome.FAILED:
+                state.retries.tell_of_dead_letter(name, dead_letters.topic, log_position)
+            on_stored(context, queue_offset, log_position, outcome)
+
+        return dead_letters.queue(0, peer), with_property(properties, DELAY, "-1"), dead_letter_stored
 
     def append(
         self,
@@ -126,12 +148,19 @@ class TargetTable:
         reconsume_times: int,
         born_host: bytes,
         tags_code: int,
-        on_stored: Any,
+        on_stored: OnStored,
         context: Any,
         delayed: bool = True,
+        wait_flush: bool = True,
     ) -> None:
-        """Give a message to the store."""
+        """Give a message to the store; `delayed`: by way of its delay level, if it names one.
+
+        Raises: StorageError, ProtocolError; BrokerAnswer (its level is no number).
+        """
+        stored_ms = self._message_ms()
+        if delayed and b"DELAY\x01" in properties and not sys_flag & NOT_YET_A_MESSAGE:
+            queue, properties, tags_code = self._delays.way_of(queue, properties, tags_code, stored_ms)
         self._append(
             queue, born_ms, sys_flag, flag, reconsume_times, 0, born_host, properties, body, tags_code,
-            self._message_ms(), on_stored, context,
+            stored_ms, on_stored, context, wait_flush,
         )  # fmt: skip

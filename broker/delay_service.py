@@ -1,0 +1,288 @@
+"""Delivers delayed messages: on time, in order, once. RocketMQ: ScheduleMessageService.
+
+A loop sleeps until the next message is due, then stores what is due again where it belongs, a slice at a time so that
+sends don't wait. A slice is one burst: all of it is stored, or none of it and it is tried again.
+
+Progress. A delivered record carries a mark (delays.py): which message of which level it is. delayOffset.json says how
+far the levels had come when the log ended at a certain position, and is written only when the disk has the log up to
+there; behind that position the marks say the rest. So neither a kill nor a power failure makes anything come twice or
+not at all.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from staticfire.broker.delay_queue import DelayQueue, DueEntry
+from staticfire.broker.delays import delayed, pack_mark, read_mark, real_place
+from staticfire.broker.message_clock import MessageClock
+from staticfire.broker.small_state import SmallState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import Entry, PutOutcome
+from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.delay_levels import DelayLevels, level_of_queue, queue_of_level
+from staticfire.protocol.errors import ProtocolError, StorageError
+from staticfire.protocol.names import SCHEDULE_TOPIC
+from staticfire.protocol.record import StoredRecord, decode_record, peek_prepared_position
+from staticfire.protocol.tags import tags_code
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+FILE = "delayOffset.json"
+SLICE_MAX = 256
+# Messages delivered between two looks at the sockets: about a millisecond.
+SLEEP_MS_MAX = 1_000
+# Somebody may set the machine's clock.
+RETRY_MS = 100
+SAVE_MS = 10_000
+SAVE_BYTES = 64 * 1024 * 1024
+# Progress is saved after that much log, too: so much is read at a start after a kill.
+SYNC_POLL_MS = 100
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+
+
+class DelayService:
+    """The delayed messages of one broker."""
+
+    def __init__(
+        self,
+        levels: DelayLevels,
+        store: MessageStore,
+        clock: MessageClock,
+        small_state: SmallState,
+        settle: Callable[[], None],
+    ) -> None:
+        """`settle`: writes the burst and tells everybody whom it concerns."""
+        self.levels = levels
+        self.queue = DelayQueue(levels.delays_ms, _StoredLevels(store))
+        self._store = store
+        self._clock = clock
+        self._small_state = small_state
+        self._settle = settle
+        self._awake = asyncio.Event()
+        self._save_now = asyncio.Event()
+        self._sleeps_until_ms = 0
+        self._burst_failed = False
+        self._is_restored = False
+        self._saved = self.queue.snapshot(0)
+        self._saved_version = -1
+        self._saved_position = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    def restore(self, queues: int) -> None:
+        """Find out how far deliveries have come: from delayOffset.json, and behind it from the log.
+
+        `queues`: of the schedule topic, more perhaps than there are levels now. Raises: StorageError (the file can't
+        be read).
+        """
+        self._small_state.restore(FILE, self._snapshot, self._restore)
+        self.queue.keep_within_bounds()
+        self._saved_position = min(self._saved_position, self._store.max_position)
+        if self.queue.waiting():
+            for _, record in self._store.records_from(self._saved_position):
+                mark = read_mark(peek_prepared_position(record))
+                if mark is not None:
+                    self.queue.take_in(mark)
+            self.queue.keep_within_bounds()
+        self._is_restored = True
+        if waiting := self.queue.waiting():
+            log.info("delayed_messages_wait", by_level=waiting)
+        for queue_id in range(self.levels.level_max, queues):
+            level = level_of_queue(queue_id)
+            count = self._store.queue(SCHEDULE_TOPIC, queue_id).max_offset - self.queue.offset(level)
+            if count > 0:
+                words = "messageDelayLevel has no such level now; with a longer one they are delivered"
+                log.warning("delayed_messages_stranded", level=level, messages=count, reason=words)
+
+    def start(self, spawn: Spawn) -> None:
+        """Begin to deliver, what is overdue first."""
+        self._tasks = [spawn(self._delivery_loop(), "delays"), spawn(self._save_loop(), "delay_progress")]
+
+    async def stop(self) -> None:
+        """Deliver nothing more, and let the last `SmallState` save have what was."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- what others ask -----------------------------------------------------------------------------------------
+
+    def next_due_ms(self) -> MessageMs | None:
+        """Return when the next message is due, None when none waits. It may be overdue."""
+        return self.queue.next_due_ms(self._clock.message_ms())
+
+    async def deliver_until(self, message_ms: MessageMs) -> int:
+        """Deliver everything due by then, and return how many. Set the clock first: records get the clock's time.
+
+        Raises: StorageError (nothing can be stored now).
+        """
+        delivered = 0
+        while due := self.queue.due(message_ms, SLICE_MAX):
+            delivered += self._deliver(due)
+            await asyncio.sleep(0)
+        return delivered
+
+    def wake(self) -> None:
+        """Look at the clock again: it was set."""
+        self._awake.set()
+
+    def way_of(self, queue: Queue, properties: bytes, tags_code: int, stored_ms: MessageMs) -> tuple[Queue, bytes, int]:
+        """Return queue, properties and tags code with which a message for `queue` is stored now; commit in this tick.
+
+        Raises: BrokerAnswer (its level is no number), StorageError.
+        """
+        waits = delayed(properties, queue.topic, queue.queue_id, self.levels)
+        if waits is None:
+            return queue, properties, tags_code
+        due_ms = stored_ms + self.levels.delay_ms(waits.level)
+        if due_ms < self._sleeps_until_ms:
+            self._awake.set()
+        return self._store.queue(SCHEDULE_TOPIC, queue_of_level(waits.level)), waits.properties, due_ms
+
+    def forget(self) -> None:
+        """Start anew: the schedule topic's queues were deleted."""
+        self.queue.forget()
+        self._take_snapshot()
+        self._small_state.changed(FILE)
+        self._awake.set()
+
+    # -- delivering ----------------------------------------------------------------------------------------------
+
+    async def _delivery_loop(self) -> None:
+        while True:
+            try:
+                pause_ms = self._pause_ms()
+                if pause_ms == 0:
+                    self._deliver(self.queue.due(self._clock.message_ms(), SLICE_MAX))
+                    await asyncio.sleep(0)
+                    continue
+            except StorageError as error:
+                log.error("delayed_messages_not_delivered", error=str(error), retry_ms=RETRY_MS)
+                pause_ms = RETRY_MS
+            self._awake.clear()
+            await _wait(self._awake, pause_ms)
+
+    def _pause_ms(self) -> int | None:
+        """Return how long nothing is due; None for until something happens."""
+        due_ms = self.next_due_ms()
+        if due_ms is None:
+            self._sleeps_until_ms = _NEVER
+            return None
+        self._sleeps_until_ms = due_ms
+        pause_ms = self._clock.uptime_until_ms(due_ms)
+        return None if pause_ms is None else min(pause_ms, SLEEP_MS_MAX)
+
+    def _deliver(self, due: list[DueEntry]) -> int:
+        """Store these messages where they belong, in one burst; return how many. Raises: StorageError, for all."""
+        stored_ms = self._clock.message_ms()
+        self._burst_failed = False
+        done: list[DueEntry] = []
+        delivered = 0
+        trouble: OSError | None = None
+        for entry in due:
+            try:
+                delivered += self._put(entry, stored_ms)
+            except OSError as error:
+                trouble = error
+                break
+            done.append(entry)
+        try:
+            self._settle()
+        finally:
+            if not self._burst_failed:
+                for entry in done:
+                    self.queue.delivered(entry.level, entry.offset)
+        if self._burst_failed:
+            raise self._store.failure or StorageError("delayed messages could not be stored")
+        if trouble is not None:
+            raise StorageError(f"a delayed message could not be stored: {trouble}") from trouble
+        if self._store.max_position - self._saved_position > SAVE_BYTES:
+            self._save_now.set()
+        return delivered
+
+    def _put(self, entry: DueEntry, stored_ms: MessageMs) -> bool:
+        """Put one message on the burst; False when it is skipped. Raises: OSError."""
+        try:
+            record = decode_record(self._store.log.read(entry.log_position, entry.record_bytes))
+            place = real_place(record.properties)
+            if place is None or record.queue_offset != entry.offset or record.topic != SCHEDULE_TOPIC:
+                raise ProtocolError("it isn't a delayed message, or one that can't be delivered")
+            self._append(entry, record, self._store.queue(*place), stored_ms)
+        except (ProtocolError, StorageError) as error:
+            log.error("delayed_message_skipped", level=entry.level, offset=entry.offset, error=str(error))
+            return False
+        return True
+
+    def _append(self, entry: DueEntry, record: StoredRecord, queue: Queue, stored_ms: MessageMs) -> None:
+        # Nobody waits for the disk here (wait_flush): a level's progress is saved when the disk has it.
+        self._store.append(
+            queue, record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
+            pack_mark(entry.level, entry.offset), record.born_host, record.properties, record.body,
+            tags_code(record.properties), stored_ms, self._stored, None, False,
+        )  # fmt: skip
+
+    def _stored(self, _context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        if outcome is PutOutcome.FAILED:
+            self._burst_failed = True
+
+    # -- progress ------------------------------------------------------------------------------------------------
+
+    async def _save_loop(self) -> None:
+        while True:
+            self._save_now.clear()
+            await _wait(self._save_now, SAVE_MS)
+            position = self._store.max_position
+            grown = position - self._saved_position > SAVE_BYTES and self.queue.waiting()
+            if self.queue.version == self._saved_version and not grown:
+                continue
+            snapshot, version = self.queue.snapshot(position), self.queue.version
+            while self._store.log.synced_position < position:
+                self._save_now.clear()
+                await _wait(self._save_now, SYNC_POLL_MS)
+            self._saved, self._saved_version, self._saved_position = snapshot, version, position
+            self._small_state.changed(FILE)
+
+    def close(self) -> None:
+        """Let the last save have the newest progress, if the disk has the log: the flusher has stopped."""
+        if self._is_restored and self._store.log.synced_position >= self._store.max_position:
+            self._take_snapshot()
+
+    def _take_snapshot(self) -> None:
+        self._saved_position = self._store.max_position
+        self._saved, self._saved_version = self.queue.snapshot(self._saved_position), self.queue.version
+
+    def _snapshot(self) -> bytes:
+        return self._saved
+
+    def _restore(self, data: bytes) -> None:
+        self._saved_position = self.queue.restore(data)
+        self._saved, self._saved_version = data, self.queue.version
+
+
+class _StoredLevels:
+    """The levels' queues in the store."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+
+    def bounds(self, level: int) -> tuple[int, int]:
+        queue = self._store.queue(SCHEDULE_TOPIC, queue_of_level(level))
+        return queue.min_offset, queue.max_offset
+
+    def entries(self, level: int, offset: int, count: int) -> list[Entry]:
+        return self._store.entries(self._store.queue(SCHEDULE_TOPIC, queue_of_level(level)), offset, count)
+
+
+_NEVER = 1 << 62
+
+
+async def _wait(event: asyncio.Event, pause_ms: int | None) -> None:
+    try:
+        async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
+            await event.wait()
+    except TimeoutError:
+        pass  # The time has come.

@@ -1,0 +1,48 @@
+"""Queues are locked and unlocked for ordered consumption. RocketMQ: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ.
+
+Behaviour
+- The answer names the queues that the client has now; that others have the rest is no error.
+- Group, topic, queue and broker name are not checked, and nothing is created.
+
+Not done
+- A broker decides alone, also when it has slaves (RocketMQ: lockInStrictMode).
+"""
+
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.locks import LockAnswer, LockedQueues, LockQueues, UnlockQueues
+from staticfire.runtime.connection import Call, Dispatcher
+
+NO_BODY = "a request for locks needs a body with a consumerGroup, a clientId and a mqSet"
+
+
+class LockHandlers:
+    """Grants queue locks."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._locks = state.queue_locks
+        self._uptime_ms = state.machine.clock.uptime_ms
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.LOCK_BATCH_MQ, self.lock)
+        dispatcher.handle(RequestCode.UNLOCK_BATCH_MQ, self.unlock)
+
+    def lock(self, call: Call) -> Answer:
+        """Lock queues, or renew their locks."""
+        request: LockQueues = call.request
+        wanted = request.body
+        if wanted is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, NO_BODY)
+        granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.mq_set, self._uptime_ms())
+        return LockAnswer(body=LockedQueues(granted))
+
+    def unlock(self, call: Call) -> Answer:
+        """Give locks back."""
+        request: UnlockQueues = call.request
+        given = request.body
+        if given is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, NO_BODY)
+        self._locks.unlock(given.consumer_group, given.client_id, given.mq_set)
+        return Answer()

@@ -1,0 +1,166 @@
+"""A consumer gives a message back: it comes again later, or is a dead letter. RocketMQ: consumerSendMsgBack.
+
+Behaviour
+- The checks of RocketMQ 5.3 in its order, with its codes and remarks.
+- The new message goes to the group's retry topic by way of its delay level; it keeps everything of the old one, and is
+  answered when it is stored.
+- A group that wants no retries (retryQueueNums 0) is told that all is well.
+- The random retry queue is one that the retry topic has, should it have fewer than the group says.
+
+Not done
+- Slaves pass nothing on to their master: they refuse.
+"""
+
+from dataclasses import replace
+
+from staticfire.broker.handlers.targets import TargetTable
+from staticfire.broker.retries import SentBack, level_after_failure, reconsume_times_max
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
+from staticfire.protocol.message_ids import offset_id
+from staticfire.protocol.names import dead_letter_topic, fits_store, retry_topic
+from staticfire.protocol.permissions import writable
+from staticfire.protocol.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT, find_property, with_property
+from staticfire.protocol.record import StoredRecord, decode_record
+from staticfire.protocol.remarks import FAQ
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+from staticfire.protocol.requests.send_back import SendBack
+from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.protocol.tags import tags_code
+from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+_STATUS = {
+    PutOutcome.STORED: "SUCCESS",
+    PutOutcome.FLUSH_TIMEOUT: "FLUSH_DISK_TIMEOUT",
+    PutOutcome.FAILED: "SERVICE_NOT_AVAILABLE",
+}
+
+
+class SendBackHandlers:
+    """Takes messages back."""
+
+    def __init__(self, state: BrokerState, targets: TargetTable) -> None:
+        self._state = state
+        self._targets = targets
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back)
+
+    def send_back(self, call: Call) -> Answer | None:
+        """Store a message again, for later or for good."""
+        request: SendBack = call.request
+        group = self._check_group(request)
+        if group.retry_queue_nums <= 0:
+            return Answer()
+        retry = self._retry_topic(request, group)
+        record = self._look_up(request.offset)
+        times_max = reconsume_times_max(group, request.max_reconsume_times, call.peer.version)
+        level = level_after_failure(record.reconsume_times, times_max, request.delay_level)
+        sent_back = SentBack(
+            request.group, record.topic, record.queue_id, record.queue_offset, record.log_position,
+            request.origin_msg_id or "", request.origin_topic or "", record.reconsume_times + 1, level,
+            call.peer.address, "SUCCESS",
+        )  # fmt: skip
+        if level is None:
+            topic, queue_id = self._dead_letter_topic(request.group), 0
+        else:
+            topic, queue_id = retry.topic_name, self._retry_queue(group, retry)
+        self._put(call, record, topic, queue_id, sent_back)
+        return None
+
+    # -- checks --------------------------------------------------------------------------------------------------
+
+    def _check_group(self, request: SendBack) -> SubscriptionGroupConfig:
+        state = self._state
+        ip = state.machine.identity.host_ip
+        if state.settings.broker_id != 0:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"no master available along with {ip}")
+        group = state.groups.find(request.group)
+        if group is None:
+            remark = f"subscription group not exist, {request.group} {FAQ}"
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        if not state.writable:
+            raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"the broker[{ip}] sending message is forbidden")
+        return group
+
+    def _retry_topic(self, request: SendBack, group: SubscriptionGroupConfig) -> TopicConfig:
+        name = retry_topic(request.group)
+        self._check_length(name)
+        topic = self._state.topics.create_for_group(name, group.retry_queue_nums, unit_mode=request.unit_mode)
+        if not writable(topic.perm):
+            raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
+        return topic
+
+    def _dead_letter_topic(self, group: str) -> str:
+        name = dead_letter_topic(group)
+        self._check_length(name)
+        return self._targets.internal(name, 1, self._state.settings.dlq_perm).topic
+
+    def _check_length(self, topic: str) -> None:
+        if not fits_store(topic):
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "MESSAGE_ILLEGAL")
+
+    def _retry_queue(self, group: SubscriptionGroupConfig, retry: TopicConfig) -> int:
+        queues = min(group.retry_queue_nums, retry.read_queue_nums)
+        return self._state.machine.identity.random.randrange(queues) if queues > 1 else 0
+
+    def _look_up(self, log_position: int) -> StoredRecord:
+        try:
+            record = self._state.store.record_at(log_position)
+            if record is not None:
+                return decode_record(record)
+        except (OSError, StorageError, ProtocolError) as error:
+            log.error("record_unreadable", log_position=log_position, error=str(error))
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {log_position}")
+
+    # -- the new message -----------------------------------------------------------------------------------------
+
+    def _put(self, call: Call, record: StoredRecord, topic: str, queue_id: int, sent_back: SentBack) -> None:
+        properties = self._properties(call, record, sent_back.delay_level)
+        try:
+            self._targets.append(
+                self._state.store.queue(topic, queue_id), properties, record.body, record.born_ms, record.sys_flag,
+                record.flag, sent_back.reconsume_times, record.born_host, tags_code(properties),
+                self._stored, (call, sent_back, topic), wait_flush=False,
+            )  # fmt: skip
+        except (StorageError, ProtocolError) as error:
+            log.error("send_back_failed", group=sent_back.group, topic=topic, error=str(error))
+            self._finish(call, sent_back, topic, -1, "SERVICE_NOT_AVAILABLE")
+        except BrokerAnswer:
+            self._finish(call, sent_back, topic, -1, "PROPERTIES_SIZE_EXCEEDED")
+
+    def _properties(self, call: Call, record: StoredRecord, level: int | None) -> bytes:
+        """Return all that the old message has, its way so far, and the level; whoever waits for the disk, not this."""
+        properties = record.properties
+        if find_property(properties, RETRY_TOPIC) is None:
+            properties = with_property(properties, RETRY_TOPIC, record.topic)
+        if find_property(properties, ORIGIN_MESSAGE_ID) is None:
+            first_id = offset_id(call.connection.store_id_prefix, record.log_position)
+            properties = with_property(properties, ORIGIN_MESSAGE_ID, first_id)
+        properties = with_property(properties, WAIT, "false")
+        return with_property(properties, DELAY, b"%d" % (level or 0))
+
+    def _stored(
+        self, context: tuple[Call, SentBack, str], _queue_offset: int, log_position: int, outcome: PutOutcome
+    ) -> None:
+        call, sent_back, topic = context
+        self._finish(call, sent_back, topic, log_position, _STATUS[outcome])
+
+    def _finish(self, call: Call, sent_back: SentBack, topic: str, log_position: int, status: str) -> None:
+        watch = self._state.retries
+        if status == "SUCCESS":
+            self._state.rest.sent_back(sent_back.group, sent_back.topic, sent_back.queue_id, sent_back.queue_offset)
+            if sent_back.delay_level is None:
+                watch.tell_of_dead_letter(sent_back.group, topic, log_position)
+            watch.tell_of_send_back(sent_back)
+            call.answer(Answer())
+        else:
+            watch.tell_of_send_back(replace(sent_back, status=status))
+            call.answer(refusal(ResponseCode.SYSTEM_ERROR, status))

@@ -1,0 +1,96 @@
+"""What becomes of a message whose consumption failed: another try, when, or the dead letters. RocketMQ:
+AbstractSendMessageProcessor.consumerSendMsgBack, handleRetryAndDLQ.
+
+Pure. By default a message is delivered once and then 16 times more, at levels 3 to 18: for 4 hours, 45 minutes and 40
+seconds. Then it is a dead letter.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from staticfire.protocol.delay_levels import retry_level
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+
+CLIENT_DECIDES_FROM_VERSION = 121
+# V3_4_9: clients before that don't know how often they want a message.
+
+
+def reconsume_times_max(group: SubscriptionGroupConfig, asked: int | None, client_version: int) -> int:
+    """Return how often a message comes back: as the client says, else as its group is set."""
+    if asked is not None and client_version >= CLIENT_DECIDES_FROM_VERSION:
+        return asked
+    return group.retry_max_times
+
+
+def level_after_failure(reconsume_times: int, times_max: int, asked_level: int) -> int | None:
+    """Return at which delay level a message comes back that a consumer sent back; None for never: it is dead.
+
+    `reconsume_times`: how often it came back so far. `asked_level`: above 0 the client's choice, 0 for the broker's,
+    below 0 the client doesn't want it any more.
+    """
+    if asked_level < 0 or reconsume_times >= times_max:
+        return None
+    return asked_level or retry_level(reconsume_times)
+
+
+def is_dead_on_arrival(reconsume_times: int, times_max: int, group_holds_locks: bool) -> bool:
+    """Whether a message that a client sent to the retry topic itself goes to the dead letters.
+
+    That is how orderly consumers give a message up, so a group that holds a queue lock sends nothing else there. Here
+    the client has counted this failure already, so the comparison differs from `level_after_failure`.
+    """
+    return reconsume_times > times_max or group_holds_locks
+
+
+@dataclass(frozen=True, slots=True)
+class SentBack:
+    """A message that a consumer gave back, as hooks see it. RocketMQ: ConsumeMessageContext."""
+
+    group: str
+    topic: str
+    """Where the consumer had it from: its retry topic, when it wasn't the first try."""
+    queue_id: int
+    queue_offset: int
+    log_position: int
+    origin_message_id: str
+    origin_topic: str
+    reconsume_times: int
+    """Of the new message."""
+    delay_level: int | None
+    """None: it is a dead letter."""
+    client: str
+    """The address of the consumer."""
+    status: str
+    """SUCCESS, or why it could not be stored."""
+
+    @property
+    def success(self) -> bool:
+        return self.status == "SUCCESS"
+
+
+ConsumeHook = Callable[[SentBack], None]
+DeadLetterHook = Callable[[str, str, int], None]
+"""(group, dead-letter topic, log position)."""
+
+
+@dataclass(slots=True)
+class RetryWatch:
+    """Who wants to know of failed consumption, and how much of it there was. Hooks must not raise."""
+
+    consume_hooks: list[ConsumeHook] = field(default_factory=list)
+    """Called for each send-back when it is stored or refused by the store, before the answer (consumeMessageAfter)."""
+    dead_letter_hooks: list[DeadLetterHook] = field(default_factory=list)
+    """Called for each dead letter when it is stored."""
+    dead_letters: dict[str, int] = field(default_factory=dict)
+    """How many there were since the broker started, by group."""
+
+    def tell_of_dead_letter(self, group: str, topic: str, log_position: int) -> None:
+        """Count a dead letter that was stored."""
+        self.dead_letters[group] = self.dead_letters.get(group, 0) + 1
+        for hook in self.dead_letter_hooks:
+            hook(group, topic, log_position)
+
+    def tell_of_send_back(self, sent_back: SentBack) -> None:
+        """Let the hooks see it."""
+        for hook in self.consume_hooks:
+            hook(sent_back)
