@@ -6,6 +6,7 @@ A further part is one line in PARTS, and its pair of marker lines in the documen
 from collections.abc import Callable
 from pathlib import Path
 
+from tools.commands import command_tables, request_code_table
 from tools.compatibility import compatibility_table
 from tools.generated import replace_part
 
@@ -13,6 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PARTS: list[tuple[str, str, Callable[[], str]]] = [
     ("docs/compatibility.md", "rows", compatibility_table),
+    ("docs/compatibility.md", "codes", request_code_table),
+    ("docs/protocol.md", "commands", command_tables),
 ]
 """Document, name of the part, what writes it."""
 
