@@ -80,6 +80,11 @@ class JumpingLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         return self.call_at_ns(round(when * 1e9), callback, *args, context=context)
 
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at_ns(self.uptime_ns + round(delay * 1e9), callback, *args, context=context)
+
     def call_at_ns(
         self, when_ns: int, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
@@ -107,15 +112,15 @@ class JumpingLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         if not self._ready and not self._stopping and not self._a_watcher_woke():
             self._jump()
-        self._rounds += 1
-        if self._rounds > ROUNDS_MAX:
-            raise self._got_stuck(
-                Livelock(f"{ROUNDS_MAX} rounds at {self.uptime_ns / 1e9:.6f} s without time moving on")
-            )
         ready = self._ready
         timers = self._timers
         while timers and timers[0][0] <= self.uptime_ns:
             ready.append(heapq.heappop(timers)[2])
+        self._rounds += 1
+        if self._rounds > ROUNDS_MAX:
+            words = f"{ROUNDS_MAX} rounds at {self.uptime_ns / 1e9:.6f} s without time moving on"
+            next_ones = [f"\n  it goes on with: {_words_for(handle)}" for handle in itertools.islice(ready, 10)]
+            raise self._got_stuck(Livelock(words + "".join(next_ones)))
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
@@ -185,7 +190,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
     # -- what BaseEventLoop asks for, and what there is not --------------------------------------------------------
 
     def create_future(self) -> NumberedFuture:
-        return NumberedFuture(next(self._numbers), self)
+        return NumberedFuture(loop=self)
 
     def next_number(self) -> int:
         """Return a number that no task, future or timer of this loop has."""
@@ -214,6 +219,11 @@ def _new_task(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, An
 def _process_of(handle: asyncio.Handle) -> Process | None:
     process: Process | None = handle._context.get(PROCESS)  # type: ignore[attr-defined]
     return process
+
+
+def _words_for(handle: asyncio.Handle) -> str:
+    task = getattr(getattr(handle, "_callback", None), "__self__", None)
+    return repr(task if isinstance(task, asyncio.Task) else handle)
 
 
 def _not_simulated(name: str, instead: str) -> Callable[..., NoReturn]:

@@ -22,9 +22,17 @@ def simulate(
     Raises: what it raises, LeftOver, SimulationStuck.
     """
 
+    worlds: list[SimulatedWorld] = []
+
     async def in_world() -> T:
         async with SimulatedWorld(seed, quality) as world:
+            worlds.append(world)
             return await scenario(world)
 
     with asyncio.Runner(loop_factory=lambda: JumpingLoop(hours_max), debug=False) as runner:
-        return runner.run(in_world())
+        try:
+            return runner.run(in_world())
+        finally:
+            # A world that got stuck has been left in the middle of it.
+            for world in worlds:
+                runner.run(world.close(quietly=True))

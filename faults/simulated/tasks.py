@@ -13,13 +13,13 @@ from staticfire.faults.simulated.process import PROCESS, Process
 
 
 class NumberedFuture(asyncio.Future[Any]):
-    """A future of a JumpingLoop."""
+    """A future of a JumpingLoop. It gets its number when it first needs one: few futures are ever put into a set."""
 
-    def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._number = number
-        super().__init__(loop=loop)
+    _number = 0
 
     def __hash__(self) -> int:
+        if not self._number:
+            self._number = self._loop.next_number()  # type: ignore[attr-defined]
         return self._number
 
 

@@ -193,12 +193,12 @@ class SimulatedWorld:
         """
         if self._is_closed:
             return
-        self._is_closed = True
         self.loop.hours_max += 1
         problems: list[str] = []
         if not quietly and self.loop.stuck is None:
             problems += await self._stop_all()
             problems += left_over(self.network, self._unhandled)
+        self._is_closed = True
         await tidy_up(self.network, [*self._dead, *(box.process for box in self._boxes.values())])
         self.loop.set_exception_handler(None)
         if problems:

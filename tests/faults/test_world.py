@@ -1,11 +1,12 @@
 """Machines of a simulated world: who they are, what runs on them, and the end."""
 
 import asyncio
+import gc
 from typing import Self
 
 import pytest
 
-from staticfire.faults.simulated import LeftOver, SimulatedWorld, simulate
+from staticfire.faults.simulated import LeftOver, SimulatedWorld, TimeIsUp, simulate
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
 from tests.faults.recorder import connect, join, listen, part
@@ -152,6 +153,25 @@ def test_a_run_that_failed_says_why_and_nothing_else() -> None:
 
     with pytest.raises(ValueError, match="the reason"):
         simulate(scenario)
+
+
+def test_a_stuck_world_says_why_and_nothing_else() -> None:
+    async def scenario(world: SimulatedWorld) -> None:
+        await world.start("a", Beat(world.machine("a")))
+        await join(world.machine("a"), world.machine("b"))
+        async with asyncio.timeout(20):
+            await world.loop.create_future()
+
+    with pytest.raises(TimeoutError):
+        simulate(scenario)
+
+    async def stuck(world: SimulatedWorld) -> None:
+        await world.start("a", Beat(world.machine("a")))
+        await world.loop.create_future()
+
+    with pytest.raises(TimeIsUp, match="waiting: a: Beat of a"):
+        simulate(stuck, hours_max=1)
+    gc.collect()
 
 
 async def test_machines_of_other_hosts_are_reached_by_address_and_by_name(world: SimulatedWorld) -> None:
