@@ -7,27 +7,27 @@ from collections import deque
 class Load:
     """Messages and bytes between `post` and their results, with limits that `send` waits at."""
 
-    __slots__ = ("_bytes_max", "_idle", "_messages_max", "_waiting", "bytes", "messages")
+    __slots__ = ("_idle", "_waiting", "bytes", "bytes_max", "messages", "messages_max")
 
     def __init__(self, messages_max: int, bytes_max: int) -> None:
         self.messages = 0
         self.bytes = 0
-        self._messages_max = messages_max
-        self._bytes_max = bytes_max
+        self.messages_max = messages_max
+        self.bytes_max = bytes_max
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._idle: asyncio.Future[None] | None = None
 
     @property
     def is_full(self) -> bool:
         """Whether the next message has to wait."""
-        return self.messages >= self._messages_max or self.bytes >= self._bytes_max
+        return self.messages >= self.messages_max or self.bytes >= self.bytes_max
 
     def remove(self, messages: int, size: int) -> None:
         """Take settled messages out and let as many of those that wait go on."""
         self.messages -= messages
         self.bytes -= size
         if self._waiting and not self.is_full:
-            self._wake(self._messages_max - self.messages)
+            self._wake(self.messages_max - self.messages)
         if self._idle is not None and self.messages == 0 and not self._idle.done():
             self._idle.set_result(None)
 

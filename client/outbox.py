@@ -2,8 +2,8 @@
 
 There is no linger: what the `send` calls of one tick of the event loop bring leaves at its end. While the window of
 requests under way is full, further messages gather, so that a busy producer sends large requests and an idle one
-answers as fast as a single send. Every message has a result of its own; one that has not gone well goes
-back to the sender.
+answers as fast as a single send. Every message has a result of its own; one that has not gone well goes back to the
+sender.
 
 `is_gathering` False (RocketMQ's own brokers): each message is a request, and those of a tick share one write.
 """
@@ -16,11 +16,19 @@ from staticfire.client.cluster_client import ClusterClient
 from staticfire.client.load import Load
 from staticfire.client.parcel import Parcel
 from staticfire.client.routes import address_to_write
-from staticfire.client.send_requests import Outcome, many_request, result_of, results_of, single_request
+from staticfire.client.send_requests import (
+    Outcome,
+    many_fault,
+    many_request,
+    offset_prefix,
+    outcome_of,
+    result_of,
+    single_request,
+)
 from staticfire.client.send_result import SendResult, SendStatus
 from staticfire.client.settings import ProducerSettings
-from staticfire.client.waiting_parcels import WaitingParcels
-from staticfire.protocol.command import Answer, Request
+from staticfire.client.waiting_parcels import Consignment, WaitingParcels
+from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import AnswerTimeout, ConnectFailed, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
@@ -41,6 +49,7 @@ class Outbox:
         load: Load,
         troubled: Troubled,
     ) -> None:
+        """`troubled` gets each message with an outcome other than success."""
         self.broker_name = broker_name
         self._group = group
         self._client = client
@@ -49,30 +58,47 @@ class Outbox:
         self._troubled = troubled
         self._loop = asyncio.get_running_loop()
         self._waiting = WaitingParcels()
+        self._line = self._waiting.line
+        self._side_lines = self._waiting.side_lines
         self._is_gathering = client.settings.protocol == "staticfire"
         self._window = settings.in_flight_gathered_max if self._is_gathering else settings.in_flight_single_max
         self._in_flight = 0
         self._planned = False
         self._blocked = False
 
-    def put(self, parcel: Parcel) -> None:
-        """Take a message; it leaves at the end of this tick, or when the window opens."""
-        self._load.messages += 1
-        self._load.bytes += parcel.size
-        self._waiting.add(parcel)
+    # -- in ------------------------------------------------------------------------------------------------------
+
+    def put_plain(self, parcel: Parcel) -> None:
+        """Take a first attempt that can share a request: the hot way of `put`."""
+        if self._side_lines:
+            self.put(parcel)
+            return
+        load = self._load
+        load.messages += 1
+        load.bytes += parcel.size
+        self._line.append(parcel)
         if not self._planned:
             self._planned = True
             self._loop.call_soon(self._leave)
 
+    def put(self, parcel: Parcel) -> None:
+        """Take any message; it leaves at the end of this tick, or when the window opens and its queue is free."""
+        self._load.messages += 1
+        self._load.bytes += parcel.size
+        self._waiting.add(parcel)
+        self._plan()
+
     def _plan(self) -> None:
-        if not self._planned and self._waiting:
+        if not self._planned and self._line:
             self._planned = True
             self._loop.call_soon(self._leave)
+
+    # -- out -----------------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
         """Send as much as the window takes."""
         self._planned = False
-        if not self._waiting or self._blocked or self._in_flight >= self._window:
+        if self._blocked or self._in_flight >= self._window:
             return
         address = address_to_write(self._client.routes.addresses, self.broker_name)
         connection = self._client.pool.open_connection(address) if address is not None else None
@@ -86,77 +112,92 @@ class Outbox:
             self._client.spawn(self._unblock(writable), f"write {self.broker_name}")
             return
         uptime_ms = self._client.machine.clock.uptime_ms()
-        while self._waiting and self._in_flight < self._window:
+        while self._line and self._in_flight < self._window:
             self._send_next(connection, uptime_ms)
 
     def _send_next(self, connection: Connection, uptime_ms: UptimeMs) -> None:
         settings = self._settings
-        messages_max = settings.gathered_messages_max if self._is_gathering else 1
-        parcels = self._waiting.take(messages_max, settings.gathered_bytes_max)
-        timeout_ms = self._timeout_ms(parcels, uptime_ms)
+        taken = self._waiting.take(
+            settings.gathered_messages_max if self._is_gathering else 1, settings.gathered_bytes_max
+        )
+        timeout_ms = taken.deadline_ms - uptime_ms
         if timeout_ms <= 0:
-            parcels = self._drop_late(parcels, uptime_ms)
-            timeout_ms = self._timeout_ms(parcels, uptime_ms)
-        if not parcels:
+            self._give_up(taken, uptime_ms)
             return
+        limit_ms = settings.send_msg_max_timeout_per_request_ms
+        if 0 < limit_ms < timeout_ms and taken.parcels[0].attempts_left:
+            timeout_ms = limit_ms
+        first = taken.parcels[0]
+        is_many = self._is_gathering and not first.alone
         try:
-            if self._is_gathering and not parcels[0].alone:
-                answer = connection.ask(many_request(parcels, self._group, settings), timeout_ms)
+            if is_many:
+                answer = connection.ask(many_request(taken.parcels, self._group, settings), timeout_ms)
             else:
-                answer = connection.ask(self._single(parcels[0]), timeout_ms)
+                request = single_request(first.wire, self.broker_name, self._group, settings, first.batch)
+                answer = connection.ask(request, timeout_ms)
         except (NetworkError, ProtocolError) as error:
-            self._fail(parcels, error)
+            self._fail(taken.parcels, error)
             return
         self._in_flight += 1
-        answer.add_done_callback(partial(self._answered, parcels, connection))
+        answered = self._many_answered if is_many else self._one_answered
+        answer.add_done_callback(partial(answered, taken, connection))
 
-    def _single(self, parcel: Parcel) -> Request:
-        return single_request(parcel.wire, self.broker_name, self._group, self._settings, parcel.batch)
-
-    def _timeout_ms(self, parcels: list[Parcel], uptime_ms: UptimeMs) -> int:
-        """Return how long to wait for the answer: as long as the most urgent of them may."""
-        if not parcels:
-            return 0
-        left_ms = min([parcel.deadline_ms for parcel in parcels]) - uptime_ms
-        limit_ms = self._settings.send_msg_max_timeout_per_request_ms
-        return min(left_ms, limit_ms) if limit_ms > 0 and parcels[0].attempts_left else left_ms
-
-    def _drop_late(self, parcels: list[Parcel], uptime_ms: UptimeMs) -> list[Parcel]:
-        """Fail those whose time is over before they could leave; return the others."""
-        late = [parcel for parcel in parcels if parcel.deadline_ms <= uptime_ms]
+    def _give_up(self, taken: Consignment, uptime_ms: UptimeMs) -> None:
+        """Fail those whose time is over before they could leave; the others stand in line again."""
+        late = [parcel for parcel in taken.parcels if parcel.deadline_ms <= uptime_ms]
+        in_time = [parcel for parcel in taken.parcels if parcel.deadline_ms > uptime_ms]
+        self._line.extendleft(reversed(in_time))
         words = f"not sent within {self._settings.send_msg_timeout_ms} ms: {self.broker_name} takes no more"
         self._fail(late, AnswerTimeout(words))
-        return [parcel for parcel in parcels if parcel.deadline_ms > uptime_ms]
 
-    def _answered(self, parcels: list[Parcel], connection: Connection, answer: asyncio.Future[Answer]) -> None:
+    # -- results -------------------------------------------------------------------------------------------------
+
+    def _many_answered(self, taken: Consignment, connection: Connection, future: asyncio.Future[Answer]) -> None:
         self._in_flight -= 1
-        if answer.cancelled():
-            self._fail(parcels, ConnectFailed("this client is closed"))
-            return
-        error = answer.exception()
+        parcels = taken.parcels
+        error = failure_of(future)
+        if error is None:
+            error = many_fault(parcels, future.result(), connection.peer.address)
         if error is not None:
-            self._fail(parcels, error if isinstance(error, StaticfireError) else NetworkError(repr(error)))
+            self._fail(parcels, error)
             return
-        if parcels[0].alone or not self._is_gathering:
-            outcomes = [result_of(parcels[0], answer.result())]
-        else:
-            outcomes = results_of(parcels, answer.result(), connection.peer.address)
-        self._load.remove(len(parcels), sum([parcel.size for parcel in parcels]))
-        for parcel, outcome in zip(parcels, outcomes, strict=True):
-            if parcel.ordered:
-                self._waiting.settle(parcel)
-            if not isinstance(outcome, SendResult) or outcome.status is not _SEND_OK:
-                self._troubled(parcel, outcome)
-            elif not parcel.future.done():
-                parcel.future.set_result(outcome)
+        self._load.remove(len(parcels), taken.size)
+        prefix = offset_prefix(connection.peer.address)
+        for parcel, result in zip(parcels, future.result().body, strict=True):
+            if result.code == 0 and not parcel.ordered:
+                waiting = parcel.future
+                if not waiting.done():
+                    waiting.set_result(
+                        SendResult(
+                            _SEND_OK, parcel.message_id, parcel.queue, result.queue_offset, result.log_position, prefix
+                        )
+                    )
+            else:
+                self._settle(parcel, outcome_of(parcel, result, prefix))
+        self._plan()
+
+    def _one_answered(self, taken: Consignment, _: Connection, future: asyncio.Future[Answer]) -> None:
+        self._in_flight -= 1
+        error = failure_of(future)
+        self._load.remove(1, taken.size)
+        for parcel in taken.parcels:
+            self._settle(parcel, error or result_of(parcel, future.result()))
         self._plan()
 
     def _fail(self, parcels: list[Parcel], error: StaticfireError) -> None:
         self._load.remove(len(parcels), sum([parcel.size for parcel in parcels]))
         for parcel in parcels:
-            self._waiting.settle(parcel)
-            self._troubled(parcel, error)
+            self._settle(parcel, error)
         self._plan()
+
+    def _settle(self, parcel: Parcel, outcome: Outcome) -> None:
+        self._waiting.settle(parcel)
+        if not isinstance(outcome, SendResult) or outcome.status is not _SEND_OK:
+            self._troubled(parcel, outcome)
+        elif not parcel.future.done():
+            parcel.future.set_result(outcome)
+
+    # -- the connection ------------------------------------------------------------------------------------------
 
     async def _connect(self, address: str | None) -> None:
         try:
@@ -174,3 +215,11 @@ class Outbox:
         await writable
         self._blocked = False
         self._leave()
+
+
+def failure_of(future: asyncio.Future[Answer]) -> StaticfireError | None:
+    """Return why there is no answer, None when there is one."""
+    if future.cancelled():
+        return ConnectFailed("this client is closed")
+    error = future.exception()
+    return error if error is None or isinstance(error, StaticfireError) else NetworkError(repr(error))

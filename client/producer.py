@@ -82,8 +82,11 @@ class Producer(Member):
         Raises: ClientError (can't be sent), TopicNotFound, BrokerAnswer (refused), NetworkError (nobody knows).
         """
         sender = self._sender
-        if sender is None or queue is not None or selector is not None or sender.load.is_full:
+        if sender is None or queue is not None or selector is not None:
             return await self._send_carefully(message, queue, selector, key)
+        load = sender.load
+        if load.messages >= load.messages_max or load.bytes >= load.bytes_max:
+            return await self._send_carefully(message, None, None, None)
         return await sender.post(message)
 
     async def _send_carefully(

@@ -4,19 +4,25 @@ Round robin over the queues that can be written. A retry goes to another broker 
 is one, and no message goes to a broker that could not be reached a moment ago while there are others.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Generic, TypeVar
 
 from staticfire.client.queues import MessageQueue
 
+Way = TypeVar("Way")
 
-class QueueChoice:
-    """The writable queues of one topic and whose turn it is."""
 
-    __slots__ = ("queues", "turn")
+class QueueChoice(Generic[Way]):
+    """The writable queues of one topic, the way to each, and whose turn it is."""
 
-    def __init__(self, queues: list[MessageQueue], turn: int) -> None:
-        """`turn`: where to begin; random, so that many producers don't all begin at the same queue."""
+    __slots__ = ("count", "places", "queues", "turn")
+
+    def __init__(self, queues: list[MessageQueue], way_to: Callable[[str], Way], turn: int) -> None:
+        """`way_to`: from a broker's name. `turn`: where to begin; random, so that producers spread over the queues."""
         self.queues = queues
+        self.count = len(queues)
+        self.places = [(queue, queue.queue_id, way_to(queue.broker_name)) for queue in queues]
+        """What `queues` says, ready for who counts `turn` up by itself."""
         self.turn = turn
 
     def next(self, avoided: Collection[str] = ()) -> MessageQueue:

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from staticfire.client.parcel import Parcel
-from staticfire.client.send_result import STATUS_OF_CODE, SendResult, SendStatus
+from staticfire.client.send_result import STATUS_OF_CODE, SendDetails, SendResult
 from staticfire.client.settings import ProducerSettings
 from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import ProtocolError, StaticfireError, broker_answer
@@ -23,7 +23,6 @@ from staticfire.protocol.requests.send import (
 from staticfire.runtime.addresses import parse_address
 
 Outcome = SendResult | StaticfireError
-_SEND_OK = SendStatus.SEND_OK
 
 
 def many_request(parcels: list[Parcel], group: str, settings: ProducerSettings) -> SendMany:
@@ -69,29 +68,23 @@ def _number(wire: ManyMessage, name: str) -> int | None:
     return int(text) if text is not None and text.isdigit() else None
 
 
-def results_of(parcels: list[Parcel], answer: Answer, peer_address: str) -> list[Outcome]:
-    """Return the outcome of each message of a SEND_MANY, in their order."""
-    results: list[ManyResult] | None = answer.body if isinstance(answer, SendManyAnswer) else None
+def many_fault(parcels: list[Parcel], answer: Answer, peer_address: str) -> StaticfireError | None:
+    """Return why an answer to a SEND_MANY says nothing of its messages, None when it does."""
     if answer.code != SUCCESS:
-        return [_refused(parcel, answer.code, answer.remark) for parcel in parcels]
+        return broker_answer(answer.code, answer.remark, f"send {len(parcels)} messages to {peer_address}")
+    results: list[ManyResult] | None = answer.body if isinstance(answer, SendManyAnswer) else None
     if results is None or len(results) != len(parcels):
         count = 0 if results is None else len(results)
-        error = ProtocolError(f"{peer_address} answered {len(parcels)} messages with {count} results")
-        return [error for _ in parcels]
-    prefix = _prefix_of(peer_address)
-    return [
-        SendResult(_SEND_OK, parcel.message_id, parcel.queue, result.queue_offset, result.log_position, prefix)
-        if result.code == 0
-        else _other_result(parcel, result, prefix)
-        for parcel, result in zip(parcels, results, strict=True)
-    ]
+        return ProtocolError(f"{peer_address} answered {len(parcels)} messages with {count} results")
+    return None
 
 
-def _other_result(parcel: Parcel, result: ManyResult, prefix: str) -> Outcome:
+def outcome_of(parcel: Parcel, result: ManyResult, broker_prefix: str) -> Outcome:
+    """Return the outcome of one message of a SEND_MANY."""
     status = STATUS_OF_CODE.get(result.code)
     if status is None:
         return _refused(parcel, result.code, result.remark)
-    return SendResult(status, parcel.message_id, parcel.queue, result.queue_offset, result.log_position, prefix)
+    return SendResult(status, parcel.message_id, parcel.queue, result.queue_offset, result.log_position, broker_prefix)
 
 
 def result_of(parcel: Parcel, answer: Answer) -> Outcome:
@@ -107,11 +100,13 @@ def result_of(parcel: Parcel, answer: Answer) -> Outcome:
         answer.batch_uniq_id or parcel.message_id,
         queue if answer.queue_id is None else queue._replace(queue_id=answer.queue_id),
         answer.queue_offset or 0,
-        offset_ids=answer.msg_id or "",
-        transaction_id=answer.transaction_id,
-        region_id=answer.region or "DefaultRegion",
-        trace_on=answer.trace_on != "false",
-        recall_handle=answer.recall_handle,
+        details=SendDetails(
+            answer.msg_id or "",
+            answer.transaction_id,
+            answer.region or "DefaultRegion",
+            answer.trace_on != "false",
+            answer.recall_handle,
+        ),
     )
 
 
@@ -120,5 +115,6 @@ def _refused(parcel: Parcel, code: int, remark: str | None) -> StaticfireError:
 
 
 @lru_cache(maxsize=256)
-def _prefix_of(peer_address: str) -> str:
+def offset_prefix(peer_address: str) -> str:
+    """Return what the offset message ids of a broker begin with, as this client reaches it."""
     return offset_id_prefix(pack_host(*parse_address(peer_address)))

@@ -26,7 +26,17 @@ STATUS_OF_CODE: dict[int, SendStatus] = {
 }
 
 
-class SendResult(msgspec.Struct, gc=False):
+class SendDetails(msgspec.Struct, gc=False, frozen=True):
+    """What only single sends and batches are told."""
+
+    offset_ids: str = ""
+    transaction_id: str | None = None
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+    recall_handle: str | None = None
+
+
+class SendResult(msgspec.Struct, gc=False, frozen=True):
     """Where a message is. `message_id` is the unique id that its consumers see, of a batch all ids joined by commas."""
 
     status: SendStatus
@@ -37,13 +47,19 @@ class SendResult(msgspec.Struct, gc=False):
     """Where the record lies in the broker's log; -1 when the broker told an id instead."""
     broker_prefix: str = ""
     """What the offset message ids of that broker begin with."""
-    offset_ids: str = ""
-    transaction_id: str | None = None
-    region_id: str = "DefaultRegion"
-    trace_on: bool = True
-    recall_handle: str | None = None
+    details: SendDetails = SendDetails()
 
     @property
     def offset_message_id(self) -> str:
         """The id that names broker and log position: what a broker finds the message by."""
-        return self.offset_ids or offset_id(self.broker_prefix, self.log_position)
+        return self.details.offset_ids or offset_id(self.broker_prefix, self.log_position)
+
+    @property
+    def transaction_id(self) -> str | None:
+        """The id of the transaction that the message is part of, or what the broker tells in its place."""
+        return self.details.transaction_id
+
+    @property
+    def recall_handle(self) -> str | None:
+        """What a message with a delivery time can be called back by."""
+        return self.details.recall_handle

@@ -27,7 +27,7 @@ from staticfire.protocol.errors import (
     ProtocolError,
     StaticfireError,
 )
-from staticfire.protocol.messages import Message
+from staticfire.protocol.messages import Message, encode_message_properties
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.requests.send import ManyMessage
@@ -47,34 +47,64 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         self._clock = client.machine.clock
         self._wrapping = Wrapping(settings, unique_ids(client.machine.identity))
+        self._next_id = self._wrapping.next_id
+        self._plain_bytes_max = self._wrapping.plain_bytes_max
+        self._attempts_left = settings.retry_times_when_send_failed
         self.load = Load(settings.pending_messages_max, settings.pending_bytes_max)
-        self._choices: dict[str, QueueChoice] = {}
+        self._choices: dict[str, QueueChoice[Outbox]] = {}
         self._outboxes: dict[str, Outbox] = {}
         self._unrouted: dict[str, list[Parcel]] = {}
         self._avoided: dict[str, UptimeMs] = {}
         self._in_tick = False
         self._wall_ms = MessageMs(0)
-        self._uptime_ms = UptimeMs(0)
+        self._deadline_ms = UptimeMs(0)
         client.routes.listeners.append(self._route_changed)
 
     # -- messages in ---------------------------------------------------------------------------------------------
 
     def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
-        """Take a message; it leaves at the end of this tick. Raises: ClientError for one that can't be sent."""
+        """Take a message; it leaves at the end of this tick. Raises: ClientError for one that can't be sent.
+
+        Hot: what is not plain goes the slow way, everything else is done here and in `encode_message_properties`.
+        """
+        choice = self._choices.get(message.topic)
+        body = message.body
+        size = len(body)
+        if (
+            choice is None
+            or queue is not None
+            or not 0 < size <= self._plain_bytes_max
+            or message.system_properties
+            or self._avoided
+        ):
+            return self._post_slowly(message, queue)
         if not self._in_tick:
             self._begin_tick()
-        choice = self._choices.get(message.topic)
-        if choice is None:
-            self._wrapping.check(message)
+        wall_ms = self._wall_ms
+        message_id = self._next_id(wall_ms)
+        properties = encode_message_properties(message, message_id)
+        choice.turn = turn = choice.turn + 1
+        queue, queue_id, outbox = choice.places[turn % choice.count]
+        parcel = Parcel(
+            ManyMessage(message.topic, queue_id, properties, body, 0, message.flag, wall_ms),
+            message_id,
+            queue,
+            asyncio.Future(loop=self._loop),
+            self._deadline_ms,
+            self._attempts_left,
+            size + PARCEL_BYTES,
+        )
+        outbox.put_plain(parcel)
+        return parcel.future
+
+    def _post_slowly(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
+        if not self._in_tick:
+            self._begin_tick()
+        self._wrapping.check(message)
         wire, message_id = self._wrapping.wrap(message, self._wall_ms)
         parcel = self._parcel(wire, message_id, queue)
-        if choice is None or queue is not None or self._avoided or is_retry_topic(wire.topic):
-            parcel.alone = is_retry_topic(wire.topic)
-            self._post_slowly(parcel, choice)
-        else:
-            queues = choice.queues
-            choice.turn = turn = choice.turn + 1
-            self._put(parcel, queues[turn % len(queues)])
+        parcel.alone = is_retry_topic(wire.topic)
+        self._dispatch(parcel)
         return parcel.future
 
     def post_batch(self, messages: list[Message], queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
@@ -84,7 +114,7 @@ class Sender:
         wire, message_ids = self._wrapping.wrap_batch(messages, self._wall_ms)
         parcel = self._parcel(wire, message_ids, queue)
         parcel.alone = parcel.batch = True
-        self._post_slowly(parcel, self._choices.get(wire.topic))
+        self._dispatch(parcel)
         return parcel.future
 
     async def wrap(self, message: Message, queue: MessageQueue | None) -> tuple[ManyMessage, MessageQueue]:
@@ -100,29 +130,30 @@ class Sender:
         # What comes in one tick shares one look at the clocks.
         self._in_tick = True
         self._wall_ms = self._clock.wall_ms()
-        self._uptime_ms = self._clock.uptime_ms()
+        self._deadline_ms = UptimeMs(self._clock.uptime_ms() + self._settings.send_msg_timeout_ms)
         self._loop.call_soon(self._end_tick)
 
     def _end_tick(self) -> None:
         self._in_tick = False
 
     def _parcel(self, wire: ManyMessage, message_id: str, queue: MessageQueue | None) -> Parcel:
-        ordered = queue is not None
         return Parcel(
             wire,
             message_id,
             queue or NO_QUEUE,
-            self._loop.create_future(),
-            UptimeMs(self._uptime_ms + self._settings.send_msg_timeout_ms),
-            0 if ordered else self._settings.retry_times_when_send_failed,
+            asyncio.Future(loop=self._loop),
+            self._deadline_ms,
+            0 if queue is not None else self._attempts_left,
             len(wire.body) + PARCEL_BYTES,
-            ordered,
+            ordered=queue is not None,
         )
 
-    def _post_slowly(self, parcel: Parcel, choice: QueueChoice | None) -> None:
-        if parcel.queue is not NO_QUEUE and parcel.queue.broker_name in self._client.routes.addresses:
+    def _dispatch(self, parcel: Parcel) -> None:
+        """Hand a parcel to its broker, or let it wait for its topic's route."""
+        choice = self._choices.get(parcel.wire.topic)
+        if parcel.ordered and parcel.queue.broker_name in self._client.routes.addresses:
             self._put(parcel, parcel.queue)
-        elif choice is not None and parcel.queue is NO_QUEUE:
+        elif choice is not None and not parcel.ordered:
             self._put(parcel, choice.next(self._avoided_now()))
         else:
             self._wait_for_route(parcel)
@@ -130,14 +161,13 @@ class Sender:
     def _put(self, parcel: Parcel, queue: MessageQueue) -> None:
         parcel.queue = queue
         parcel.wire.queue_id = queue.queue_id
-        outbox = self._outboxes.get(queue.broker_name)
-        if outbox is None:
-            outbox = self._open_outbox(queue.broker_name)
-        outbox.put(parcel)
+        self._outbox(queue.broker_name).put(parcel)
 
-    def _open_outbox(self, broker_name: str) -> Outbox:
-        outbox = Outbox(broker_name, self._group, self._client, self._settings, self.load, self._troubled)
-        self._outboxes[broker_name] = outbox
+    def _outbox(self, broker_name: str) -> Outbox:
+        outbox = self._outboxes.get(broker_name)
+        if outbox is None:
+            outbox = Outbox(broker_name, self._group, self._client, self._settings, self.load, self._troubled)
+            self._outboxes[broker_name] = outbox
         return outbox
 
     # -- routes --------------------------------------------------------------------------------------------------
@@ -153,7 +183,7 @@ class Sender:
             choice = self._choices.get(topic) or self._choose_from(topic, route)
         return choice.queues
 
-    def _choose_from(self, topic: str, route: TopicRouteData) -> QueueChoice:
+    def _choose_from(self, topic: str, route: TopicRouteData) -> QueueChoice[Outbox]:
         queues = publish_queues(topic, route)
         if not queues:
             self._choices.pop(topic, None)
@@ -163,7 +193,7 @@ class Sender:
             )
         known = self._choices.get(topic)
         turn = known.turn if known is not None else self._client.machine.identity.random.randrange(len(queues))
-        choice = self._choices[topic] = QueueChoice(queues, turn)
+        choice = self._choices[topic] = QueueChoice(queues, self._outbox, turn)
         return choice
 
     def _route_changed(self, topic: str, route: TopicRouteData) -> None:

@@ -7,6 +7,9 @@ from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.limits import BODY_BYTES_MAX, SEND_MANY_BYTES_MAX, SEND_MANY_MESSAGES_MAX
 
+PENDING_MESSAGES_MAX = 65_536
+# As many unique ids there are per millisecond, and all messages posted in one tick have the same millisecond.
+
 IN_FLIGHT_GATHERED_MAX = 4
 # SEND_MANYs under way to one broker: enough that both sides work at once, few enough that sends gather meanwhile.
 
@@ -67,6 +70,11 @@ class ProducerSettings:
     gathered_bytes_max: int = SEND_MANY_BYTES_MAX
     in_flight_gathered_max: int = IN_FLIGHT_GATHERED_MAX
     in_flight_single_max: int = IN_FLIGHT_SINGLE_MAX
+
+    def __post_init__(self) -> None:
+        for name in ("pending_messages_max", "gathered_messages_max", "in_flight_gathered_max", "in_flight_single_max"):
+            if not 1 <= getattr(self, name) <= PENDING_MESSAGES_MAX:
+                raise UsageError(f"{name}={getattr(self, name)}: allowed are 1 to {PENDING_MESSAGES_MAX}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,11 @@ class Wrapping:
 
     def __init__(self, settings: ProducerSettings, ids: UniqueIds) -> None:
         self._settings = settings
-        self._next_id = ids.next_id
+        self.next_id = ids.next_id
         self._body_bytes_max = settings.max_message_size_bytes
         self._compress_bytes = settings.compress_msg_body_over_bytes
+        self.plain_bytes_max = min(self._body_bytes_max, self._compress_bytes - 1)
+        """Of bodies that travel as they are, without a further look."""
 
     def check(self, message: Message) -> None:
         """Check topic and body. Raises: ClientError."""
@@ -54,7 +56,7 @@ class Wrapping:
         if not 0 < len(body) <= self._body_bytes_max:
             self.check(message)
         own_id = message.system_properties.get(UNIQ_KEY) if message.system_properties else None
-        message_id = own_id or self._next_id(wall_ms)
+        message_id = own_id or self.next_id(wall_ms)
         properties = encode_message_properties(message, "" if own_id else message_id)
         sys_flag = 0
         if len(body) >= self._compress_bytes:
@@ -79,7 +81,7 @@ class Wrapping:
         parts, ids = [], []
         for message in messages:
             self.check(message)
-            message_id = self._next_id(wall_ms)
+            message_id = self.next_id(wall_ms)
             ids.append(message_id)
             parts.append(BatchMessage(message.flag, message.body, encode_message_properties(message, message_id)))
         body = encode_batch(parts)

@@ -15,6 +15,9 @@ _V6_CHARS = 56
 _DIFFERENCE_KEPT_MS = 1_000_000
 # A clock set back by less than this makes no negative time (RocketMQ: createUniqIDBuffer).
 
+_HEX = tuple(f"{number:02X}" for number in range(256))
+# Looking up two of them takes a third of formatting four digits.
+
 
 def offset_id_prefix(store_host: bytes) -> str:
     """Return what all offset message ids of a broker begin with: `offset_id` of it is faster than of the host."""
@@ -64,7 +67,7 @@ class UniqueIds:
             self._stem = self._prefix + self._since_month(wall_ms)
         counter = self._counter
         self._counter = (counter + 1) & 0xFFFF
-        return self._stem + "%04X" % counter  # noqa: UP031 - takes half as long as an f-string
+        return self._stem + _HEX[counter >> 8] + _HEX[counter & 0xFF]
 
     def _since_month(self, wall_ms: int) -> str:
         if wall_ms >= self._next_month_ms:
