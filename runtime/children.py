@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,7 +26,8 @@ STOP_TIMEOUT_MS = 10_000
 # A broker writes its tables and syncs its log when it stops. Whoever takes longer is killed.
 EXIT_TIMEOUT_MS = 5_000
 # Between letting go of the link, which is the last thing a child does, and its exit.
-LAST_LINES = 20
+LAST_BYTES = 4096
+# Of a child's stderr, for whoever has to say why it died.
 START_BYTES_MAX = 64 * 1024
 # Of what a child writes before it is ready; that is shown only if it isn't one line about a usage error.
 
@@ -48,6 +48,8 @@ class ChildPlan:
     module: str
     settings: Mapping[str, str]
     sock: socket.socket
+    temporary: str = ""
+    """Its folder, for it to remove when we were killed and can't."""
 
 
 class Child:
@@ -60,8 +62,8 @@ class Child:
         self.ready = False
         self.stopping = False
         self.exit_code: int | None = None
-        self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.held_back = b""
+        self._last = b""
 
     @property
     def pid(self) -> int:
@@ -72,12 +74,25 @@ class Child:
         """Whether it ended without being asked to."""
         return self.exit_code is not None and not self.stopping
 
+    @property
+    def last_lines(self) -> list[str]:
+        """The last that it wrote to stderr."""
+        return self._last.decode(errors="replace").splitlines()
+
+    def wrote(self, data: bytes) -> None:
+        """Remember the end of its stderr."""
+        self._last = (self._last + data)[-LAST_BYTES:]
+
     def how_it_ended(self) -> str:
-        """Say which child ended and how, with its last words."""
+        """Say which child ended, and how."""
         code = self.exit_code if self.exit_code is not None else 0
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        last = "".join(f"\n  {line}" for line in self.last_lines)
-        return f"{self.name} (pid {self.pid}) {how}" + (f"; its last lines:{last}" if last else "")
+        return f"{self.name} (pid {self.pid}) {how}"
+
+    def last_words(self, lines_max: int = 5) -> str:
+        """Return its last lines, indented below a heading; nothing when it said nothing."""
+        lines = self.last_lines[-lines_max:]
+        return "".join(f"\n  {line}" for line in ["its last lines were", *lines]) if lines else ""
 
 
 class Children:
@@ -101,6 +116,8 @@ class Children:
         ours, its = socket.socketpair()
         arguments = ["--settings", json.dumps(dict(plan.settings))]
         arguments += ["--listen-fd", str(plan.sock.fileno()), "--parent-fd", str(its.fileno())]
+        if plan.temporary:
+            arguments += ["--temporary", plan.temporary]
         try:
             process = subprocess.Popen(
                 [*interpreter(), "-m", plan.module, *arguments],
@@ -214,7 +231,7 @@ class Children:
             if not data:
                 self._close_stderr(child)
                 return
-            child.last_lines.extend(data.decode(errors="replace").splitlines())
+            child.wrote(data)
             if child.ready:
                 self._pass_on(child, data)
             else:

@@ -4,7 +4,7 @@
 
 `--settings`   what differs from the defaults, as JSON; the environment and files were read by who started us
 `--listen-fd`  a listening socket to take over instead of binding the port
-`--remove-dir` a temporary folder, removed in the end
+`--temporary`  our folder in a temporary one, removed in the end; a parent does that itself, unless it was killed
 `--parent-fd`  a socket to who started us. One JSON line goes out when ready; its end means that the parent is gone,
                killed perhaps, and this process stops as well: nothing is ever left behind.
 
@@ -27,11 +27,11 @@ from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
 from staticfire.runtime.config import load_settings
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from staticfire.runtime.live import live_machine
-from staticfire.runtime.machine import Machine
+from staticfire.runtime.machine import Files, Machine
 from staticfire.runtime.service import Service
 
 S = TypeVar("S")
-FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--remove-dir"})
+FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--temporary"})
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -53,7 +53,7 @@ class Launch:
     settings: dict[str, str]
     listen_fd: int | None = None
     parent_fd: int | None = None
-    remove_dir: str = ""
+    temporary: str = ""
 
 
 def run_program(program: Program[Any], arguments: Sequence[str]) -> int:
@@ -85,7 +85,7 @@ def read_arguments(arguments: Sequence[str]) -> Launch:
     except ValueError as error:
         raise UsageError(f"can't read {' '.join(arguments)}: {error}") from None
     return Launch(
-        {key: str(value) for key, value in settings.items()}, listen_fd, parent_fd, values.get("--remove-dir", "")
+        {key: str(value) for key, value in settings.items()}, listen_fd, parent_fd, values.get("--temporary", "")
     )
 
 
@@ -115,8 +115,8 @@ async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
     finally:
         stop.close()
         await machine.workers.close()
-        if launch.remove_dir:
-            machine.files.remove_folder(launch.remove_dir)
+        if launch.temporary and (parent is None or stop.orphaned):
+            _remove(machine.files, launch.temporary)
 
 
 def _announce(line: str, port: int, parent: socket.socket | None) -> None:
@@ -127,6 +127,15 @@ def _announce(line: str, port: int, parent: socket.socket | None) -> None:
             parent.send(json.dumps({"port": port}).encode() + b"\n")
         except OSError:
             pass  # The parent is gone; _Stop sees that, too.
+
+
+def _remove(files: Files, folder: str) -> None:
+    """Remove our folder, and the temporary one around it when nobody else is left in there."""
+    files.remove_folder(folder)
+    try:
+        os.rmdir(os.path.dirname(folder))
+    except OSError:
+        pass
 
 
 def _words(error: OSError) -> str:
@@ -145,6 +154,8 @@ class _Stop:
         self._loop = asyncio.get_running_loop()
         self.asked = False
         self.ready = False
+        self.orphaned = False
+        """The parent ended while we were running."""
         for number in STOP_SIGNALS:
             self._loop.add_signal_handler(number, self._signalled, number)
         if parent is not None:
@@ -160,6 +171,7 @@ class _Stop:
     def _parent_ended(self) -> None:
         if self._parent is not None:
             self._loop.remove_reader(self._parent)
+        self.orphaned = not self.asked
         self._stop()
 
     def _stop(self) -> None:

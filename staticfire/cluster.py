@@ -185,7 +185,7 @@ class Cluster:
             self._brokers, namesrv_port, broker_port, directory, self._settings, stdout=subprocess.DEVNULL
         )
         stack.callback(cluster.stop)
-        cluster.on_death(lambda child: self.deaths.append(child.how_it_ended()))
+        cluster.on_death(lambda child: self.deaths.append(child.how_it_ended() + child.last_words()))
         cluster.start()
         loop = asyncio.get_running_loop()
         loop.add_reader(cluster.children, cluster.children.pump)

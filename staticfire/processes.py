@@ -106,7 +106,9 @@ class ProcessCluster:
         is_nameserver = name == NAMESERVER
         settings = self.plan.nameserver if is_nameserver else self.plan.broker(name)
         module = "staticfire.nameserver" if is_nameserver else "staticfire.broker"
-        return self.children.spawn(ChildPlan(name, module, non_defaults(settings), self._ports.hand_over(name)))
+        temporary = f"{self.folder.path}/{name}" if self.folder.temporary else ""
+        plan = ChildPlan(name, module, non_defaults(settings), self._ports.hand_over(name), temporary)
+        return self.children.spawn(plan)
 
     def _wait_ready(self, *children: Child) -> None:
         try:

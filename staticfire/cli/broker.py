@@ -34,7 +34,7 @@ def broker(
         "storePathRootDir": directory,
     }
     settings = settings_of(BrokerSettings, flags, as_settings(assignments), file)
-    folder = "" if settings.get("store_path_root_dir") else temporary_folder()
+    folder = "" if settings.get("store_path_root_dir") else temporary_folder("broker")
     if folder:
         settings["store_path_root_dir"] = folder
-    become("staticfire.broker", settings, remove_dir=folder)
+    become("staticfire.broker", settings, temporary=folder)

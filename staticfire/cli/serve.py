@@ -24,17 +24,17 @@ def settings_of(
     return non_defaults(load_settings(cls, overrides, os.environ, file))
 
 
-def become(module: str, settings: Mapping[str, str], remove_dir: str = "") -> NoReturn:
-    """Become the server `module`; it removes `remove_dir` in the end."""
+def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoReturn:
+    """Become the server `module`; it removes the folder `temporary` in the end."""
     command = [*interpreter(), "-m", module, "--settings", json.dumps(dict(settings))]
-    if remove_dir:
-        command += ["--remove-dir", remove_dir]
+    if temporary:
+        command += ["--temporary", temporary]
     os.execve(command[0], command, child_environment())
 
 
-def temporary_folder() -> str:
-    """Make a folder for a server that was given none, and say so."""
-    folder = tempfile.mkdtemp(prefix="staticfire-")
+def temporary_folder(name: str) -> str:
+    """Make a folder for a server that was given none, and say so; the server makes its own in there."""
+    folder = f"{tempfile.mkdtemp(prefix='staticfire-')}/{name}"
     click.echo(f"data is in {folder} (temporary, removed at the end); --dir keeps it", err=True)
     return folder
 

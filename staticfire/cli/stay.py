@@ -36,7 +36,7 @@ async def until_stopped(stand: Stand) -> int:
             end.set_result(exit_code)
 
     def died(child: Child) -> None:
-        tell(child.how_it_ended())
+        tell(child.how_it_ended() + child.last_words())
         finish(EXIT_CLUSTER_FAILED)
 
     stand.cluster.on_death(died)
@@ -65,7 +65,7 @@ async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
 
     def died(child: Child) -> None:
         dead.append(child)
-        tell(child.how_it_ended())
+        tell(child.how_it_ended() + child.last_words())
 
     def signalled(number: signal.Signals) -> None:
         if number == signal.SIGCHLD:

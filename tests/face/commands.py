@@ -1,0 +1,112 @@
+"""staticfire as a command, for tests: started, waited for, and gone at the end whatever happens."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FREE_PORTS = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
+TIMEOUT_S = 30
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "staticfire", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return ours without what would change how staticfire behaves."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("STATICFIRE_", "NAMESRV_"))}
+    return {**kept, **more}
+
+
+def call(*arguments: str, text: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        command(*arguments),
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        cwd=ROOT,
+        env=environment(**more),
+        check=False,
+    )
+
+
+class Up:
+    """A running `staticfire up`, or another command that says when it is ready."""
+
+    def __init__(self, *arguments: str, ready: str = "ready ", **more: str) -> None:
+        self.process = subprocess.Popen(
+            command(*arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(**more),
+        )
+        self._ready = ready
+        self.lines: list[str] = []
+
+    def __enter__(self) -> Self:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith(self._ready):
+                return self
+        _, err = self.process.communicate(timeout=TIMEOUT_S)
+        raise AssertionError(f"ended before it was ready: {self.lines} {err}")
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        try:
+            self.process.communicate(timeout=TIMEOUT_S)
+        finally:
+            self.process.kill()
+
+    def told(self, name: str) -> str:
+        """Return what the ready line says of a name."""
+        found = re.search(rf"\b{name}=(\S+)", self.lines[-1])
+        assert found is not None, self.lines
+        return found[1]
+
+    def pids(self) -> dict[str, int]:
+        """Return the processes of the cluster by name."""
+        processes = get(self.told("CONTROL"))[1]["processes"]
+        return {process["name"]: process["pid"] for process in processes}
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; return exit code and stderr. Returns when every process that has its stdout is gone."""
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for its end; return exit code and stderr."""
+        _, err = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, err
+
+
+def get(url: str, method: str = "GET") -> tuple[int, Any]:
+    """Ask over HTTP; return status and JSON."""
+    request = urllib.request.Request(url, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, json.loads(refused.read())
+
+
+def one_line(text: str) -> str:
+    """Return the only line of a text."""
+    lines: Sequence[str] = text.splitlines()
+    assert len(lines) == 1, text
+    return lines[0]
