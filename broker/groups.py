@@ -19,6 +19,7 @@ class GroupTable:
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self.groups: dict[str, SubscriptionGroupConfig] = {}
+        """One dictionary for good: handlers hold it."""
         self.version = DataVersion()
         self.changed: Callable[[], None] = lambda: None
         self.now: Callable[[], MessageMs] = lambda: MessageMs(0)
@@ -71,7 +72,8 @@ class GroupTable:
     def restore(self, data: bytes) -> None:
         """Take over subscriptionGroup.json. Raises: msgspec.MsgspecError when it is none."""
         saved = msgspec.json.decode(data, type=_SavedGroups)
-        self.groups = saved.subscription_group_table
+        self.groups.clear()
+        self.groups.update(saved.subscription_group_table)
         self.version = saved.data_version
 
     def _moved(self) -> None:

@@ -6,6 +6,7 @@ first, then the ports; what producers were promised is written before the files 
 
 import socket
 
+from staticfire.broker.clock_control import ClockControl
 from staticfire.broker.consumers import ConsumerManager
 from staticfire.broker.delay_service import DelayService
 from staticfire.broker.delays import tags_code_of
@@ -104,7 +105,12 @@ class Broker(Service):
         dispatcher.settle = self._settle
         self._server = Server(machine, dispatcher, self._advertised())
         self._server.disconnected = self._disconnected
-        self._pool = ConnectionPool(machine)
+        self._clock_control = ClockControl(state, self.delays)
+        clock.changed = self.delays.wake
+        asked_by_nameservers = Dispatcher()
+        self._clock_control.register(asked_by_nameservers)
+        asked_by_nameservers.settle = self._settle
+        self._pool = ConnectionPool(machine, asked_by_nameservers)
         self._registration = Registration(state, self._pool)
         self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
         self._started = False
@@ -199,6 +205,7 @@ class Broker(Service):
         if arrivals and len(self.state.held):
             for queue in arrivals:
                 self._pull.arrived(queue)
+        self._clock_control.settled()
 
     def _disconnected(self, connection: Connection) -> None:
         self._clients.disconnected(connection)

@@ -64,6 +64,7 @@ class TopicTable:
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self.topics: dict[str, TopicConfig] = {}
+        """One dictionary for good: handlers hold it."""
         self.version = DataVersion()
         self.system: frozenset[str] = frozenset(topic.name for topic in system_topics(settings))
         self.changed: Callable[[TopicConfig | None], None] = lambda topic: None
@@ -143,7 +144,8 @@ class TopicTable:
     def restore(self, data: bytes) -> None:
         """Take over topics.json. Raises: msgspec.MsgspecError when it is none."""
         saved = msgspec.json.decode(data, type=_SavedTopics)
-        self.topics = saved.topic_config_table
+        self.topics.clear()
+        self.topics.update(saved.topic_config_table)
         self.version = saved.data_version
 
     def _moved(self, topic: TopicConfig | None) -> None:

@@ -60,6 +60,7 @@ class ClockOwner:
         self.face = ClockFace()
         self.brokers: dict[Connection, str] = {}
         """Names of the brokers that follow this clock, by the connection that they registered on."""
+        self._skipping = asyncio.Event()
         self._driving = ""
         """What moves the clock now: two at once are refused."""
         self._expected: set[str] = set()
@@ -70,7 +71,7 @@ class ClockOwner:
     def joined(self, connection: Connection, name: str, reading: ClockReading) -> ClockReading:
         """Take in a broker; return what it has to show. A nameserver that starts anew learns the time from brokers."""
         if reading.epoch > self.face.epoch:
-            self.face = ClockFace.showing(reading, self._clock.wall_ms())
+            self._show(ClockFace.showing(reading, self._clock.wall_ms()))
         self.brokers[connection] = name
         return self.reading()
 
@@ -137,7 +138,8 @@ class ClockOwner:
         While somebody holds the cluster from resting, time runs on at its usual pace.
         """
         while True:
-            if self.face.mode != SKIPPING or self._driving or not self.brokers:
+            await self._skipping.wait()
+            if self._driving or not self.brokers:
                 await self._pause(IDLE_MS)
                 continue
             try:
@@ -162,6 +164,13 @@ class ClockOwner:
     async def _let_run(self) -> None:
         if self.face.mode == SKIPPING and self.face.rate <= 0:
             await self._set_all(SKIPPING, 1.0, self.message_ms())
+
+    def _show(self, face: ClockFace) -> None:
+        self.face = face
+        if face.mode == SKIPPING:
+            self._skipping.set()
+        else:
+            self._skipping.clear()
 
     def _take_wheel(self, what: str) -> None:
         if self._driving:
@@ -203,7 +212,7 @@ class ClockOwner:
     # -- talking to brokers --------------------------------------------------------------------------------------
 
     async def _set_all(self, mode: str, rate: float, message_ms: int) -> None:
-        self.face = self.face.moved(self._clock.wall_ms(), mode, rate, message_ms)
+        self._show(self.face.moved(self._clock.wall_ms(), mode, rate, message_ms))
         await self._ask_all(SetBrokerClock(self.face.epoch, mode, rate, message_ms))
 
     async def _ask_all(self, request: Request) -> dict[str, Answer]:

@@ -27,7 +27,8 @@ class Server:
         self._dispatcher = dispatcher
         self._advertised = advertised
         self._listeners: list[Listener] = []
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}
+        """In the order in which they came: closing them must not depend on addresses in memory."""
         self.port = 0
         """The main port: that of the first listener."""
         self.connected: Callable[[Connection], None] | None = None
@@ -50,7 +51,7 @@ class Server:
         if len(self.connections) >= CONNECTIONS_MAX:
             connection.reject(f"{CONNECTIONS_MAX} connections are open, no more are accepted")
             return
-        self.connections.add(connection)
+        self.connections[connection] = None
         host, port = self._advertised or (connection.local_address[0], self.port)
         connection.store_host = pack_host(host, port)
         connection.store_id_prefix = offset_id_prefix(connection.store_host)
@@ -59,7 +60,7 @@ class Server:
             self.connected(connection)
 
     def _disconnected(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         if self.disconnected is not None:
             self.disconnected(connection)
 
