@@ -226,9 +226,9 @@ class ClusterClient(Service):
 
     async def _route_loop(self) -> None:
         while True:
-            await self._refresh.wait(self.settings.poll_name_server_interval_ms)
-            await self.routes.refresh(self.routes.topics)
             await self.pause(REFRESH_GAP_MS)
+            await self._refresh.wait(max(self.settings.poll_name_server_interval_ms - REFRESH_GAP_MS, 0))
+            await self.routes.refresh(self.routes.topics)
 
 
 def client_id(settings: ClientSettings, machine: Machine) -> str:

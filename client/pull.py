@@ -13,18 +13,16 @@ from functools import lru_cache
 
 from staticfire.client.cluster_client import ClusterClient
 from staticfire.client.member import Member
-from staticfire.client.pull_answers import PullResult, read_pull
+from staticfire.client.pull_answers import PullResult, packed_address, read_pull
 from staticfire.client.queue_offsets import QueueOffsets
 from staticfire.client.queues import MessageQueue
 from staticfire.client.routes import subscribe_queues
 from staticfire.client.settings import PullSettings
 from staticfire.protocol.errors import ClientError
-from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.limits import PULL_MESSAGES_MAX
 from staticfire.protocol.names import group_fault
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.tags import TagExpression
-from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.machine import Machine
 
 SUGGESTIONS_MAX = 100_000
@@ -90,7 +88,7 @@ class PullConsumer(Member):
         address = await self.client.address_to_read(queue, self._suggested.get(queue, 0))
         connection = await self.client.pool.connection(address)
         answer = await connection.ask(request, timeout_ms)
-        result = read_pull(answer, queue, wanted, _host_of(connection.peer.address))
+        result = read_pull(answer, queue, wanted, packed_address(connection.peer.address))
         self._remember(queue, result.suggested_broker_id)
         return result
 
@@ -129,8 +127,3 @@ class PullConsumer(Member):
 @lru_cache(maxsize=1024)
 def _parse(expression: str) -> TagExpression:
     return TagExpression.parse(expression)
-
-
-@lru_cache(maxsize=256)
-def _host_of(peer_address: str) -> bytes:
-    return pack_host(*parse_address(peer_address))

@@ -6,6 +6,7 @@ bodies are expanded where the kind is zlib; others stay as they are, and `sys_fl
 
 import zlib
 from enum import Enum
+from functools import lru_cache
 
 import msgspec
 
@@ -13,10 +14,12 @@ from staticfire.client.queues import MessageQueue
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, RecordBatch
 from staticfire.protocol.errors import ProtocolError, broker_answer
+from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.sys_flag import COMPRESSED, CompressionKind, compression_kind
 from staticfire.protocol.tags import TagExpression
+from staticfire.runtime.addresses import parse_address
 
 
 class PullStatus(Enum):
@@ -94,3 +97,9 @@ def expand_body(message: ReceivedMessage) -> None:
             message.body = zlib.decompress(message.body)
         except zlib.error as error:
             raise ProtocolError(f"the body of {message!r} can't be expanded: {error}") from None
+
+
+@lru_cache(maxsize=256)
+def packed_address(address: str) -> bytes:
+    """Return a broker's `host:port` as 8 or 20 bytes."""
+    return pack_host(*parse_address(address))

@@ -154,7 +154,7 @@ def messages_alone(arguments: argparse.Namespace) -> float:
     started = time.process_time()
     for index in range(arguments.messages):
         Message("orders", body, tags="paid", keys=f"0-{index}")
-    return (time.process_time() - started) * 1e6 / arguments.messages
+    return (time.process_time() - started) * 1e6 / int(arguments.messages)
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -185,7 +185,7 @@ async def measured(way: Any, producer: Producer, arguments: argparse.Namespace, 
         pstats.Stats(profile).sort_stats("tottime").print_stats(25)
     spent = time.process_time() - started
     spent -= sum(transport.spent_s for transport in network.transports) - before
-    return spent * 1e6 / arguments.messages
+    return spent * 1e6 / int(arguments.messages)
 
 
 def parse() -> argparse.Namespace:
