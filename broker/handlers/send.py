@@ -6,7 +6,8 @@ Behaviour
 - A message is answered when the burst that brought it is written (or, with SYNC_FLUSH, on the disk): the store calls
   back, so nothing is acknowledged that isn't stored.
 - The broker adds MSG_REGION, TRACE_ON and CLUSTER to the properties, and UNIQ_KEY where it is missing.
-- A batch is all or nothing; of a SEND_MANY each message succeeds or fails by itself.
+- A batch is all or nothing, and may be compressed as a whole (RocketMQ would store that as one message). Of a SEND_MANY
+  each message succeeds or fails by itself.
 
 Not done
 - Property strings are stored as they came, not parsed and written anew as RocketMQ does, so broken entries stay.
@@ -22,6 +23,7 @@ from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
+from staticfire.protocol.compression import expand
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
@@ -39,6 +41,7 @@ from staticfire.protocol.properties import (
 )
 from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendAnswer, SendMany, SendManyAnswer, SendMessage
 from staticfire.protocol.rocketmq_record import decode_batch
+from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK
 from staticfire.protocol.tags import tags_code
 from staticfire.runtime.connection import Call, Dispatcher
 
@@ -172,8 +175,14 @@ class SendHandlers:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if find_property(header, DELAY) is not None or request.sys_flag & 0xC:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._illegal)
+        sys_flag = request.sys_flag
         try:
-            messages = decode_batch(request.body)
+            if sys_flag & COMPRESSED:
+                # The C++ core compresses a batch as a whole; its messages are not compressed then.
+                messages = decode_batch(expand(request.body, sys_flag, self._body_bytes_max))
+                sys_flag &= ~(COMPRESSED | COMPRESSION_MASK)
+            else:
+                messages = decode_batch(request.body)
         except ProtocolError as error:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"the batch can't be read: {error}") from None
         if not messages:
@@ -191,7 +200,7 @@ class SendHandlers:
         born_host = call.connection.born_host
         for flag, body, whole in rows:
             self._targets.append(
-                queue, whole, body, request.born_timestamp, request.sys_flag, flag, 0, born_host,
+                queue, whole, body, request.born_timestamp, sys_flag, flag, 0, born_host,
                 tags_code(whole), self._batch_stored, batch, delayed=False,
             )  # fmt: skip
 
