@@ -25,9 +25,10 @@ from typing import Any, cast
 import msgspec
 
 from staticfire.protocol import requests as _declarations  # noqa: F401 (fills REQUESTS)
-from staticfire.protocol.codecs import ANSWER_FLAG, NATIVE, ONEWAY_FLAG, Codec, Envelope, codec_for
-from staticfire.protocol.codecs.native import ARRAY_OF_7, ENVELOPE, ENVELOPE_BYTES, NIL, U16, U32
-from staticfire.protocol.codes import ResponseCode, name_of_request
+from staticfire.protocol.codecs import ANSWER_FLAG, JSON, NATIVE, ONEWAY_FLAG, Codec, Envelope, codec_for
+from staticfire.protocol.codecs.hot_json import read_header
+from staticfire.protocol.codecs.native import ARRAY_OF_7, CODEC_WORD, ENVELOPE_BYTES, U32
+from staticfire.protocol.codes import LANGUAGES_BY_NAME, LanguageCode, ResponseCode, name_of_request
 from staticfire.protocol.command import REQUESTS, Answer, Request, Shape, declaration_of, refusal
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
@@ -41,8 +42,17 @@ WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
 Handler = Callable[["Call"], Answer | None]
 AsyncHandler = Callable[["Call"], Coroutine[Any, Any, Answer | None]]
 
+Decode = Callable[[bytes], Any]
+
 _HEAD = Struct(">II").unpack_from
-_native_envelope = ENVELOPE.unpack_from
+_native_start = Struct(">IIHIBI6s").unpack_from
+# As far as the header's fields, see native.py: length, codec and header length, array of 7 and u32, code, u32, opaque,
+# and the six bytes from the flag to the remark.
+_NATIVE_MARKS = ARRAY_OF_7 << 8 | U32
+_TAIL_AT = 19
+_NO_TAIL = b""
+_OTHER_LANGUAGE = int(LanguageCode.OTHER)
+_DECODE_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
 
@@ -79,6 +89,8 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self.handlers: dict[int, Handler] = {}
+        self.hot: dict[int, tuple[Decode, Handler]] = {}
+        """Those of requests whose body is bytes as they are, with what reads their native header fields."""
         self.settle: Callable[[], None] | None = None
         """Run after each burst that called a handler."""
         self.intercept: Callable[[Call, int], bool] | None = None
@@ -93,9 +105,11 @@ class Dispatcher:
             raise ValueError(f"{name_of_request(code)} has a handler already")
         if int(code) not in REQUESTS:
             raise ValueError(f"{name_of_request(code)} is not declared")
-        self.handlers[int(code)] = (
-            self._in_task(cast(AsyncHandler, handler)) if iscoroutinefunction(handler) else cast(Handler, handler)
-        )
+        filed = self._in_task(cast(AsyncHandler, handler)) if iscoroutinefunction(handler) else cast(Handler, handler)
+        self.handlers[int(code)] = filed
+        request = REQUESTS[int(code)].request
+        if request.hot_body:
+            self.hot[int(code)] = request.native.decode, filed
 
     def _in_task(self, handler: AsyncHandler) -> Handler:
         def start(call: Call) -> None:
@@ -166,6 +180,9 @@ class Connection(asyncio.Protocol):
         self._opaque = 0
         self._paused: asyncio.Future[None] | None = None
         self._started = False
+        self._tail = _NO_TAIL
+        # What stands between opaque and fields of the peer's native requests: no flag, its version and language, no
+        # remark. As long as that stays the same, there is nothing to read there.
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # -- asyncio's side ------------------------------------------------------------------------------------------
@@ -248,12 +265,38 @@ class Connection(asyncio.Protocol):
     def _read_frames(self, data: bytes) -> int:
         """Handle all whole frames; return where the first unfinished one begins. Raises: ProtocolError."""
         at, end = 0, len(data)
-        handlers = self._handlers
+        hot, intercept = self._dispatcher.hot, self._dispatcher.intercept
         if not self._started and end:
             self._started = True
             recognise(data)
         self._wanted_bytes = 8
         while end - at >= 8:
+            if end - at >= ENVELOPE_BYTES:
+                length, word, marks, code, mark, opaque, tail = _native_start(data, at)
+                if tail == self._tail and marks == _NATIVE_MARKS and mark == U32 and (found := hot.get(code)):
+                    # The straight way of send and pull. Everything else, every error included, goes through _slowly.
+                    stop = at + 4 + length
+                    body_at = at + 8 + word - CODEC_WORD
+                    if stop <= end and at + ENVELOPE_BYTES <= body_at <= stop:
+                        decode, handler = found
+                        try:
+                            request = decode(data[at + ENVELOPE_BYTES : body_at])
+                        except _DECODE_ERRORS:
+                            self._slowly(data, at, body_at, stop, word)
+                            at = stop
+                            continue
+                        request.body = data[body_at:stop]
+                        at = stop
+                        call = Call(request, opaque, False, _NATIVE_CODEC, self)
+                        if intercept is not None and intercept(call, code):
+                            continue
+                        try:
+                            answer = handler(call)
+                        except Exception as error:  # noqa: BLE001 (one request: its failure is its answer)
+                            answer = failure(error, call)
+                        if answer is not None:
+                            self.send_answer(call, answer)
+                        continue
             length, word = _HEAD(data, at)
             if length > _LENGTH_MAX or length < 4 or word & 0xFFFFFF > length - 4:
                 self._reject_length(data, at, length, word)
@@ -262,37 +305,31 @@ class Connection(asyncio.Protocol):
                 self._wanted_bytes = 4 + length
                 break
             body_at = at + 8 + (word & 0xFFFFFF)
-            if word >> 24 == NATIVE and body_at - at >= ENVELOPE_BYTES:
-                _, _, seven, m1, code, m2, opaque, flag, m3, version, language, remark = _native_envelope(data, at)
-                declaration = REQUESTS.get(code)
-                if (
-                    remark == NIL
-                    and not flag & ANSWER_FLAG
-                    and seven == ARRAY_OF_7
-                    and m1 == m2 == U32
-                    and m3 == U16
-                    and declaration is not None
-                    and declaration.request.hot_body
-                    and (handler := handlers.get(code)) is not None
-                ):
-                    # The straight way of send and pull. Everything else, every error included, goes through _slowly.
-                    try:
-                        request = declaration.request.native.decode(data[at + ENVELOPE_BYTES : body_at])
-                    except (msgspec.MsgspecError, ValueError):
-                        self._slowly(data, at, body_at, stop, word)
-                        at = stop
-                        continue
-                    request.body = data[body_at:stop]
-                    peer = self.peer
-                    if peer.version != version or peer.language != language:
-                        self.peer = Peer(peer.address, version, language)
-                    self.codec = _NATIVE_CODEC
-                    self._handle(handler, Call(request, opaque, flag & ONEWAY_FLAG != 0, _NATIVE_CODEC, self), code)
-                    at = stop
-                    continue
-            self._slowly(data, at, body_at, stop, word)
+            if word >> 24 != JSON or not self._json_straight(data, at + 8, body_at, stop):
+                self._slowly(data, at, body_at, stop, word)
             at = stop
         return at
+
+    def _json_straight(self, data: bytes, at: int, body_at: int, stop: int) -> bool:
+        """Handle one request whose header can be read at once; say whether it was such a one."""
+        header = read_header(data, at, body_at)
+        if header is None or header.flag or header.remark or body_at - at > HEADER_BYTES_MAX:
+            return False
+        code = header.code
+        hot = self._dispatcher.hot.get(code)
+        if hot is None:
+            return False
+        request = header.extFields
+        request.body = data[body_at:stop]
+        if self._accepting:
+            self.codec = _JSON_CODEC
+        self._tail = _NO_TAIL
+        peer = self.peer
+        language = LANGUAGES_BY_NAME.get(header.language or "", _OTHER_LANGUAGE)
+        if peer.version != header.version or peer.language != language:
+            self.peer = Peer(peer.address, header.version, language)
+        self._handle(hot[1], Call(request, header.opaque, False, _JSON_CODEC, self), code)
+        return True
 
     def _slowly(self, data: bytes, at: int, body_at: int, stop: int, word: int) -> None:
         """Handle one frame of any codec, request or answer. Raises: ProtocolError when its header can't be read."""
@@ -305,6 +342,8 @@ class Connection(asyncio.Protocol):
             return
         if self._accepting:
             self.codec = codec
+        is_plain = codec is _NATIVE_CODEC and envelope.flag == 0 and envelope.remark is None and self._accepting
+        self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES] if is_plain else _NO_TAIL
         if self.peer.version != envelope.version or self.peer.language != envelope.language:
             self.peer = Peer(self.peer.address, envelope.version, envelope.language)
         call = Call(None, envelope.opaque, envelope.flag & ONEWAY_FLAG != 0, codec, self)
@@ -353,9 +392,9 @@ class Connection(asyncio.Protocol):
         if self.transport is None:
             return
         try:
-            self._out.append(call.codec.encode_answer(answer, call.opaque, self.store_host))
+            call.codec.write_answer(self._out, answer, call.opaque, self.store_host)
         except ProtocolError as error:
-            self._out.append(call.codec.encode_answer(refusal(_SYSTEM_ERROR, str(error)), call.opaque, self.store_host))
+            call.codec.write_answer(self._out, refusal(_SYSTEM_ERROR, str(error)), call.opaque, self.store_host)
         if not self._bursting:
             self._plan_flush()
 
@@ -463,3 +502,4 @@ def recognise(data: bytes) -> None:
 
 
 _NATIVE_CODEC = codec_for(NATIVE)
+_JSON_CODEC = codec_for(JSON)

@@ -5,8 +5,8 @@
 `codecs.native`   2  msgpack: staticfire's own programs
 `codecs.json`     0  JSON headers, RocketMQ's JSON bodies and binary records: real remoting clients
 
-All of them are generic over the declarations in `protocol.requests`. Whatever the bytes, a codec raises
-`ProtocolError` or nothing.
+Both are generic over the declarations in `protocol.requests`; `hot_native` and `hot_json` are the same with the few
+commands written by hand of which there are many. Whatever the bytes, a codec raises `ProtocolError` or nothing.
 """
 
 from functools import cache
@@ -48,7 +48,13 @@ class Codec(Protocol):
         """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
 
     def encode_answer(self, answer: Answer, opaque: int, store_host: bytes) -> bytes:
-        """Return the whole frame. `store_host` (8 or 20 bytes) goes into records that carry one."""
+        """Return the whole frame. `store_host` (8 or 20 bytes) goes into records that carry one.
+
+        Raises: ProtocolError when it is larger than a frame may be.
+        """
+
+    def write_answer(self, out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
+        """Put the same frame behind what is in `out`, in pieces. Raises: ProtocolError, and `out` is as before."""
 
 
 ANSWER_FLAG = 1
@@ -67,6 +73,6 @@ def codec_for(codec_byte: int) -> Codec:
 
 @cache
 def _codecs() -> dict[int, Codec]:
-    from staticfire.protocol.codecs import json, native
+    from staticfire.protocol.codecs import hot_json, hot_native
 
-    return {json.number: json, native.number: native}
+    return {hot_json.number: hot_json, hot_native.number: hot_native}

@@ -1,0 +1,181 @@
+"""Codec 0 as programs use it: `json` for everything, the hot few by hand.
+
+Reading: a header of a send or a pull that begins with its code, as all clients write it, is decoded together with its
+fields by one call. Writing: the answer to a send is one formatted line. Invariant, held by tests: what is read is the
+same command, what is written the same bytes as the generic way's. What doesn't fit is left to `json`, every error
+included.
+"""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from struct import Struct
+from typing import Any
+
+import msgspec
+
+from staticfire.protocol.codecs import json
+from staticfire.protocol.codes import VERSION, RequestCode
+from staticfire.protocol.command import REQUESTS, Answer, Records
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.record import peek_record_bytes
+from staticfire.protocol.requests.pull import PullAnswer
+from staticfire.protocol.requests.send import SendAnswer
+from staticfire.protocol.rocketmq_record import to_rocketmq
+
+number = json.number
+decode_envelope = json.decode_envelope
+decode_request = json.decode_request
+decode_answer = json.decode_answer
+encode_request = json.encode_request
+
+_HOT_CODES = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.PULL_MESSAGE,
+    RequestCode.LITE_PULL_MESSAGE,
+    RequestCode.QUERY_CONSUMER_OFFSET,
+    RequestCode.UPDATE_CONSUMER_OFFSET,
+)
+_CODE_BYTES_MAX = 14
+# Of `{"code":310` and the like.
+
+_encode = msgspec.json.Encoder().encode
+_pack_head = Struct(">II").pack
+_TEXT = lru_cache(maxsize=64)(_encode)
+# Of texts that come again and again: regions, remarks.
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class HotHeader(msgspec.Struct, gc=False, kw_only=True):
+    """A header whose fields are decoded already."""
+
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    version: int = 0
+    language: str | None = None
+    remark: str | None = None
+    extFields: Any  # noqa: N815 (RocketMQ's name)
+
+
+def read_header(data: bytes, at: int, end: int) -> HotHeader | None:
+    """Return the header that is data[at:end], None when it has to be read the generic way."""
+    comma = data.find(b",", at, at + _CODE_BYTES_MAX)
+    decode = _decoders().get(data[at:comma])
+    if decode is None:
+        return None
+    try:
+        header = decode(data[at:end])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    # A second "code" further behind would be the one that counts.
+    return header if header.extFields is not None and data[at:comma] == b'{"code":%d' % header.code else None
+
+
+@cache
+def _decoders() -> dict[bytes, Callable[[bytes], HotHeader]]:
+    """Return the decoders by what their headers begin with."""
+    decoders: dict[bytes, Callable[[bytes], HotHeader]] = {}
+    for code in _HOT_CODES:
+        fields = REQUESTS[code].request.foreign_type
+        header = msgspec.defstruct(f"HotHeader{int(code)}", [("extFields", fields)], bases=(HotHeader,), gc=False)
+        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header, strict=False)
+        decoders[b'{"code":%d' % code] = decoder.decode
+    return decoders
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
+    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    out: list[bytes] = []
+    write_answer(out, answer, opaque, store_host)
+    return b"".join(out)
+
+
+def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
+    """Put the frame behind what is in `out`, in one piece or several. Raises: ProtocolError, and `out` is as before."""
+    write = _WRITERS.get(type(answer))
+    if write is None or not write(out, answer, opaque, store_host):
+        out.append(json.encode_answer(answer, opaque, store_host))
+
+
+_SENT = (
+    b'{"code":0,"extFields":{"msgId":%b,"queueId":"%d","queueOffset":"%d","transactionId":%b,"MSG_REGION":%b,'
+    b'"TRACE_ON":%b},"flag":1,"language":"PYTHON","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":'
+    + str(VERSION).encode()
+    + b"}"
+)
+
+
+def _write_sent(out: list[bytes], answer: Any, opaque: int, _store_host: bytes) -> bool:
+    """Write the answer to a message that was stored; say whether it is such a one."""
+    if answer.code or answer.remark is not None or answer.body or answer.batch_uniq_id is not None:
+        return False
+    region, trace_on = answer.region, answer.trace_on
+    if answer.transaction_id is None or region is None or trace_on is None or answer.recall_handle is not None:
+        return False
+    try:
+        header = _SENT % (
+            _encode(answer.msg_id), answer.queue_id, answer.queue_offset, _encode(answer.transaction_id), _TEXT(region),
+            _TEXT(trace_on), opaque,
+        )  # fmt: skip
+    except (TypeError, UnicodeEncodeError):
+        return False  # A number is missing, or a text can't be written.
+    size = len(header)
+    if answer.msg_id is None or size > FRAME_BYTES_MAX - 8:
+        return False
+    out.append(_pack_head(4 + size, size) + header)
+    return True
+
+
+_PULLED = (
+    b'{"code":%d,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d","minOffset":"%d","maxOffset":"%d",'
+    b'"topicSysFlag":"%d","groupSysFlag":"%d"},"flag":1,"language":"PYTHON","opaque":%d,"remark":%b,'
+    b'"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
+)
+
+
+def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes) -> bool:
+    """Write the answer to a pull, record by record."""
+    remark, records = answer.remark, answer.body
+    if remark is None or answer.offset_delta is not None or answer.forbidden_type is not None:
+        return False
+    if records is None:
+        written = []
+    elif isinstance(records, Records):
+        written = _foreign_records(records, store_host)
+    else:
+        return False
+    try:
+        header = _PULLED % (
+            answer.code, answer.suggest_which_broker_id, answer.next_begin_offset, answer.min_offset, answer.max_offset,
+            answer.topic_sys_flag, answer.group_sys_flag, opaque, _TEXT(remark),
+        )  # fmt: skip
+    except (TypeError, UnicodeEncodeError):
+        return False
+    body_bytes = sum(map(len, written))
+    if 8 + len(header) + body_bytes > FRAME_BYTES_MAX:
+        raise ProtocolError(f"a frame of {8 + len(header) + body_bytes} bytes is over the limit of {FRAME_BYTES_MAX}")
+    out.append(_pack_head(4 + len(header) + body_bytes, len(header)) + header)
+    out.extend(written)
+    return True
+
+
+def _foreign_records(records: Records, store_host: bytes) -> list[bytes]:
+    """Return RocketMQ's records of slices that may hold several each."""
+    written: list[bytes] = []
+    for stored in records.slices:
+        at, end = 0, len(stored)
+        while at < end:
+            written.append(to_rocketmq(stored, store_host, at))
+            at += peek_record_bytes(stored, at)
+    return written
+
+
+_WRITERS = {SendAnswer: _write_sent, PullAnswer: _write_pulled}
