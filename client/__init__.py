@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from staticfire.client.admin import Admin as Admin
     from staticfire.client.cluster_client import ClusterClient as ClusterClient
+    from staticfire.client.consume_results import ConsumeContext as ConsumeContext, ConsumeStatus as ConsumeStatus
     from staticfire.client.producer import Producer as Producer
     from staticfire.client.pull import PullConsumer as PullConsumer
     from staticfire.client.pull_answers import PullResult as PullResult, PullStatus as PullStatus
+    from staticfire.client.push_consumer import PushConsumer as PushConsumer
+    from staticfire.client.push_settings import (
+        ConsumeFromWhere as ConsumeFromWhere,
+        MessageModel as MessageModel,
+        PushSettings as PushSettings,
+    )
     from staticfire.client.queues import MessageQueue as MessageQueue
     from staticfire.client.selectors import by_hash as by_hash
     from staticfire.client.send_result import SendResult as SendResult, SendStatus as SendStatus
@@ -25,7 +32,11 @@ _HOMES = {
     "Admin": "staticfire.client.admin",
     "ClientSettings": "staticfire.client.settings",
     "ClusterClient": "staticfire.client.cluster_client",
+    "ConsumeContext": "staticfire.client.consume_results",
+    "ConsumeFromWhere": "staticfire.client.push_settings",
+    "ConsumeStatus": "staticfire.client.consume_results",
     "Message": "staticfire.protocol.messages",
+    "MessageModel": "staticfire.client.push_settings",
     "MessageQueue": "staticfire.client.queues",
     "Producer": "staticfire.client.producer",
     "ProducerSettings": "staticfire.client.settings",
@@ -33,6 +44,8 @@ _HOMES = {
     "PullResult": "staticfire.client.pull_answers",
     "PullSettings": "staticfire.client.settings",
     "PullStatus": "staticfire.client.pull_answers",
+    "PushConsumer": "staticfire.client.push_consumer",
+    "PushSettings": "staticfire.client.push_settings",
     "ReceivedMessage": "staticfire.protocol.messages",
     "SendResult": "staticfire.client.send_result",
     "SendStatus": "staticfire.client.send_result",

@@ -15,9 +15,11 @@ from functools import partial
 from staticfire.client.bell import Bell
 from staticfire.client.nameservers import Nameservers
 from staticfire.client.queues import MessageQueue
+from staticfire.client.rebalance import RebalanceLoop
 from staticfire.client.route_cache import RouteCache
 from staticfire.client.routes import MASTER_ID, address_to_read
 from staticfire.client.settings import ClientSettings
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import ClientError, ConnectFailed
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, UnregisterClient
@@ -62,6 +64,11 @@ class ClusterClient(Service):
         """The version that a broker's heartbeat answer announced, by address."""
         self.broker_connected: list[Callable[[str], None]] = []
         """Called with the address after the first heartbeat over a new connection was answered."""
+        self.rebalancing = RebalanceLoop(self.settings, self.machine.clock, self.spawn, self.pause)
+        """The loop over the consumers of this client."""
+        self.broker_connected.append(lambda _: self.rebalancing.ring())
+        self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
+        self._heartbeats: dict[asyncio.Future[Answer], None] = {}
         self._producers: dict[str, None] = {}
         self._consumers: dict[str, DescribeConsumer] = {}
         self._refresh = Bell()
@@ -163,11 +170,13 @@ class ClusterClient(Service):
             )
         )
         answer = connection.ask(heartbeat, self.settings.mq_client_api_timeout_ms)
+        self._heartbeats[answer] = None
         answer.add_done_callback(partial(self._heartbeat_answered, address, connection, is_new))
 
     def _heartbeat_answered(
         self, address: str, connection: Connection, is_new: bool, answer: asyncio.Future[Answer]
     ) -> None:
+        self._heartbeats.pop(answer, None)
         if answer.cancelled():
             return
         error = answer.exception()
@@ -188,6 +197,12 @@ class ClusterClient(Service):
             self.send_heartbeats()
             if self._producers or self._consumers:
                 await self._connect_missing()
+
+    async def announce(self) -> None:
+        """Return when every known broker has heard of the groups of this client, or can't be reached."""
+        await self._connect_missing()
+        if self._heartbeats:
+            await asyncio.wait(list(self._heartbeats))
 
     async def _connect_missing(self) -> None:
         """Connect to known brokers that there is no connection to; each gets its heartbeat at once."""

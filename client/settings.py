@@ -32,8 +32,13 @@ class ClientSettings:
     client_ip: str | None = None
     poll_name_server_interval_ms: int = 30_000
     heartbeat_broker_interval_ms: int = 30_000
+    rebalance_interval_ms: int = 20_000
+    rebalance_min_interval_ms: int = 100
+    """Between two rebalances, however many notifications come. RocketMQ: 1,000; here members agree sooner."""
+    rebalance_retry_ms: int = 1_000
+    """After a rebalance that could not do everything: a broker or a route was missing."""
     mq_client_api_timeout_ms: int = 3_000
-    """For routes, heartbeats and goodbyes."""
+    """For routes, heartbeats, consumer lists and goodbyes."""
     avoid_broker_ms: int = 2_000
     """How long other brokers are preferred to one that could not be reached."""
 

@@ -189,7 +189,16 @@ def encode_message_properties(message: Message, unique_id: str) -> bytes:
 class ReceivedMessage:
     """What a consumer gets."""
 
-    __slots__ = ("_properties", "body", "broker_name", "reconsume_times", "record", "store_host_packed", "topic")
+    __slots__ = (
+        "_properties",
+        "body",
+        "broker_name",
+        "consume_started_ms",
+        "reconsume_times",
+        "record",
+        "store_host_packed",
+        "topic",
+    )
 
     def __init__(self, record: StoredRecord, broker_name: str, store_host: bytes) -> None:
         """`store_host`: the broker's address, 8 or 20 bytes."""
@@ -200,6 +209,8 @@ class ReceivedMessage:
         """As sent; the consumer puts the expanded one in place of a compressed one."""
         self.reconsume_times = record.reconsume_times
         """How often its consumption has failed."""
+        self.consume_started_ms = 0
+        """When its listener was called, in uptime of the consumer's machine. RocketMQ: CONSUME_START_TIME."""
         self.broker_name = broker_name
         self.store_host_packed = store_host
         self._properties: dict[str, str] | None = None
