@@ -1,0 +1,169 @@
+"""The queues that a consumer owns: taken, pulled, corrected, given away. RocketMQ: RebalanceImpl.processQueueTable.
+
+A queue is dropped in this order: the flag first, so that nothing of it is consumed and no result counts any more; then
+its offset is stored, for the next owner; then it leaves the table. It is taken in this order: whatever was known of its
+offset is forgotten, the stored one is asked for, and the first pull leaves at once.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+from staticfire.client.consume_from import NO_OFFSET, IllegalStoredOffset, Start, find_start
+from staticfire.client.process_queue import ProcessQueue
+from staticfire.client.pull_loop import PullContext, PullLoop
+from staticfire.client.queue_offsets import QueueOffsets
+from staticfire.client.queues import MessageQueue
+from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.times import MessageMs, UptimeMs
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+HALF_AN_HOUR_MS = 30 * 60 * 1000
+# How far back ConsumeFromWhere.TIMESTAMP begins when no time is given.
+
+
+class HeldQueue(NamedTuple):
+    """One queue with its messages and its pulls."""
+
+    process_queue: ProcessQueue
+    pulls: PullLoop
+
+
+class HeldQueues:
+    """The table of one consumer."""
+
+    def __init__(
+        self, context: PullContext, pause: Callable[[int], Coroutine[Any, Any, None]], changed: Callable[[], None]
+    ) -> None:
+        """`changed`: called when a queue had to be given up and can be taken again."""
+        self._context = context
+        self._offsets = context.offsets
+        self._pause = pause
+        self._changed = changed
+        self._questions = QueueOffsets(context.client, context.settings.offset_timeout_ms)
+        self._began_ms = context.clock.wall_ms()
+        self._table: dict[MessageQueue, HeldQueue] = {}
+        context.correct = self._correct_later
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """What this consumer owns, sorted."""
+        return sorted(self._table)
+
+    def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
+        """Return when each queue of a topic was pulled last."""
+        return {queue: held.process_queue.last_pull_ms for queue, held in self._table.items() if queue.topic == topic}
+
+    def find(self, queue: MessageQueue) -> ProcessQueue | None:
+        """Return what is cached of a queue."""
+        held = self._table.get(queue)
+        return None if held is None else held.process_queue
+
+    # -- taking --------------------------------------------------------------------------------------------------
+
+    async def take(self, queues: Sequence[MessageQueue]) -> int:
+        """Begin to consume queues; return how many could be taken."""
+        return sum(await asyncio.gather(*map(self._take, queues)))
+
+    async def _take(self, queue: MessageQueue) -> bool:
+        self._offsets.forget(queue)
+        try:
+            start = await self._start_offset(queue)
+        except StaticfireError as error:
+            log.warning("queue_not_taken", group=self._context.group, queue=str(queue), reason=str(error))
+            return False
+        if self._context.is_over or queue in self._table:
+            return False
+        process_queue = ProcessQueue(queue, self._context.clock.uptime_ms())
+        process_queue.advance(start)
+        pulls = PullLoop(self._context, process_queue, start, is_retry_topic(queue.topic))
+        self._table[queue] = HeldQueue(process_queue, pulls)
+        log.info("queue_taken", group=self._context.group, queue=str(queue), offset=start)
+        pulls.pull()
+        return True
+
+    async def _start_offset(self, queue: MessageQueue) -> int:
+        """Return where to start. Raises: StaticfireError."""
+        settings = self._context.settings
+        stored = await self._offsets.stored(queue)
+        try:
+            start = find_start(settings.consume_from_where, stored, is_retry_topic(queue.topic))
+        except IllegalStoredOffset:
+            self._offsets.update(queue, NO_OFFSET, increase_only=False)
+            await self._offsets.persist([queue])
+            raise
+        if start is Start.QUEUE_END:
+            return await self._questions.max_offset(queue)
+        if start is Start.TIMESTAMP:
+            since_ms = settings.consume_timestamp_ms
+            return await self._questions.search_offset(
+                queue, MessageMs(self._began_ms - HALF_AN_HOUR_MS) if since_ms is None else since_ms
+            )
+        assert isinstance(start, int)
+        return start
+
+    # -- dropping ------------------------------------------------------------------------------------------------
+
+    async def drop(self, queues: Sequence[MessageQueue]) -> None:
+        """Give queues away."""
+        dropped = [self._table[queue] for queue in queues if queue in self._table]
+        for held in dropped:
+            self._end(held)
+        await self._offsets.persist([held.process_queue.queue for held in dropped])
+        for held in dropped:
+            self._remove(held)
+
+    def _end(self, held: HeldQueue) -> None:
+        held.process_queue.dropped = True
+        held.pulls.stop()
+        log.info("queue_dropped", group=self._context.group, queue=str(held.process_queue.queue))
+
+    def _remove(self, held: HeldQueue) -> None:
+        queue = held.process_queue.queue
+        if self._table.get(queue) is held:
+            del self._table[queue]
+            self._offsets.forget(queue)
+            held.process_queue.clear()
+
+    def _correct_later(self, pulls: PullLoop, offset: int) -> None:
+        """Give up a queue whose offset is illegal, and put that right when nobody works on it any more."""
+        held = self._table.get(pulls.queue)
+        if held is not None and held.pulls is pulls:
+            self._end(held)
+            self._context.spawn(self._correct(held, offset), f"correct {pulls.queue}")
+
+    async def _correct(self, held: HeldQueue, offset: int) -> None:
+        queue = held.process_queue.queue
+        await self._pause(self._context.settings.offset_illegal_pause_ms)
+        if self._table.get(queue) is held:
+            self._offsets.update(queue, offset, increase_only=False)
+            await self._offsets.persist([queue])
+            self._remove(held)
+            self._changed()
+
+    # -- all of them ---------------------------------------------------------------------------------------------
+
+    async def persist(self) -> None:
+        """Store the offsets of all queues."""
+        await self._offsets.persist(self.queues)
+
+    def resume(self) -> None:
+        """Pull again at once, whatever each queue waits for."""
+        for held in self._table.values():
+            held.pulls.pull_now()
+
+    def stop_pulling(self) -> None:
+        """Pull nothing more. What is cached can be consumed."""
+        self._context.is_over = True
+        for held in self._table.values():
+            held.pulls.stop()
+
+    async def leave(self) -> None:
+        """Give everything away."""
+        await self.drop(self.queues)

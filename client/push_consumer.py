@@ -1,0 +1,264 @@
+"""The push consumer: a listener gets the messages of a group's share of queues. RocketMQ: DefaultMQPushConsumer.
+
+    consumer = PushConsumer("billing", namesrv="127.0.0.1:9876")
+    consumer.subscribe("orders", "paid || refunded")
+
+    @consumer.listener
+    async def bill(messages, context):
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async with consumer: ...
+
+Entered, it has its share of the queues and pulls. A message is delivered at least once: it is done when the listener
+says so. Left, nothing of it is left behind: listeners have ended, offsets are stored, the brokers have heard of the
+goodbye and told the other members.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
+
+from staticfire.client.cluster_client import ClusterClient
+from staticfire.client.concurrent_consumption import ConcurrentConsumption
+from staticfire.client.consume_results import Listener
+from staticfire.client.held_queues import HeldQueues
+from staticfire.client.local_offsets import LocalOffsets
+from staticfire.client.member import Member
+from staticfire.client.offset_store import OffsetStore, RemoteOffsets
+from staticfire.client.pull_loop import PullContext
+from staticfire.client.push_settings import MessageModel, PushSettings
+from staticfire.client.queues import MessageQueue
+from staticfire.client.send_back import SendBacks
+from staticfire.client.sharing import QueuesChanged, QueueSharing
+from staticfire.client.subscriptions import TAG, Subscription, Subscriptions, subscribe
+from staticfire.protocol.errors import BrokerAnswer, ClientError
+from staticfire.protocol.names import DEFAULT_CONSUMER_GROUP, group_fault, retry_topic
+from staticfire.protocol.requests.clients import ConsumerData, SubscriptionData
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.tags import ALL_TAGS, EVERY_TAG
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+
+log = logger("client")
+
+L = TypeVar("L", bound=Listener)
+Q = TypeVar("Q", bound=QueuesChanged)
+
+CONSUME_TYPE = "CONSUME_PASSIVELY"
+
+
+class PushConsumer(Member):
+    """One member of a consumer group."""
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        settings: PushSettings | None = None,
+        machine: Machine | None = None,
+        client: ClusterClient | None = None,
+    ) -> None:
+        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        self.settings = settings or PushSettings()
+        super().__init__(namesrv, self.settings.client, machine, client)
+        fault = group_fault(group)
+        if fault is not None or group == DEFAULT_CONSUMER_GROUP:
+            raise ClientError(fault or f"consumer group {group} belongs to RocketMQ: choose another name")
+        self.group = group
+        self._subscriptions = Subscriptions()
+        self._listener: Listener | None = None
+        self._queue_listeners: list[QueuesChanged] = []
+        self._is_joined = False
+        self._is_suspended = False
+        self._working: _Working | None = None
+        self._threads = self.settings.consume_threads
+
+    # -- before the start, and after -----------------------------------------------------------------------------
+
+    def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
+        """Consume a topic: all of it, some tags (`paid || refunded`), or with SQL92 by a condition over properties.
+
+        Raises: ClientError (no such topic or expression).
+        """
+        wall_ms = self.client.machine.clock.wall_ms()
+        self._subscriptions.put(subscribe(topic, expression, expression_type, wall_ms))
+        self._subscriptions_changed()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Consume a topic no more; its queues are given back."""
+        self._subscriptions.by_topic.pop(topic, None)
+        self._subscriptions_changed()
+
+    def _subscriptions_changed(self) -> None:
+        if self._is_joined:
+            self.client.send_heartbeats()
+            self.client.rebalancing.ring()
+
+    def listener(self, listener: L) -> L:
+        """Set what consumes: `listener(messages, context)` returns a ConsumeStatus. It may be used as a decorator.
+
+        A coroutine function is awaited in the event loop, a plain function is called in threads. An exception, or
+        anything that is no status, means RECONSUME_LATER. Raises: ClientError when the consumer has started.
+        """
+        if self._working is not None:
+            raise ClientError(f"consumer {self.group} has started: its listener can't be changed any more")
+        self._listener = listener
+        return listener
+
+    def on_queues_changed(self, listener: Q) -> Q:
+        """Call `listener(topic, all_queues, own_queues)` after each change of what this consumer owns."""
+        self._queue_listeners.append(listener)
+        return listener
+
+    # -- while it runs -------------------------------------------------------------------------------------------
+
+    @property
+    def assignment(self) -> list[MessageQueue]:
+        """The queues that this consumer owns now, sorted."""
+        return [] if self._working is None else self._working.held.queues
+
+    @property
+    def cached(self) -> dict[MessageQueue, int]:
+        """How many messages of each queue are here and not done."""
+        if self._working is None:
+            return {}
+        found = {queue: self._working.held.find(queue) for queue in self.assignment}
+        return {queue: len(process_queue) for queue, process_queue in found.items() if process_queue is not None}
+
+    @property
+    def consume_threads(self) -> int:
+        """How many listeners may run at once."""
+        return self._threads
+
+    def update_consume_threads(self, threads: int) -> None:
+        """Let that many listeners run at once, from now on. Raises: ClientError below 1."""
+        if threads < 1:
+            raise ClientError(f"{threads} consume threads: at least one is needed")
+        self._threads = threads
+        if self._working is not None:
+            self._working.consumption.resize(threads)
+
+    def suspend(self) -> None:
+        """Pull no more until `resume`. What is here already is consumed; queues stay this consumer's."""
+        self._set_suspended(True)
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._set_suspended(False)
+        if self._working is not None:
+            self._working.held.resume()
+            self.client.rebalancing.ring()
+
+    def _set_suspended(self, is_suspended: bool) -> None:
+        self._is_suspended = is_suspended
+        if self._working is not None:
+            self._working.pulls.is_suspended = self._working.sharing.is_suspended = is_suspended
+
+    def describe(self) -> ConsumerData:
+        """Return what heartbeats say of this consumer."""
+        return ConsumerData(
+            self.group,
+            CONSUME_TYPE,
+            self.settings.message_model.value,
+            self.settings.consume_from_where.value,
+            [subscription.data for subscription in self._subscriptions.by_topic.values()],
+        )
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    async def _join(self) -> None:
+        """Load offsets, make this member known to every broker, take its share, pull."""
+        listener = self._listener
+        if listener is None:
+            raise ClientError(f"consumer {self.group} has no listener: decorate one with @consumer.listener first")
+        if self.settings.message_model is MessageModel.CLUSTERING:
+            self._subscriptions.put(_retries_of(self.group))
+        working = self._working = _Working(self, listener)
+        self._set_suspended(self._is_suspended)
+        await working.offsets.load()
+        self.client.join_consumers(self.group, self.describe)
+        self._is_joined = True
+        await self._fetch_routes()
+        await self.client.announce()
+        if not await working.sharing.rebalance():
+            self.client.rebalancing.ring()
+        self.client.routes.listeners.append(self._route_changed)
+        self.client.rebalancing.add(self.group, working.sharing)
+        self.spawn(self._persist_loop(working.held), f"offsets of {self.group}")
+
+    async def _fetch_routes(self) -> None:
+        """Learn where the topics are. Raises: NetworkError when no nameserver answers."""
+        routes = [self.client.routes.fetch(topic) for topic in self._subscriptions.by_topic]
+        for outcome in await asyncio.gather(*routes, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, BrokerAnswer):
+                raise outcome  # An answer that says no is the rebalance's to tell of: the topic may come to be.
+
+    def _route_changed(self, topic: str, _: TopicRouteData) -> None:
+        if topic in self._subscriptions.by_topic:
+            self.client.rebalancing.ring()
+
+    async def _part(self) -> None:
+        """Pull nothing more, let listeners end, store offsets, say goodbye."""
+        working, self._working = self._working, None
+        if working is None:
+            return
+        self.client.rebalancing.remove(self.group)
+        if self._route_changed in self.client.routes.listeners:
+            self.client.routes.listeners.remove(self._route_changed)
+        working.held.stop_pulling()
+        await working.consumption.leave()
+        await working.held.leave()
+        await working.send_backs.close()
+        if self._is_joined:
+            self._is_joined = False
+            await self.client.leave_consumers(self.group)
+
+    async def _persist_loop(self, held: HeldQueues) -> None:
+        pause_ms = self.settings.persist_first_ms
+        while True:
+            await self.pause(pause_ms)
+            await held.persist()
+            pause_ms = self.settings.persist_interval_ms
+
+
+class _Working:
+    """The parts of a consumer that has started. They live in the running event loop."""
+
+    def __init__(self, consumer: PushConsumer, listener: Listener) -> None:
+        group, client, settings = consumer.group, consumer.client, consumer.settings
+        self.offsets = offsets_of(group, client, settings)
+        self.send_backs = SendBacks(group, client, settings)
+        self.consumption = ConcurrentConsumption(
+            group, listener, settings, client.machine, self.offsets, self.send_backs.send_back, consumer.spawn
+        )
+        self.consumption.resize(consumer.consume_threads)
+        self.pulls = PullContext(
+            group,
+            client,
+            settings,
+            consumer._subscriptions,
+            self.offsets,
+            self.consumption.submit,
+            consumer.spawn,
+        )
+        self.held = HeldQueues(self.pulls, consumer.pause, client.rebalancing.ring)
+        self.sharing = QueueSharing(group, client, settings, consumer._subscriptions, self.held, self.pulls.flow)
+        self.sharing.listeners = consumer._queue_listeners
+
+
+def offsets_of(group: str, client: ClusterClient, settings: PushSettings) -> OffsetStore:
+    """Return where a consumer keeps its offsets.
+
+    Those of BROADCASTING lie in a folder that is the same after a restart: DEFAULT isn't replaced in its name.
+    """
+    if settings.message_model is MessageModel.CLUSTERING:
+        return RemoteOffsets(group, client, settings)
+    names = client.settings
+    unit = f"@{names.unit_name}" if names.unit_name else ""
+    who = f"{names.client_ip or client.machine.identity.host_ip}@{names.instance_name}{unit}"
+    return LocalOffsets(client.machine, f"{settings.local_offset_store_dir}/{who}/{group}")
+
+
+def _retries_of(group: str) -> Subscription:
+    """Return the subscription to a group's own retries: nobody subscribes to it, and nobody can do without it."""
+    return Subscription(SubscriptionData(retry_topic(group)), EVERY_TAG)

@@ -1,0 +1,55 @@
+"""What a consumer subscribes to, as its heartbeats say it. RocketMQ: SubscriptionData, FilterAPI."""
+
+from dataclasses import dataclass
+
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.names import topic_fault
+from staticfire.protocol.requests.clients import SubscriptionData
+from staticfire.protocol.tags import ALL_TAGS, TagExpression
+from staticfire.protocol.times import MessageMs
+
+TAG = "TAG"
+
+
+@dataclass(slots=True)
+class Subscription:
+    """One topic. `tags` is None where the broker alone filters."""
+
+    data: SubscriptionData
+    tags: TagExpression | None
+
+
+def subscribe(topic: str, expression: str, expression_type: str, wall_ms: MessageMs) -> Subscription:
+    """Return a subscription. Raises: ClientError (no such topic or expression)."""
+    fault = topic_fault(topic)
+    if fault is not None:
+        raise ClientError(f"{topic!r}: {fault}")
+    if expression_type != TAG:
+        return Subscription(
+            SubscriptionData(topic, expression, sub_version=wall_ms, expression_type=expression_type), None
+        )
+    tags = TagExpression.parse(expression)
+    data = SubscriptionData(
+        topic,
+        ALL_TAGS if tags.all_tags else expression,
+        sorted(tags.tags),
+        sorted(tags.codes),
+        wall_ms,
+    )
+    return Subscription(data, tags)
+
+
+class Subscriptions:
+    """All topics of a consumer, in the order in which they were subscribed to."""
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, Subscription] = {}
+
+    def put(self, subscription: Subscription) -> None:
+        self.by_topic[subscription.data.topic] = subscription
+
+    def raise_version(self, topic: str, wall_ms: MessageMs) -> None:
+        """Make a topic's subscription newer than what brokers know, so that they take it again."""
+        subscription = self.by_topic.get(topic)
+        if subscription is not None:
+            subscription.data.sub_version = max(wall_ms, subscription.data.sub_version + 1)
