@@ -9,7 +9,7 @@ import click
 
 from staticfire.cli.options import Assignments, namesrv_flag
 from staticfire.client import Message, Producer, SendResult
-from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.machine import Machine
@@ -85,6 +85,8 @@ async def _send(namesrv: str, message: Callable[[bytes], Message], body: str | N
             async for texts in _bodies(machine, body, count):
                 for last in await producer.send_many([message(text) for text in texts], return_exceptions=True):
                     report.add(last)
+    except UsageError:
+        raise
     except StaticfireError as error:
         report.add(error)
     finally:

@@ -1,0 +1,49 @@
+"""What a cluster consists of, before anything runs."""
+
+import pytest
+
+from staticfire.plan import ClusterPlan, broker_names, broker_ports, plan_cluster
+from staticfire.protocol.errors import UsageError
+
+
+def planned(*ports: int, environment: dict[str, str] | None = None, **settings: str) -> ClusterPlan:
+    return plan_cluster("/data", 9876, ports, settings, environment or {})
+
+
+def test_brokers_are_named_and_numbered_as_in_the_official_compose_files() -> None:
+    plan = planned(*broker_ports(10911, 3))
+    assert plan.addresses == {
+        "broker-a": "127.0.0.1:10911",
+        "broker-b": "127.0.0.1:10931",
+        "broker-c": "127.0.0.1:10951",
+    }
+    assert {broker.broker_cluster_name for broker in plan.brokers} == {"DefaultCluster"}
+    assert plan.broker("broker-b").namesrv_addr == plan.namesrv == "127.0.0.1:9876"
+
+
+def test_every_process_has_a_folder_of_its_own() -> None:
+    plan = planned(10911, 10931)
+    folders = [plan.nameserver.folder, *(broker.store_path_root_dir for broker in plan.brokers)]
+    assert folders == ["/data/nameserver", "/data/broker-a", "/data/broker-b"]
+
+
+def test_any_free_port_stays_any_free_port() -> None:
+    assert broker_ports(0, 3) == [0, 0, 0]
+
+
+def test_setting_goes_to_whoever_knows_it() -> None:
+    plan = planned(1, 2, autoCreateTopicEnable="false", brokerExpiryMs="1s")
+    assert [broker.auto_create_topic_enable for broker in plan.brokers] == [False, False]
+    assert plan.nameserver.broker_expiry_ms == 1_000
+
+
+def test_place_of_a_process_is_not_a_setting_of_the_environment() -> None:
+    plan = planned(10911, environment={"STATICFIRE_LISTEN_PORT": "1", "STATICFIRE_BROKER_NAME": "mine"})
+    assert plan.addresses == {"broker-a": "127.0.0.1:10911"}
+
+
+def test_number_of_brokers_has_limits() -> None:
+    assert len(broker_names(26)) == 26
+    for count in (0, 27):
+        with pytest.raises(UsageError, match=f"a cluster of {count} brokers"):
+            broker_names(count)
