@@ -101,6 +101,9 @@ class CommitLog:
     def _cut_stale_tail(self) -> None:
         self._at_hand = None
         self.segments.cut(self.end_position)
+        if self.segments.all:
+            # Else a burst that was refused might come back after a loss of power.
+            self.segments.file_of(self.segments.last).sync()
         self._stale_tail = False
 
     def start_sync(self) -> LogSync | None:

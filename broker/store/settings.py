@@ -37,7 +37,9 @@ class StoreSettings:
 
     queue_flush_ms: int = 1_000
     queues_per_flush_max: int = 1_000
-    """Queues written per period: 40,000 dirty ones take a number of periods and stall nobody."""
+    """Queues written per period: 40,000 dirty ones take a number of periods and stall nobody. If more are dirty when
+    the store is closed they aren't written at all: two fsyncs for each would take a minute, entering their records
+    again takes seconds."""
 
     queue_file_entries: int = 300_000
     """A store that was written with another value has its queues rebuilt from the log."""

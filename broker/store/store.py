@@ -11,6 +11,7 @@ Everything here is synchronous; what waits for the disk in the background is flu
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 from staticfire.broker.store.burst import Burst, WaitForSync
 from staticfire.broker.store.commit_log import CommitLog
@@ -25,7 +26,7 @@ from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, search_offset
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import peek_record
-from staticfire.protocol.times import MessageMs
+from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Files, FolderLock
 
 
@@ -51,8 +52,12 @@ class MessageStore:
 
     # --- from start to end
 
-    def open(self) -> RecoveryReport:
-        """Take the folder, recover, and be ready to append and read. Raises: StorageError."""
+    def open(self, uptime_ms: Callable[[], UptimeMs] | None = None) -> RecoveryReport:
+        """Take the folder, recover, and be ready to append and read; `uptime_ms` measures how long that took.
+
+        Raises: StorageError.
+        """
+        started_ms = uptime_ms() if uptime_ms is not None else 0
         try:
             self._files.make_folder(self._folder)
             self._lock = self._files.lock_folder(self._folder)
@@ -73,15 +78,21 @@ class MessageStore:
         self._deleted_topics = recovery.deleted_topics
         self._checkpoint = Checkpoint(dispatched_position=report.start_position)
         self._burst.open(recovery.last_position, MessageMs(recovery.last_stored_ms))
-        return report
+        return report if uptime_ms is None else replace(report, took_ms=uptime_ms() - started_ms)
 
     def close(self) -> None:
-        """Bring everything to the disk and leave the folder. Raises: StorageError (the next start recovers then)."""
+        """Bring everything to the disk and leave the folder; what very many queues lack is left to the next start.
+
+        Raises: StorageError (the next start recovers then).
+        """
         if self._lock is None:
             return
         try:
             self.commit()
-            self.flush()
+            if len(self._queues.dirty) <= self.settings.queues_per_flush_max:
+                self.flush()
+            elif (sync := self.log.start_sync()) is not None:
+                sync.carry_out()
             self._state.mark_closed()
         except OSError as error:
             raise StorageError(f"the store in {self._folder} could not be closed in order: {error}") from error

@@ -1,6 +1,7 @@
 """A burst that can't be written has not happened, and the next one may succeed."""
 
 import errno
+from random import Random
 
 import pytest
 
@@ -63,6 +64,19 @@ def test_a_failed_burst_does_not_come_back_after_a_kill(stand: StoreStand) -> No
     report = stand.restart()
     assert stand.bodies() == [b"before"]
     assert (report.cut_bytes, report.lost_records) == (0, 0)
+
+
+def test_a_failed_burst_does_not_come_back_after_a_loss_of_power() -> None:
+    for seed in range(30):
+        stand = StoreStand()
+        stand.open()
+        stand.send(b"before")
+        fill_disk(stand, 1 + seed % 3, partly=True)
+        stand.send(*BODIES)
+        stand.lose_power(Random(seed))
+        stand.disk.on_write = None
+        stand.open()
+        assert stand.bodies() == [b"before"]
 
 
 def test_while_the_remains_of_a_failed_burst_can_not_be_removed_nothing_is_written(

@@ -166,8 +166,7 @@ async def test_a_stop_answers_all_who_wait_and_leaves_nothing_to_recover(
 ) -> None:
     keeper = await start(world, settings)
     world.disk("broker").sync_ms = 20
-    for queue_id in range(5):
-        keeper.send(b"x", queue_id=queue_id)
+    keeper.send(b"x")
     (last,) = keeper.send(b"last")
     await world.stop("broker")
     assert last.outcome is PutOutcome.STORED

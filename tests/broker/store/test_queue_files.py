@@ -151,6 +151,17 @@ def test_a_missing_queue_file_is_jumped_over(stand: StoreStand) -> None:
     assert stand.store.read(queue, 32, 32).record_count == 8
 
 
+def test_a_close_does_not_wait_for_very_many_queues(stand: StoreStand) -> None:
+    for queue_id in range(4):
+        stand.send(b"x", queue_id=queue_id)
+    stand.store.close()
+    assert files_below(stand, QUEUES) == []
+    stand.lose_power()
+    report = stand.open()
+    assert (report.was_closed, report.checked_records) == (True, 4)
+    assert stand.bodies(queue_id=3) == [b"x"]
+
+
 def test_5000_queues_are_written_and_found_again_with_few_open_files() -> None:
     stand = StoreStand(StoreSettings(segment_bytes_max=1 << 20, queue_files_open_max=10))
     stand.open()
@@ -158,6 +169,7 @@ def test_5000_queues_are_written_and_found_again_with_few_open_files() -> None:
         for queue_id in range(4):
             stand.append(b"%d-%d" % (topic, queue_id), f"topic-{topic}", queue_id)
         stand.store.commit()
+    stand.store.flush()
     stand.store.close()
     report = stand.open()
     assert report.checked_records == 0

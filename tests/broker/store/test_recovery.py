@@ -8,6 +8,7 @@ from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.faults.simulated.process import ProcessKilled
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Bytes
 from tests.broker.store.stand import SMALL, StoreStand
 
@@ -54,6 +55,12 @@ def test_a_store_that_was_closed_has_nothing_to_check(stand: StoreStand) -> None
     assert stand.store.last_stored_ms == stand.stored_ms
     stand.send(b"c")
     assert stand.bodies() == [b"a", b"b", b"c"]
+
+
+def test_the_report_says_how_long_it_took(stand: StoreStand) -> None:
+    stand.store.close()
+    uptimes = iter([UptimeMs(70), UptimeMs(95)])
+    assert stand.store.open(lambda: next(uptimes)).took_ms == 25
 
 
 @pytest.mark.row("F4")
