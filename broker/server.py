@@ -42,7 +42,7 @@ from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.server import Server
+from staticfire.runtime.server import IDLE_MS_MAX, Server
 from staticfire.runtime.service import Service
 
 log = logger("broker")
@@ -144,6 +144,7 @@ class Broker(Service):
         self.delays.start(self.spawn)
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
+        self.spawn(self._idle_loop(), "idle_connections")
         self.spawn(self._offset_loop(), "offsets")
         await self._registration.registered()
 
@@ -223,6 +224,11 @@ class Broker(Service):
             uptime_ms = self.state.machine.clock.uptime_ms()
             self._clients.expire(uptime_ms)
             self.state.queue_locks.expire(uptime_ms)
+
+    async def _idle_loop(self) -> None:
+        while True:
+            await self.pause(IDLE_MS_MAX)
+            self._server.close_idle()
 
     async def _offset_loop(self) -> None:
         while True:

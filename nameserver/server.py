@@ -18,7 +18,7 @@ from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import FolderLock, Machine
-from staticfire.runtime.server import Server
+from staticfire.runtime.server import IDLE_MS_MAX, Server
 from staticfire.runtime.service import Service
 
 log = logger("nameserver")
@@ -53,6 +53,7 @@ class Nameserver(Service):
         self._open_folder()
         await self._listen()
         self.spawn(self._expiry_loop(), "nameserver_expiry")
+        self.spawn(self._idle_loop(), "nameserver_idle_connections")
         self.spawn(self.state.clock.skip_loop(), "nameserver_clock")
         log.info("nameserver_started", port=self.port)
 
@@ -97,6 +98,11 @@ class Nameserver(Service):
     def _lost(self, connection: Connection) -> None:
         self.state.clock.left(connection)
         drop_connection(self.state, connection)
+
+    async def _idle_loop(self) -> None:
+        while True:
+            await self.pause(IDLE_MS_MAX)
+            self._server.close_idle()
 
     async def _expiry_loop(self) -> None:
         while True:

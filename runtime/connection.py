@@ -169,6 +169,8 @@ class Connection(asyncio.Protocol):
         self.born_host = b""
         """The peer's address, packed: the born host of what it sends."""
         self.client_id: str | None = None
+        self.was_heard = True
+        """Whether anything came in since somebody last looked; see Server.close_idle."""
         self.closed: asyncio.Future[None] | None = None
         self._partial: list[bytes] = []
         self._partial_bytes = 0
@@ -229,6 +231,7 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
+        self.was_heard = True
         if self._partial:
             self._partial.append(data)
             self._partial_bytes += len(data)

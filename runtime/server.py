@@ -15,6 +15,8 @@ from staticfire.runtime.addresses import Address, parse_address
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.machine import Listener, Machine
 
+IDLE_MS_MAX = 120_000
+# As in RocketMQ: clients send heartbeats every 30 s, so who is silent for that long is gone without a word.
 CONNECTIONS_MAX = 50_000
 # Above that new connections are closed at once.
 
@@ -63,6 +65,13 @@ class Server:
         self.connections.pop(connection, None)
         if self.disconnected is not None:
             self.disconnected(connection)
+
+    def close_idle(self) -> None:
+        """Close the connections from which nothing came since this was last called: call it every IDLE_MS_MAX."""
+        for connection in list(self.connections):
+            if not connection.was_heard:
+                connection.reject(f"nothing came for {IDLE_MS_MAX // 1000} s")
+            connection.was_heard = False
 
     async def stop_accepting(self) -> None:
         """Close the ports; connections stay."""

@@ -48,6 +48,11 @@ class Cluster:
         wanted = UpdateTopic(topic=topic, read_queue_nums=4, write_queue_nums=4, perm=6)
         assert (await self._pool.ask(address, wanted)).code == 0
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the program's connection to the nameserver is open."""
+        return self._pool.open_connection(NAMESERVER) is not None
+
     async def close(self) -> None:
         await self._pool.close()
 
@@ -117,4 +122,14 @@ async def test_brokers_come_back_to_a_nameserver_that_was_killed(world: Simulate
     await world.run_for(seconds=10)
     await cluster.start_nameserver()
     await world.run_for(seconds=5)
+    assert await cluster.masters(TOPIC) == BOTH
+
+
+async def test_a_connection_that_says_nothing_for_two_minutes_is_closed(
+    world: SimulatedWorld, cluster: Cluster
+) -> None:
+    await cluster.masters(TOPIC)
+    assert cluster.is_connected
+    await world.run_for(minutes=5)
+    assert not cluster.is_connected
     assert await cluster.masters(TOPIC) == BOTH
