@@ -66,6 +66,7 @@ class DelayService:
         self._save_now = asyncio.Event()
         self._sleeps_until_ms = 0
         self._burst_failed = False
+        self._trouble = ""
         self._is_restored = False
         self._saved = self.queue.snapshot(0)
         self._saved_version = -1
@@ -158,10 +159,13 @@ class DelayService:
                 pause_ms = self._pause_ms()
                 if pause_ms == 0:
                     self._deliver(self.queue.due(self._clock.message_ms(), SLICE_MAX))
+                    self._trouble = ""
                     await asyncio.sleep(0)
                     continue
             except StorageError as error:
-                log.error("delayed_messages_not_delivered", error=str(error), retry_ms=RETRY_MS)
+                if self._trouble != str(error):
+                    self._trouble = str(error)
+                    log.error("delayed_messages_not_delivered", error=self._trouble, retry_ms=RETRY_MS)
                 pause_ms = RETRY_MS
             self._awake.clear()
             await _wait(self._awake, pause_ms)

@@ -1,0 +1,74 @@
+"""How delayed messages lie in the log: properties, marks, entries."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from staticfire.broker.delays import Mark, delayed, pack_mark, read_mark, real_place, tags_code_of
+from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS, DELAY_LEVELS_DEFAULT
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.properties import parse_properties
+from staticfire.protocol.tags import java_hash
+
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+
+
+@given(st.integers(1, 2**16 - 1), st.integers(0, 2**40))
+def test_a_mark_is_a_number_below_zero_that_can_be_read(level: int, offset: int) -> None:
+    number = pack_mark(level, offset)
+    assert -(2**63) <= number < 0
+    assert read_mark(number) == Mark(level, offset)
+
+
+@pytest.mark.parametrize("position", [0, 1, 2**63 - 1])
+def test_a_position_is_no_mark(position: int) -> None:
+    assert read_mark(position) is None
+
+
+def test_a_second_delay_replaces_the_place_of_the_first() -> None:
+    first = delayed(b"DELAY\x013\x02TAGS\x01a\x02", "orders", 2, DEFAULT_DELAY_LEVELS)
+    assert first is not None
+    assert real_place(first.properties) == ("orders", 2)
+    second = delayed(first.properties, "%RETRY%billing", 0, DEFAULT_DELAY_LEVELS)
+    assert second is not None
+    assert real_place(second.properties) == ("%RETRY%billing", 0)
+    assert second.properties.count(b"REAL_TOPIC") == second.properties.count(b"REAL_QID") == 1
+    assert parse_properties(second.properties)["TAGS"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("asked", "level", "stored"), [("3", 3, "3"), ("+3", 3, "+3"), ("18", 18, "18"), ("19", 18, "18")]
+)
+def test_a_level_above_the_last_counts_as_the_last(asked: str, level: int, stored: str) -> None:
+    waits = delayed(f"DELAY\x01{asked}\x02".encode(), "orders", 0, DEFAULT_DELAY_LEVELS)
+    assert waits is not None
+    assert (waits.level, parse_properties(waits.properties)["DELAY"]) == (level, stored)
+
+
+def test_properties_that_get_too_long_are_refused() -> None:
+    properties = b"DELAY\x013\x02x\x01" + b"x" * 32_730 + b"\x02"
+    with pytest.raises(BrokerAnswer) as refused:
+        delayed(properties, "t" * 127, 0, DEFAULT_DELAY_LEVELS)
+    assert refused.value.code == 13
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        b"",
+        b"REAL_TOPIC\x01orders\x02",
+        b"REAL_QID\x010\x02",
+        b"REAL_TOPIC\x01orders\x02REAL_QID\x01x\x02",
+        b"REAL_TOPIC\x01RMQ_SYS_TRANS_HALF_TOPIC\x02REAL_QID\x010\x02",
+    ],
+)
+def test_a_message_without_a_place_cant_be_delivered(properties: bytes) -> None:
+    assert real_place(properties) is None
+
+
+def test_entries_are_made_anew_from_records() -> None:
+    code = tags_code_of(DELAY_LEVELS_DEFAULT)
+    assert code(SCHEDULE, b"TAGS\x01a\x02DELAY\x012\x02", 1_000) == 6_000
+    assert code(SCHEDULE, b"DELAY\x01+2\x02", 1_000) == 6_000
+    assert code(SCHEDULE, b"DELAY\x0199\x02", 1_000) == 7_201_000
+    assert code(SCHEDULE, b"DELAY\x01x\x02", 1_000) == 0
+    assert code("orders", b"TAGS\x01a\x02DELAY\x012\x02", 1_000) == java_hash("a")

@@ -1,0 +1,139 @@
+"""One broker in a simulated world, and a client that asks it by hand."""
+
+from typing import Any
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.protocol.codecs import json
+from staticfire.protocol.codes import VERSION
+from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.properties import find_property, format_properties
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.send import SendAnswer, SendMessage
+from staticfire.protocol.requests.send_back import SendBack
+from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.runtime.pool import ConnectionPool
+
+NAME = "broker-a"
+ADDRESS = "10.0.0.2:10911"
+OLD_VERSION = 100
+# V3_4_6: the broker doesn't believe such a client how often it wants a message.
+
+
+class BrokerStand:
+    """`broker` is the one of the process that lives at the moment; its disk stays."""
+
+    def __init__(self, world: SimulatedWorld, **settings: Any) -> None:
+        self.world = world
+        self.settings = settings
+        self.broker: Broker = None  # type: ignore[assignment]
+        self._pool = ConnectionPool(world.machine("client", "10.0.0.9"))
+
+    # -- the broker ------------------------------------------------------------------------------------------------
+
+    async def start(self, **settings: Any) -> None:
+        self.settings |= settings
+        machine = self.world.machine(NAME, "10.0.0.2")
+        self.broker = Broker(machine, BrokerSettings(store_path_root_dir="/store", **self.settings))
+        await self.world.start(NAME, self.broker)
+
+    async def restart(self, **settings: Any) -> None:
+        await self.world.stop(NAME)
+        await self.start(**settings)
+
+    async def kill_and_start(self, power_loss: bool = False, torn: bool = False) -> None:
+        self.world.kill(NAME, power_loss, torn)
+        await self.world.run_for(10)  # the client sees that its connection is gone
+        await self.start()
+
+    def jump(self, ms: int) -> None:
+        """Let the broker's wall clock, and with it message time, be that much later from now on."""
+        self.world.skew(NAME, self.broker.state.machine.clock.wall_ms() - self._true_ms() + ms)
+        self.broker.delays.wake()
+
+    def _true_ms(self) -> int:
+        return self.world.machine("client").clock.wall_ms()
+
+    @property
+    def message_ms(self) -> int:
+        return self.broker.state.clock.message_ms()
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    # -- the client ------------------------------------------------------------------------------------------------
+
+    async def ask(self, request: Request) -> Any:
+        return await self._pool.ask(ADDRESS, request, 30_000)
+
+    async def send(
+        self, topic: str, body: bytes, queue_id: int = 0, reconsume_times: int | None = None,
+        max_reconsume_times: int | None = None, **properties: str,
+    ) -> SendAnswer:  # fmt: skip
+        born_ms = self.world.machine("client").clock.wall_ms()
+        request = SendMessage(
+            "producers", topic, "TBW102", 4, queue_id, 0, born_ms, 7, format_properties(properties).decode(),
+            reconsume_times, max_reconsume_times=max_reconsume_times, body=body,
+        )  # fmt: skip
+        answer: SendAnswer = await self.ask(request)
+        return answer
+
+    async def stored(self, topic: str, queue_id: int = 0, offset: int = 0) -> list[StoredRecord]:
+        """Return all messages of a queue from an offset on."""
+        found: list[StoredRecord] = []
+        while True:
+            answer = await self.ask(PullMessage("readers", topic, queue_id, offset, 32, FLAG_SUBSCRIPTION, 0, 0, "*"))
+            if answer.code != 0:
+                return found
+            found += answer.body.records
+            offset = answer.next_begin_offset
+
+    async def bodies(self, topic: str, queue_id: int = 0) -> list[bytes]:
+        return [record.body for record in await self.stored(topic, queue_id)]
+
+    async def send_back(
+        self, record: StoredRecord, group: str = "billing", delay_level: int = 0, **fields: Any
+    ) -> Answer:
+        answer: Answer = await self.ask(SendBack(record.log_position, group, delay_level, **fields))
+        return answer
+
+    async def put_group(self, name: str, **fields: Any) -> None:
+        assert (await self.ask(UpdateGroup(body=SubscriptionGroupConfig(name, **fields)))).code == 0
+
+    async def put_topic(self, name: str, queues: int = 4, perm: int = 6) -> None:
+        assert (await self.ask(UpdateTopic(name, queues, queues, perm))).code == 0
+
+
+async def ask_as_an_old_client(world: SimulatedWorld, request: Request) -> Any:
+    """Ask with a frame that says so. A client of that age speaks JSON."""
+    pool = ConnectionPool(world.machine("old client"), codec_byte=0)
+    connection = await pool.connection(ADDRESS)
+    codec = OldCodec()
+    connection.codec = codec  # type: ignore[assignment]
+    try:
+        return await connection.ask(request, 3_000)
+    finally:
+        await pool.close()
+
+
+class OldCodec:
+    """The JSON codec with an old version in its requests."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(json, name)
+
+    def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
+        frame = json.encode_request(request, opaque, oneway)
+        now, then = b'"version":%d' % VERSION, b'"version":%d' % OLD_VERSION
+        assert frame.count(now) == 1
+        assert len(now) == len(then)
+        return frame.replace(now, then)
+
+
+def text(record: StoredRecord, name: str) -> str | None:
+    """Return a property."""
+    value = find_property(record.properties, name)
+    return None if value is None else value.decode()
