@@ -340,6 +340,8 @@ class Connection(asyncio.Protocol):
         if word & 0xFFFFFF > HEADER_BYTES_MAX and self._accepting:
             raise ProtocolError(f"a header of {word & 0xFFFFFF} bytes is over the limit of {HEADER_BYTES_MAX}")
         envelope = codec.decode_envelope(data[at + 8 : body_at])
+        if self.peer.version != envelope.version or self.peer.language != envelope.language:
+            self.peer = Peer(self.peer.address, envelope.version, envelope.language)
         if envelope.flag & ANSWER_FLAG:
             self._receive_answer(codec, envelope, data[body_at:stop])
             return
@@ -347,8 +349,6 @@ class Connection(asyncio.Protocol):
             self.codec = codec
         is_plain = codec is _NATIVE_CODEC and envelope.flag == 0 and envelope.remark is None and self._accepting
         self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES] if is_plain else _NO_TAIL
-        if self.peer.version != envelope.version or self.peer.language != envelope.language:
-            self.peer = Peer(self.peer.address, envelope.version, envelope.language)
         call = Call(None, envelope.opaque, envelope.flag & ONEWAY_FLAG != 0, codec, self)
         handler = self._handlers.get(envelope.code)
         if handler is None:

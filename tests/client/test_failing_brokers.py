@@ -7,6 +7,7 @@ import pytest
 from staticfire.client import ClientSettings, ClusterClient, Message, Producer, ProducerSettings
 from staticfire.client.send_result import SendResult
 from staticfire.faults.simulated import SimulatedWorld
+from staticfire.protocol.codes import VERSION
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, NetworkError, UsageError
 from tests.client.peers import NAMESRV, NAMESRV_PORT, FakeBroker, FakeNameserver, fake_cluster, rocketmq
 
@@ -172,6 +173,7 @@ async def test_heartbeats_tell_brokers_of_the_producer_at_once_and_every_30_s(wo
         await producer.send_many([Message("orders", b"one") for _ in range(8)])
         await world.run_for(seconds=65)
         client_id = producer.client.client_id
+        assert producer.client.broker_versions == {broker.address: VERSION for broker in cluster.brokers}
     for broker in cluster.brokers:
         assert len(broker.journal.heartbeats) == 3
         assert {beat.client_id for beat in broker.journal.heartbeats} == {client_id}
