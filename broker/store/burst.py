@@ -94,7 +94,7 @@ class Burst:
         `tags_code` is any i64 that the queue's entry shall carry; `stored_ms` never goes down. `on_stored` is called
         by `commit`, or with SYNC_FLUSH and `wait_flush` after the fsync.
 
-        Raises: StorageError (too large, or the store is closed), ProtocolError (a field is out of range).
+        Raises: StorageError (too large, a deleted queue, a closed store), ProtocolError (a field is out of range).
         """
         position = self._position
         queue_offset = queue.next_offset
@@ -105,8 +105,8 @@ class Burst:
         )
         size = len(record)
         end = position + size
-        if end > self._records_end or size > self._record_bytes_max or sys_flag & _UNSEEN:
-            self._make_room(size)
+        if end > self._records_end or size > self._record_bytes_max or sys_flag & _UNSEEN or queue.deleted:
+            self._make_room(queue, size)
             if sys_flag & _UNSEEN:
                 return self._append_unseen(
                     queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
@@ -162,10 +162,14 @@ class Burst:
             self._settlements.append((on_stored, context, 0, position, wait_flush))
         return position
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, queue: Queue, size: int) -> None:
         """Let the burst go on in the next segment if a record of `size` bytes has no room in this one."""
         if not self._is_open:
             raise StorageError(f"the store in {self._name} is closed")
+        if queue.deleted:
+            raise StorageError(
+                f"the queues of {queue.topic} were deleted while a message was on its way; send it again"
+            )
         if size > self._record_bytes_max:
             raise StorageError(f"a record of {size} bytes is too large: {self._record_bytes_max} is the limit")
         if self._position + size <= self._records_end:

@@ -202,6 +202,7 @@ class Queue:
     def remove_old_files(self) -> None:
         """Remove the files that have no record any more, but the last: it knows the offset. Raises: OSError."""
         per_file = self._files.entries_per_file
-        while self.first_file + per_file <= min(self.min_offset, self.flushed_offset - 1):
+        # Most queues have one file, and finding the smallest offset may cost reads: that is asked last.
+        while (next_file := self.first_file + per_file) < self.flushed_offset and next_file <= self.min_offset:
             self._files.remove(self.folder, self.first_file)
-            self.first_file += per_file
+            self.first_file = next_file

@@ -8,7 +8,7 @@ from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.faults.simulated.process import ProcessKilled
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.times import UptimeMs
+from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Bytes
 from tests.broker.store.stand import SMALL, StoreStand
 
@@ -329,6 +329,15 @@ def test_a_deleted_topic_begins_with_offset_0_again(stand: StoreStand) -> None:
     stand.store.close()
     stand.open()
     assert (stand.bodies(), stand.bodies(topic="bills")) == ([b"new"], [b"kept"])
+
+
+def test_who_still_has_a_deleted_queue_can_not_append_to_it(stand: StoreStand) -> None:
+    queue = stand.store.queue("orders", 0)
+    stand.send(b"old")
+    stand.store.delete_queues("orders")
+    with pytest.raises(StorageError, match="deleted"):
+        stand.store.append(queue, 0, 0, 0, 0, 0, bytes(8), b"", b"", 0, MessageMs(stand.stored_ms))
+    assert stand.store.read(queue, 0, 32).record_count == 1
 
 
 def test_a_deleted_topic_stays_deleted_when_the_queues_are_rebuilt(stand: StoreStand) -> None:
