@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.exit_codes import EXIT_USAGE
 
 READY_TIMEOUT_MS = 30_000
 STOP_TIMEOUT_MS = 10_000
@@ -29,7 +30,7 @@ EXIT_TIMEOUT_MS = 5_000
 LAST_BYTES = 4096
 # Of a child's stderr, for whoever has to say why it died.
 START_BYTES_MAX = 64 * 1024
-# Of what a child writes before it is ready; that is shown only if it isn't one line about a usage error.
+# Of what a child writes before it is ready: held back, since a usage error is told by who started the cluster.
 
 
 class ChildFailed(StaticfireError):
@@ -215,7 +216,7 @@ class Children:
             child.process.kill()
             child.exit_code = child.process.wait()
         self._read_stderr(child)
-        if child.ready or child.exit_code != 2:
+        if not child.stopping and child.exit_code != EXIT_USAGE:
             self._pass_on(child, child.held_back)
         self._close_stderr(child)
         if child.died and child.ready and self.on_death is not None:

@@ -121,12 +121,12 @@ async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
 
 def _announce(line: str, port: int, parent: socket.socket | None) -> None:
     """Say that we are ready: to people on stdout, to the parent on its socket."""
-    print(line, flush=True)
-    if parent is not None:
-        try:
+    try:
+        print(line, flush=True)
+        if parent is not None:
             parent.send(json.dumps({"port": port}).encode() + b"\n")
-        except OSError:
-            pass  # The parent is gone; _Stop sees that, too.
+    except OSError:
+        pass  # Nobody reads stdout, or the parent is gone; _Stop sees the latter, too.
 
 
 def _remove(files: Files, folder: str) -> None:

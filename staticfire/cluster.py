@@ -230,7 +230,7 @@ class Cluster:
         machine = live_machine()
         pool = ConnectionPool(machine)
         try:
-            return await reset(pool, self._cluster)
+            return await reset(pool, self.namesrv, self.addresses.values())
         finally:
             await pool.close()
             await machine.workers.close()

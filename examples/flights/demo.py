@@ -12,6 +12,7 @@ made again, so duplicates are possible: at least once, as with every RocketMQ pr
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from dataclasses import dataclass, field
@@ -140,6 +141,7 @@ def main() -> int:
     flights = min(max(parser.parse_args().flights, 1), FLIGHTS_MAX)
     console = Console()
     bars = [TextColumn("{task.description:10}"), BarColumn(None), MofNCompleteColumn(), TimeElapsedColumn()]
+    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # The broker is lost on purpose.
     began_s = time.monotonic()
     try:
         with Cluster(brokers=2, isolation="process") as cluster, Progress(*bars, console=console) as progress:

@@ -1,9 +1,9 @@
 """A cluster as if it were new, in milliseconds: brokers forget what they have, then the nameserver its routes."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
-from staticfire.control.view import ClusterView
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
@@ -12,17 +12,16 @@ from staticfire.runtime.pool import ConnectionPool
 TIMEOUT_MS = 10_000
 
 
-async def reset(pool: ConnectionPool, cluster: ClusterView) -> dict[str, Any]:
-    """Reset all brokers; return what they had. Raises: NetworkError, BrokerAnswer."""
-    addresses = [cluster.addresses[name] for name in sorted(cluster.addresses)]
+async def reset(pool: ConnectionPool, namesrv: str, addresses: Iterable[str]) -> dict[str, Any]:
+    """Reset the brokers at these addresses; return what they had. Raises: NetworkError, BrokerAnswer."""
     forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in addresses))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it is told.
-    deletions = (pool.ask(cluster.namesrv, DeleteTopicInNameserver(topic=topic), TIMEOUT_MS) for topic in topics)
+    deletions = (pool.ask(namesrv, DeleteTopicInNameserver(topic=topic), TIMEOUT_MS) for topic in topics)
     for answer in await asyncio.gather(*deletions):
         if answer.code != 0:
-            raise broker_answer(answer.code, answer.remark, f"reset of nameserver {cluster.namesrv}")
+            raise broker_answer(answer.code, answer.remark, f"reset of nameserver {namesrv}")
     return {"topics": topics, "groups": groups}
 
 

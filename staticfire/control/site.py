@@ -1,7 +1,7 @@
 """The control endpoint itself.
 
 Behaviour: JSON in every answer, errors included. An unknown path answers with the list of paths, a wrong method with
-the right one. What fails inside is a 500 with its words.
+the right one, a page of another site with 403. What fails inside is a 500 with its words.
 Not done: clock, faults, dashboard.
 """
 
@@ -71,11 +71,13 @@ class ControlSite:
         return _json(503 if wrong else 200, {"healthy": not wrong, "problems": wrong})
 
     async def _reset(self, _: web.Request) -> web.Response:
-        return _json(200, await reset(self._pool, self._cluster))
+        return _json(200, await reset(self._pool, self._cluster.namesrv, self._cluster.addresses.values()))
 
     @web.middleware
     async def _errors_as_json(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         asked = f"{request.method} {request.path}"
+        if is_cross_site(request.headers.get("Origin"), request.host):
+            return _json(403, {"error": f"{asked}: this comes from a page of another site"})
         try:
             return await handler(request)
         except web.HTTPMethodNotAllowed as wrong:
@@ -90,6 +92,11 @@ class ControlSite:
         except Exception as error:  # One request: what went wrong is its answer.  # noqa: BLE001
             log.error("control_failed", asked=asked, error=repr(error))
             return _json(500, {"error": f"{asked}: {type(error).__name__}: {error}"})
+
+
+def is_cross_site(origin: str | None, host: str) -> bool:
+    """Tell whether a browser asks on behalf of a page that isn't ours: any page could reset a cluster otherwise."""
+    return origin is not None and origin.partition("://")[2] != host
 
 
 def _json(status: int, content: dict[str, Any]) -> web.Response:

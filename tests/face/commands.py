@@ -94,9 +94,9 @@ class Up:
         return self.process.returncode, err
 
 
-def get(url: str, method: str = "GET") -> tuple[int, Any]:
+def get(url: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
     """Ask over HTTP; return status and JSON."""
-    request = urllib.request.Request(url, method=method)
+    request = urllib.request.Request(url, method=method, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             return answer.status, json.loads(answer.read())

@@ -40,5 +40,10 @@ def test_wrong_method_answers_with_the_right_one(control: str) -> None:
     assert told["error"] == "GET /reset: use POST"
 
 
+def test_page_of_another_site_cant_reset_the_cluster(control: str) -> None:
+    assert get(f"{control}/reset", "POST", Origin="https://elsewhere.example")[0] == 403
+    assert get(f"{control}/reset", "POST", Origin=control)[0] == 200
+
+
 def test_reset_tells_what_was_forgotten(control: str) -> None:
     assert get(f"{control}/reset", "POST") == (200, {"topics": [], "groups": []})

@@ -1,4 +1,4 @@
-"""`staticfire send` and `staticfire peek`."""
+"""`staticfire send`, `staticfire peek` and `staticfire reset`."""
 
 import json
 from collections.abc import Iterator
@@ -76,3 +76,11 @@ def test_what_is_wrong_is_told(namesrv: str, arguments: list[str], exit_code: in
     done = call(*arguments, NAMESRV_ADDR=namesrv)
     assert done.returncode == exit_code
     assert words in done.stderr
+
+
+def test_reset_leaves_nothing_to_peek_at() -> None:
+    with Cluster(brokers=2) as cluster:
+        assert call("send", "-n", cluster.namesrv, "orders", "x").returncode == 0
+        done = call("reset", "-n", cluster.namesrv)
+        assert (done.returncode, done.stdout) == (0, "forgot 1 topic and 0 groups on 2 brokers\n")
+        assert call("peek", "-n", cluster.namesrv, "orders").returncode == 1
