@@ -461,6 +461,10 @@ class Connection(asyncio.Protocol):
             words = f"no answer to {entry.asked} from {self.peer.address} within {timeout_ms} ms"
             entry.future.set_exception(AnswerTimeout(words))
 
+    def flush(self) -> None:
+        """Write at once what was asked so far, instead of at the end of this tick."""
+        self._flush()
+
     def writable(self) -> Awaitable[None] | None:
         """Return None when the peer takes what is written, else what to await until it does."""
         return None if self._paused is None else asyncio.shield(self._paused)
