@@ -39,6 +39,9 @@ class DueEntry(NamedTuple):
     record_bytes: int
 
 
+_entry = DueEntry._make
+
+
 class DelayQueue:
     """How far each level has been delivered."""
 
@@ -73,15 +76,19 @@ class DelayQueue:
         looked_until_ms: int = message_ms
         for level, due_ms in due.items():
             offset = self._offsets[level]
-            for entry in self._entries.entries(level, offset, count):
-                # One that is due before its forerunner was stored when the level's delay was shorter: it waits for it.
-                due_ms = max(due_ms, self._due_ms(level, entry.tags_code, message_ms))
-                if due_ms > message_ms:
-                    break
-                found.append(DueEntry(due_ms, level, offset, entry.log_position, entry.record_bytes))
+            farthest_ms = message_ms + self._delays_ms[level]
+            for position, record_bytes, tags_code in self._entries.entries(level, offset, count):
+                # One that is due before its forerunner was stored when the level's delay was longer: it waits for it.
+                if tags_code > due_ms:
+                    due_ms = tags_code if tags_code <= farthest_ms else max(due_ms, message_ms)
+                    if due_ms > message_ms:
+                        break
+                found.append(_entry((due_ms, level, offset, position, record_bytes)))
                 offset += 1
             if offset == self._offsets[level] + count:
                 looked_until_ms = min(looked_until_ms, due_ms)  # there may be more of this level behind that
+        if len(due) == 1:
+            return found[:limit]
         found.sort()
         return [entry for entry in found if entry.due_ms <= looked_until_ms][:limit]
 
@@ -108,7 +115,7 @@ class DelayQueue:
     # -- how far it has come -------------------------------------------------------------------------------------
 
     def delivered(self, level: int, offset: int) -> None:
-        """Note that the message at `offset` was delivered, or skipped for good."""
+        """Note that the messages up to that at `offset` were delivered, or skipped for good."""
         if offset >= self._offsets[level]:
             self._offsets[level] = offset + 1
             self._heads.pop(level, None)

@@ -13,18 +13,18 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from staticfire.broker.delay_delivery import Delivery
 from staticfire.broker.delay_queue import DelayQueue, DueEntry
-from staticfire.broker.delays import delayed, pack_mark, read_mark, real_place
+from staticfire.broker.delays import delayed, read_mark
 from staticfire.broker.message_clock import MessageClock
 from staticfire.broker.small_state import SmallState
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.outcomes import Entry, PutOutcome
+from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.delay_levels import DelayLevels, level_of_queue, queue_of_level
-from staticfire.protocol.errors import ProtocolError, StorageError
+from staticfire.protocol.errors import StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
-from staticfire.protocol.record import StoredRecord, decode_record, peek_prepared_position
-from staticfire.protocol.tags import tags_code
+from staticfire.protocol.record import peek_prepared_position
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
 
@@ -64,8 +64,8 @@ class DelayService:
         self._settle = settle
         self._awake = asyncio.Event()
         self._save_now = asyncio.Event()
+        self._delivery = Delivery(store)
         self._sleeps_until_ms = 0
-        self._burst_failed = False
         self._trouble = ""
         self._is_restored = False
         self._saved = self.queue.snapshot(0)
@@ -182,56 +182,20 @@ class DelayService:
 
     def _deliver(self, due: list[DueEntry]) -> int:
         """Store these messages where they belong, in one burst; return how many. Raises: StorageError, for all."""
-        stored_ms = self._clock.message_ms()
-        self._burst_failed = False
-        done: list[DueEntry] = []
-        delivered = 0
-        trouble: OSError | None = None
-        for entry in due:
-            try:
-                delivered += self._put(entry, stored_ms)
-            except OSError as error:
-                trouble = error
-                break
-            done.append(entry)
+        part = self._delivery.put(due, self._clock.message_ms())
         try:
             self._settle()
         finally:
-            if not self._burst_failed:
-                for entry in done:
-                    self.queue.delivered(entry.level, entry.offset)
-        if self._burst_failed:
+            if not part.failed:
+                for level, offset in part.last_offsets.items():
+                    self.queue.delivered(level, offset)
+        if part.failed:
             raise self._store.failure or StorageError("delayed messages could not be stored")
-        if trouble is not None:
-            raise StorageError(f"a delayed message could not be stored: {trouble}") from trouble
+        if part.trouble is not None:
+            raise StorageError(f"a delayed message could not be stored: {part.trouble}") from part.trouble
         if self._store.max_position - self._saved_position > SAVE_BYTES:
             self._save_now.set()
-        return delivered
-
-    def _put(self, entry: DueEntry, stored_ms: MessageMs) -> bool:
-        """Put one message on the burst; False when it is skipped. Raises: OSError."""
-        try:
-            record = decode_record(self._store.log.read(entry.log_position, entry.record_bytes))
-            place = real_place(record.properties)
-            if place is None or record.queue_offset != entry.offset or record.topic != SCHEDULE_TOPIC:
-                raise ProtocolError("it isn't a delayed message, or one that can't be delivered")
-            self._append(entry, record, self._store.queue(*place), stored_ms)
-        except (ProtocolError, StorageError) as error:
-            log.error("delayed_message_skipped", level=entry.level, offset=entry.offset, error=str(error))
-            return False
-        return True
-
-    def _append(self, entry: DueEntry, record: StoredRecord, queue: Queue, stored_ms: MessageMs) -> None:
-        # Nobody waits for the disk here (wait_flush): a level's progress is saved when the disk has it.
-        self._store.append(
-            queue, record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
-            pack_mark(entry.level, entry.offset), record.born_host, record.properties, record.body,
-            tags_code(record.properties), stored_ms, self._stored, None, False,
-        )  # fmt: skip
-
-    def _stored(self, _context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
-        if outcome is PutOutcome.FAILED:
-            self._burst_failed = True
+        return part.delivered
 
     # -- progress ------------------------------------------------------------------------------------------------
 

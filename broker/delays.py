@@ -25,6 +25,7 @@ from staticfire.protocol.properties import (
     TIMER_DELAY_SEC,
     TIMER_DELIVER_MS,
     find_property,
+    with_last_end,
     with_property,
     without_property,
 )
@@ -68,10 +69,10 @@ def delayed(properties: bytes, topic: str, queue_id: int, levels: DelayLevels) -
     level = levels.clamp(asked)
     if level != asked:
         properties = with_property(properties, DELAY, b"%d" % level)
-    for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS):
-        properties = without_property(properties, name)
-    properties = with_property(properties, REAL_TOPIC, topic)
-    properties = with_property(properties, REAL_QID, b"%d" % queue_id)
+    if b"TIMER_DEL" in properties or b"REAL_" in properties:
+        for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS, REAL_TOPIC, REAL_QID):
+            properties = without_property(properties, name)
+    properties = b"%bREAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (with_last_end(properties), topic.encode(), queue_id)
     if len(properties) > PROPERTIES_BYTES_MAX:
         words = (
             f"the message is illegal: with the names of its topic and queue its properties have {len(properties)} "

@@ -71,8 +71,9 @@ class BrokerStand:
 
     async def send(
         self, topic: str, body: bytes, queue_id: int = 0, reconsume_times: int | None = None,
-        max_reconsume_times: int | None = None, **properties: str,
+        max_reconsume_times: int | None = None, **properties: Any,
     ) -> SendAnswer:  # fmt: skip
+        """Send a message with these properties, which are strings."""
         born_ms = self.world.machine("client").clock.wall_ms()
         request = SendMessage(
             "producers", topic, "TBW102", 4, queue_id, 0, born_ms, 7, format_properties(properties).decode(),
@@ -112,7 +113,7 @@ async def ask_as_an_old_client(world: SimulatedWorld, request: Request) -> Any:
     pool = ConnectionPool(world.machine("old client"), codec_byte=0)
     connection = await pool.connection(ADDRESS)
     codec = OldCodec()
-    connection.codec = codec  # type: ignore[assignment]
+    connection.codec = codec
     try:
         return await connection.ask(request, 3_000)
     finally:

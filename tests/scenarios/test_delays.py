@@ -1,6 +1,7 @@
 """Delayed messages: on time, in order, once, whatever happens to the broker meanwhile."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -76,13 +77,13 @@ async def test_what_is_delivered_is_what_was_sent(world: SimulatedWorld, stand: 
 
 @pytest.mark.parametrize("level", ["x", "", "1.5", " 2", "2147483648"])
 async def test_a_level_that_is_no_number_is_refused(stand: BrokerStand, level: str) -> None:
-    properties = {"DELAY": level} if level else {"DELAY": "2", "x": "1"}
+    properties: dict[str, Any] = {"DELAY": level} if level else {"DELAY": "2", "x": "1"}
     answer = await stand.send("orders", b"x", **properties)
     assert answer.code == (1 if level else 0)
 
 
 @pytest.mark.parametrize("properties", [{"DELAY": "0"}, {"DELAY": "-1"}, {"XDELAY": "3"}])
-async def test_a_message_that_names_no_level_doesnt_wait(stand: BrokerStand, properties: dict[str, str]) -> None:
+async def test_a_message_that_names_no_level_doesnt_wait(stand: BrokerStand, properties: dict[str, Any]) -> None:
     await stand.send("orders", b"x", **properties)
     assert await stand.bodies("orders") == [b"x"]
 

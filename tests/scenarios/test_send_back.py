@@ -24,7 +24,7 @@ async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
     await stand.close()
 
 
-async def sent(stand: BrokerStand, **properties: str) -> StoredRecord:
+async def sent(stand: BrokerStand, **properties: Any) -> StoredRecord:
     """Return a message that was sent just now."""
     await stand.send("orders", b"cancelled", queue_id=1, **properties)
     return (await stand.stored("orders", 1))[-1]
@@ -276,7 +276,7 @@ async def test_a_hook_sees_what_could_not_be_stored(world: SimulatedWorld, stand
     world.disk(NAME).bytes_left = None
 
 
-# -- what clients send to the retry topic themselves ---------------------------------------------------------------------
+# -- what clients send to the retry topic themselves -------------------------------------------------------------------
 
 
 @pytest.mark.row("A2")

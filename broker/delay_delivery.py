@@ -1,0 +1,115 @@
+"""Storing delayed messages again, where they belong. RocketMQ: ScheduleMessageService.messageTimeUp.
+
+What is delivered keeps everything of what waited: body, flags, born time and host, retries, and the property string
+byte for byte (DELAY, REAL_TOPIC and REAL_QID stay in it). Only its place, its stored time and its mark are new.
+"""
+
+from typing import Any
+
+import msgspec
+
+from staticfire.broker.delay_queue import DueEntry
+from staticfire.broker.delays import pack_mark, real_place
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.errors import ProtocolError, StorageError
+from staticfire.protocol.names import SCHEDULE_TOPIC
+from staticfire.protocol.record import StoredRecord, decode_record, decode_records, join_records
+from staticfire.protocol.tags import tags_code
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+HOMES_MAX = 10_000
+
+
+class Slice(msgspec.Struct, gc=False):
+    """Some messages on the burst, and what became of them."""
+
+    last_offsets: dict[int, int]
+    """By level: where the last one was that is done."""
+    delivered: int = 0
+    skipped: int = 0
+    trouble: OSError | None = None
+    """Why those behind the last ones could not be put on the burst."""
+    failed: bool = False
+    """The burst could not be written."""
+
+    def settled(self, _context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        """Take note of how the burst ended."""
+        self.failed = outcome is PutOutcome.FAILED
+
+
+class Delivery:
+    """Puts messages that are due on the burst."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self._homes: dict[bytes, Queue] = {}
+        # Queues by the end of the properties, where `delayed` has put their names.
+
+    def put(self, due: list[DueEntry], stored_ms: MessageMs) -> Slice:
+        """Put messages on the burst in this order; what can't be delivered is skipped, so nobody waits behind it."""
+        part = Slice({})
+        for entry, record in zip(due, self._read(due), strict=True):
+            try:
+                # A burst is written as a whole or not at all, so one of its messages tells how it ended.
+                on_stored = None if part.delivered else part.settled
+                self._put(entry, record or self._read_one(entry), stored_ms, on_stored)
+                part.delivered += 1
+            except (ProtocolError, StorageError) as error:
+                log.error("delayed_message_skipped", level=entry.level, offset=entry.offset, error=str(error))
+                part.skipped += 1
+            except OSError as error:
+                part.trouble = error
+                break
+            part.last_offsets[entry.level] = entry.offset
+        return part
+
+    def _put(self, entry: DueEntry, record: StoredRecord, stored_ms: MessageMs, on_stored: OnStored | None) -> None:
+        # Nobody waits for the disk here (wait_flush): a level's progress is saved when the disk has it.
+        self._store.append(
+            self._home_of(entry, record), record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
+            pack_mark(entry.level, entry.offset), record.born_host, record.properties, record.body,
+            tags_code(record.properties), stored_ms, on_stored, None, False,
+        )  # fmt: skip
+
+    def _read(self, due: list[DueEntry]) -> list[StoredRecord] | list[None]:
+        """Return the records, read in as few pieces as they lie in; None for each when one of them can't be read."""
+        runs: list[tuple[int, int]] = []
+        start = end = -1
+        for _, _, _, position, size in due:
+            if position != end:
+                if end >= 0:
+                    runs.append((start, end))
+                start = position
+            end = position + size
+        runs.append((start, end))
+        try:
+            return decode_records(join_records(self._store.log.read_runs(runs), len(due)))
+        except (ProtocolError, StorageError, OSError):
+            return [None] * len(due)
+
+    def _read_one(self, entry: DueEntry) -> StoredRecord:
+        return decode_record(self._store.log.read(entry.log_position, entry.record_bytes))
+
+    def _home_of(self, entry: DueEntry, record: StoredRecord) -> Queue:
+        """Return the queue to which a message belongs. Raises: ProtocolError (there is none), StorageError."""
+        if record.queue_offset != entry.offset or record.log_position != entry.log_position:
+            raise ProtocolError(f"the record at {entry.log_position} is another one")
+        properties = record.properties
+        tail = properties[properties.rfind(b"REAL_TOPIC\x01") :]
+        queue = self._homes.get(tail)
+        if queue is not None and not queue.deleted:
+            return queue
+        place = real_place(properties)
+        if place is None or record.topic != SCHEDULE_TOPIC:
+            raise ProtocolError("it has no topic and queue to be delivered to")
+        queue = self._store.queue(*place)
+        if tail == b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (place[0].encode(), place[1]):
+            if len(self._homes) >= HOMES_MAX:
+                self._homes.clear()
+            self._homes[tail] = queue
+        return queue
