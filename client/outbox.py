@@ -213,7 +213,7 @@ class Outbox:
             if address is None:
                 raise ConnectFailed(f"broker {self.broker_name} has no master in the routes")
             await self._client.pool.connection(address)
-        except (NetworkError, ProtocolError) as error:
+        except StaticfireError as error:
             self._blocked = False
             self._fail(self._waiting.take_all(), error)
         else:

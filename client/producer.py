@@ -79,6 +79,8 @@ class Producer(Member):
         With a `queue`, or one that `selector(queues, message, key)` picks, the message is *ordered*: there is one
         attempt, and no other message of this producer to that queue leaves before it is settled.
 
+        A send that is cancelled may reach the broker all the same.
+
         Raises: ClientError (can't be sent), TopicNotFound, BrokerAnswer (refused), NetworkError (nobody knows).
         """
         sender = self._sender

@@ -11,7 +11,7 @@ from typing import Any
 from staticfire.client.nameservers import Nameservers
 from staticfire.client.routes import broker_addresses, limit_queues, same_route
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, TopicNotFound, broker_answer
+from staticfire.protocol.errors import StaticfireError, TopicNotFound, broker_answer
 from staticfire.protocol.requests.routes import GetRoute, RouteAnswer, TopicRouteData
 from staticfire.runtime.log import logger
 
@@ -82,7 +82,7 @@ class RouteCache:
             route = await self._ask(topic)
             self._keep(topic, route)
             asking.set_result(route)
-        except (NetworkError, BrokerAnswer, ProtocolError) as error:
+        except StaticfireError as error:
             asking.set_exception(error)
             asking.exception()  # Retrieved here: who asked may be gone.
         finally:
@@ -133,5 +133,5 @@ class RouteCache:
                 await self.fetch(topic)
             except TopicNotFound as error:
                 log.debug("route_missing", topic=topic, reason=error.remark)
-            except (NetworkError, BrokerAnswer, ProtocolError) as error:
+            except StaticfireError as error:
                 log.warning("route_not_refreshed", topic=topic, reason=str(error))

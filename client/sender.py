@@ -214,15 +214,14 @@ class Sender:
             waiting.append(parcel)
 
     async def _find_route(self, topic: str) -> None:
-        error: StaticfireError | None = None
+        error: StaticfireError | None = ConnectFailed("this client is closed")
         try:
             await self.queues(topic)
+            error = None
         except StaticfireError as caught:
             error = caught
-        except asyncio.CancelledError:
-            self._settle_unrouted(topic, ConnectFailed("this client is closed"))
-            raise
-        self._settle_unrouted(topic, error)
+        finally:
+            self._settle_unrouted(topic, error)
 
     def _settle_unrouted(self, topic: str, error: StaticfireError | None) -> None:
         """Let go those that waited for a route, in the order in which they came."""
