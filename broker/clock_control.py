@@ -70,7 +70,7 @@ class ClockControl:
 
     def settled(self) -> None:
         """Look again after a burst, if anybody waits for rest."""
-        if self._waiting and not self._state.rest.unrest():
+        if self._waiting and self._state.rest.is_at_rest:
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():

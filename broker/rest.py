@@ -85,17 +85,24 @@ class RestWatch:
         self._progress.clear()
         self.activity += 1
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is left to do; costs one look at a busy queue when there is."""
+        groups = self._consumers.consumer_table.values()
+        return not any(True for group in groups for _ in self._restless(group))
+
     def unrest(self) -> list[Unrest]:
         """Return why the broker isn't at rest, at most REASONS_MAX reasons; empty when it is."""
         reasons: list[Unrest] = []
         for group in self._consumers.consumer_table.values():
-            for found in self._unrest_of_group(group):
-                reasons.append(found)
+            for queue, progress, reason in self._restless(group):
+                reasons.append(self._described(group, queue, progress, reason))
                 if len(reasons) >= REASONS_MAX:
                     return reasons
         return reasons
 
-    def _unrest_of_group(self, group: ConsumerGroup) -> Iterator[Unrest]:
+    def _restless(self, group: ConsumerGroup) -> Iterator[tuple[Queue, Progress, str]]:
+        """Yield the queues of a group in which something is left to do, and what."""
         by_asking_only = group.message_model == BROADCASTING or group.consume_type != PUSH
         for topic in group.subscriptions:
             config = self._topics.get(topic)
@@ -108,7 +115,7 @@ class RestWatch:
                 queue = self._store.queue(topic, queue_id)
                 reason = self._reason(group.name, queue, progress or _NONE, by_asking_only)
                 if reason:
-                    yield self._described(group, queue, progress or _NONE, reason)
+                    yield queue, progress or _NONE, reason
 
     def _reason(self, group: str, queue: Queue, progress: Progress, by_asking_only: bool) -> str:
         committed = self._offsets.committed(group, queue.topic, queue.queue_id)
