@@ -8,28 +8,23 @@ RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
 import asyncio
 
 from staticfire.client.cluster_client import ClusterClient
+from staticfire.client.destinations import Destinations
 from staticfire.client.load import Load
-from staticfire.client.outbox import Outbox
 from staticfire.client.parcel import NO_QUEUE, Parcel
-from staticfire.client.queue_choice import QueueChoice
 from staticfire.client.queues import MessageQueue
-from staticfire.client.routes import publish_queues
 from staticfire.client.send_requests import Outcome
 from staticfire.client.send_result import SendResult
 from staticfire.client.settings import ProducerSettings
 from staticfire.client.wrapping import Wrapping, unique_ids
 from staticfire.protocol.errors import (
     BrokerAnswer,
-    ClientError,
     ConnectFailed,
     ConnectionLost,
     NetworkError,
-    ProtocolError,
     StaticfireError,
 )
 from staticfire.protocol.messages import Message, encode_message_properties
 from staticfire.protocol.names import is_retry_topic
-from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.requests.send import ManyMessage
 from staticfire.protocol.times import MessageMs, UptimeMs
 
@@ -41,7 +36,6 @@ class Sender:
     """The engine of one producer. Lives in the running event loop."""
 
     def __init__(self, group: str, client: ClusterClient, settings: ProducerSettings) -> None:
-        self._group = group
         self._client = client
         self._settings = settings
         self._loop = asyncio.get_running_loop()
@@ -51,14 +45,14 @@ class Sender:
         self._plain_bytes_max = self._wrapping.plain_bytes_max
         self._attempts_left = settings.retry_times_when_send_failed
         self.load = Load(settings.pending_messages_max, settings.pending_bytes_max)
-        self._choices: dict[str, QueueChoice[Outbox]] = {}
-        self._outboxes: dict[str, Outbox] = {}
+        self._destinations = Destinations(group, client, settings, self.load, self._troubled)
+        self._choices = self._destinations.choices
+        self._avoided = self._destinations.avoided
+        self.queues = self._destinations.queues
         self._unrouted: dict[str, list[Parcel]] = {}
-        self._avoided: dict[str, UptimeMs] = {}
         self._in_tick = False
         self._wall_ms = MessageMs(0)
         self._deadline_ms = UptimeMs(0)
-        client.routes.listeners.append(self._route_changed)
 
     # -- messages in ---------------------------------------------------------------------------------------------
 
@@ -121,7 +115,7 @@ class Sender:
         """Return a message as it travels and where to, for a one-way send. Raises: as `queues`."""
         self._wrapping.check(message)
         await self.queues(message.topic)
-        queue = queue or self._choices[message.topic].next(self._avoided_now())
+        queue = queue or self._destinations.next_queue(self._choices[message.topic])
         wire, _ = self._wrapping.wrap(message, self._clock.wall_ms())
         wire.queue_id = queue.queue_id
         return wire, queue
@@ -151,57 +145,21 @@ class Sender:
     def _dispatch(self, parcel: Parcel) -> None:
         """Hand a parcel to its broker, or let it wait for its topic's route."""
         choice = self._choices.get(parcel.wire.topic)
-        if parcel.ordered and parcel.queue.broker_name in self._client.routes.addresses:
+        if parcel.wire.topic in self._unrouted:
+            self._wait_for_route(parcel)  # Behind those that wait already, or it would overtake them.
+        elif parcel.ordered and parcel.queue.broker_name in self._client.routes.addresses:
             self._put(parcel, parcel.queue)
         elif choice is not None and not parcel.ordered:
-            self._put(parcel, choice.next(self._avoided_now()))
+            self._put(parcel, self._destinations.next_queue(choice))
         else:
             self._wait_for_route(parcel)
 
     def _put(self, parcel: Parcel, queue: MessageQueue) -> None:
         parcel.queue = queue
         parcel.wire.queue_id = queue.queue_id
-        self._outbox(queue.broker_name).put(parcel)
-
-    def _outbox(self, broker_name: str) -> Outbox:
-        outbox = self._outboxes.get(broker_name)
-        if outbox is None:
-            outbox = Outbox(broker_name, self._group, self._client, self._settings, self.load, self._troubled)
-            self._outboxes[broker_name] = outbox
-        return outbox
+        self._destinations.outbox(queue.broker_name).put(parcel)
 
     # -- routes --------------------------------------------------------------------------------------------------
-
-    async def queues(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
-        choice = self._choices.get(topic)
-        if choice is None:
-            settings = self._settings
-            route = await self._client.routes.route_to_publish(
-                topic, settings.create_topic_key, settings.default_topic_queue_nums
-            )
-            choice = self._choices.get(topic) or self._choose_from(topic, route)
-        return choice.queues
-
-    def _choose_from(self, topic: str, route: TopicRouteData) -> QueueChoice[Outbox]:
-        queues = publish_queues(topic, route)
-        if not queues:
-            self._choices.pop(topic, None)
-            raise ClientError(
-                f"topic {topic} has no queue that can be written: it has a route, but on no broker with a master and "
-                f"write permission ({', '.join(f'{each.broker_name}: perm {each.perm}' for each in route.queue_datas)})"
-            )
-        known = self._choices.get(topic)
-        turn = known.turn if known is not None else self._client.machine.identity.random.randrange(len(queues))
-        choice = self._choices[topic] = QueueChoice(queues, self._outbox, turn)
-        return choice
-
-    def _route_changed(self, topic: str, route: TopicRouteData) -> None:
-        if topic in self._choices:
-            try:
-                self._choose_from(topic, route)
-            except (ClientError, ProtocolError):
-                self._choices.pop(topic, None)  # The next message asks again, and hears why.
 
     def _wait_for_route(self, parcel: Parcel) -> None:
         self.load.messages += 1
@@ -236,7 +194,7 @@ class Sender:
                 self._put(parcel, self._queue_of(parcel))
 
     def _queue_of(self, parcel: Parcel) -> MessageQueue:
-        return parcel.queue if parcel.ordered else self._choices[parcel.wire.topic].next(self._avoided_now())
+        return parcel.queue if parcel.ordered else self._destinations.next_queue(self._choices[parcel.wire.topic])
 
     # -- failures ------------------------------------------------------------------------------------------------
 
@@ -264,8 +222,7 @@ class Sender:
         if isinstance(error, NetworkError):
             self._client.refresh_routes()
             if isinstance(error, ConnectFailed | ConnectionLost):
-                until_ms = self._clock.uptime_ms() + self._client.settings.avoid_broker_ms
-                self._avoided[broker_name] = UptimeMs(until_ms)
+                self._destinations.avoid(broker_name)
 
     def _tried_again(self, parcel: Parcel) -> bool:
         """Hand the message to another broker if there are attempts and time left."""
@@ -273,19 +230,12 @@ class Sender:
         if parcel.attempts_left == 0 or choice is None or self._clock.uptime_ms() >= parcel.deadline_ms:
             return False
         parcel.attempts_left -= 1
-        self._put(parcel, choice.next({parcel.queue.broker_name, *self._avoided_now()}))
+        self._put(parcel, self._destinations.next_queue(choice, parcel.queue.broker_name))
         return True
-
-    def _avoided_now(self) -> dict[str, UptimeMs]:
-        """Return the brokers that could not be reached a moment ago."""
-        if self._avoided:
-            uptime_ms = self._clock.uptime_ms()
-            self._avoided = {name: until_ms for name, until_ms in self._avoided.items() if until_ms > uptime_ms}
-        return self._avoided
 
     def close(self) -> None:
         """Hear of routes no more."""
-        self._client.routes.listeners.remove(self._route_changed)
+        self._destinations.close()
 
 
 def may_retry(error: StaticfireError) -> bool:

@@ -338,6 +338,17 @@ async def test_an_ordered_message_that_failed_lets_the_next_one_go(world: Simula
     assert not isinstance(outcomes[1], BaseException)
 
 
+async def test_ordered_messages_stay_in_order_while_their_route_is_asked_for(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world)
+    queue = MessageQueue("orders", "broker-a", 0)
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        sends = [producer.post(Message("orders", b"0"), queue)]
+        producer.client.routes.listeners.append(lambda *_: sends.append(producer.post(Message("orders", b"1"), queue)))
+        await world.until(lambda: len(sends) == 2)
+        await asyncio.gather(*sends)
+    assert cluster.bodies == [b"0", b"1"]
+
+
 async def test_network_errors_of_an_ordered_send_are_raised(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world, brokers=2)
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
