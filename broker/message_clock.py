@@ -28,7 +28,8 @@ class MessageClock:
         self._path = path
         self._face = ClockFace()
         self._is_wall = True
-        self._last_ms = MessageMs(0)
+        self.shown_ms = MessageMs(0)
+        """What it showed last. Whoever needs no newer time, as the messages of one burst, spares a look."""
         self.changed: Callable[[], None] = lambda: None
         """Called when the time was set: what waits for a due time has to look again."""
 
@@ -37,9 +38,9 @@ class MessageClock:
         now_ms = self._wall_ms()
         if not self._is_wall:
             now_ms = self._face.at(now_ms)
-        if now_ms < self._last_ms:
-            return self._last_ms
-        self._last_ms = now_ms
+        if now_ms < self.shown_ms:
+            return self.shown_ms
+        self.shown_ms = now_ms
         return now_ms
 
     @property
@@ -59,17 +60,17 @@ class MessageClock:
 
     def not_before(self, message_ms: MessageMs) -> None:
         """Let time begin no earlier than that: the last time stored before a restart."""
-        self._last_ms = max(self._last_ms, message_ms)
+        self.shown_ms = max(self.shown_ms, message_ms)
 
     def set(self, reading: ClockReading) -> None:
         """Show another time from now on. Raises: StorageError (going back, or it can't be kept)."""
-        if reading.message_ms < self._last_ms:
-            words = f"message time can't go back from {self._last_ms} to {reading.message_ms}"
+        if reading.message_ms < self.shown_ms:
+            words = f"message time can't go back from {self.shown_ms} to {reading.message_ms}"
             raise StorageError(f"{words}: messages are stored with it")
         face = ClockFace.showing(reading, self._wall_ms())
         self._keep(face)
         self._face, self._is_wall = face, False
-        self._last_ms = MessageMs(reading.message_ms)
+        self.shown_ms = MessageMs(reading.message_ms)
         self.changed()
 
     def reading(self) -> ClockReading:

@@ -36,11 +36,12 @@ def java_hash(text: str) -> int:
 def tags_code(properties: bytes) -> int:
     """Return the code that a record's consume queue entry gets, 0 without a tag."""
     tag = find_property(properties, TAGS)
-    return _hash_of_bytes(tag) if tag else NO_TAG_CODE
+    return code_of_tag(tag) if tag else NO_TAG_CODE
 
 
 @lru_cache(maxsize=_HASHES_KEPT_MAX)
-def _hash_of_bytes(tag: bytes) -> int:
+def code_of_tag(tag: bytes) -> int:
+    """Return the code of a tag that isn't empty."""
     return java_hash(tag.decode("utf-8", "replace"))
 
 

@@ -31,7 +31,17 @@ NOT_YET_A_MESSAGE = 0x4
 class Target:
     """A topic that takes messages."""
 
-    __slots__ = ("_queue_limit", "_queue_of", "_queues", "_random", "config", "is_retry", "sys_flag", "topic")
+    __slots__ = (
+        "_queue_limit",
+        "_queue_of",
+        "_random",
+        "at_hand",
+        "config",
+        "is_retry",
+        "is_special",
+        "sys_flag",
+        "topic",
+    )
 
     def __init__(self, config: TopicConfig, queue_of: Callable[[str, int], Queue], random: Random) -> None:
         self.config = config
@@ -39,7 +49,10 @@ class Target:
         self.is_retry = is_retry_topic(self.topic)
         self.sys_flag = MULTI_TAGS_FLAG if config.topic_filter_type == MULTI_TAG else 0
         self._queue_limit = max(config.write_queue_nums, config.read_queue_nums)
-        self._queues: list[Queue | None] = [None] * self._queue_limit
+        self.is_special = self.is_retry or self.sys_flag != 0
+        """Whether a message needs more than to be stored."""
+        self.at_hand: dict[int, Queue] = {}
+        """Queues that were asked for, by their ids."""
         self._queue_of = queue_of
         self._random = random
 
@@ -50,9 +63,9 @@ class Target:
         if not 0 <= queue_id < self._queue_limit:
             remark = f"request queueId[{queue_id}] is illegal, {describe(self.config)} Producer: {peer.address}"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, remark)
-        queue = self._queues[queue_id]
+        queue = self.at_hand.get(queue_id)
         if queue is None:
-            queue = self._queues[queue_id] = self._queue_of(self.topic, queue_id)
+            queue = self.at_hand[queue_id] = self._queue_of(self.topic, queue_id)
         return queue
 
 
@@ -158,7 +171,7 @@ class TargetTable:
         Raises: StorageError, ProtocolError; BrokerAnswer (its level is no number).
         """
         stored_ms = self._message_ms()
-        if delayed and b"DELAY\x01" in properties and not sys_flag & NOT_YET_A_MESSAGE:
+        if delayed and properties.find(b"DELAY\x01") >= 0 and not sys_flag & NOT_YET_A_MESSAGE:
             queue, properties, tags_code = self._delays.way_of(queue, properties, tags_code, stored_ms)
         self._append(
             queue, born_ms, sys_flag, flag, reconsume_times, 0, born_host, properties, body, tags_code,

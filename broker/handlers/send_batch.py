@@ -1,0 +1,110 @@
+"""A batch: messages of one queue, all of them or none. RocketMQ: SendMessageProcessor.sendBatchMessage.
+
+Behaviour
+- Its messages lie side by side in the queue and are answered together; the properties of the request count for each.
+- It may be compressed as a whole: RocketMQ would store that as one message.
+"""
+
+from typing import Any
+
+from staticfire.broker.handlers.sending import OUTCOME_CODE, Sending
+from staticfire.broker.handlers.targets import Target, TargetTable
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.compression import expand
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+from staticfire.protocol.message_ids import offset_id
+from staticfire.protocol.properties import DELAY, UNIQ_KEY, find_property, with_last_end
+from staticfire.protocol.requests.send import SendAnswer, SendMessage
+from staticfire.protocol.rocketmq_record import BatchMessage, decode_batch
+from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK
+from staticfire.protocol.tags import tags_code
+from staticfire.runtime.connection import Call
+
+TRANSACTION_FLAGS = 0xC
+
+
+class BatchHandler:
+    """Stores batches."""
+
+    def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending) -> None:
+        self._append = state.store.append
+        self._message_ms = state.clock.message_ms
+        self._sending = sending
+
+    def send(self, call: Call, request: SendMessage, target: Target) -> None:
+        """Store all messages of a batch body in one queue, or none. Raises: BrokerAnswer, StorageError."""
+        header = with_last_end((request.properties or "").encode())
+        messages, sys_flag = self._messages(request, target, header)
+        rows = self._rows(messages, header + self._sending.added)
+        queue = target.queue(request.queue_id, call.peer)
+        unique_id = find_property(header, UNIQ_KEY)
+        first_offset = queue.next_offset
+        positions: list[int] = []
+        context = (call, queue.queue_id, first_offset, unique_id, positions)
+        append, born_ms, born_host = self._append, request.born_timestamp, call.connection.born_host
+        stored_ms, on_stored = self._message_ms(), self._stored
+        for flag, body, properties, code in rows:
+            # The first of them tells the store whom to call for all: a burst is written as a whole or not at all.
+            # fmt: off
+            position = append(
+                queue, born_ms, sys_flag, flag, 0, 0, born_host, properties, body, code, stored_ms,
+                None if positions else on_stored, context,
+            )
+            # fmt: on
+            positions.append(position)
+
+    def _messages(self, request: SendMessage, target: Target, header: bytes) -> tuple[list[BatchMessage], int]:
+        """Return the messages and the sysFlag that each of them has. Raises: BrokerAnswer."""
+        illegal, body_bytes_max = self._sending.illegal, self._sending.body_bytes_max
+        sys_flag: int = request.sys_flag
+        if target.is_retry:
+            words = f"batch request does not support retry group {target.topic}"
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+        if len(request.body) > body_bytes_max:
+            size = f"msg total size: {len(request.body)}, maxMessageSize: {body_bytes_max}"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"message body size exceeded, {size}")
+        if find_property(header, DELAY) is not None or sys_flag & TRANSACTION_FLAGS:
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, illegal)
+        try:
+            if sys_flag & COMPRESSED:
+                # The C++ core compresses a batch as a whole; its messages are not compressed then.
+                messages = decode_batch(expand(request.body, sys_flag, body_bytes_max))
+                sys_flag &= ~(COMPRESSED | COMPRESSION_MASK)
+            else:
+                messages = decode_batch(request.body)
+        except ProtocolError as error:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"the batch can't be read: {error}") from None
+        if not messages:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the batch has no message")
+        return messages, sys_flag
+
+    def _rows(self, messages: list[BatchMessage], added: bytes) -> list[tuple[int, bytes, bytes, int]]:
+        """Return flag, body, properties and tags code of each message. Raises: BrokerAnswer, if one is illegal."""
+        rows, body_bytes_max = [], self._sending.body_bytes_max
+        for flag, body, properties in messages:
+            whole = with_last_end(properties) + added
+            if not body or len(whole) > PROPERTIES_BYTES_MAX or len(body) > body_bytes_max:
+                raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
+            rows.append((flag, body, whole, tags_code(whole)))
+        return rows
+
+    def _stored(self, context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        call, queue_id, first_offset, unique_id, positions = context
+        if outcome is PutOutcome.FAILED:
+            call.answer(self._sending.not_stored())
+            return
+        prefix = call.connection.store_id_prefix
+        call.answer(
+            SendAnswer(
+                ",".join([offset_id(prefix, position) for position in positions]),
+                queue_id,
+                first_offset,
+                unique_id.decode("utf-8", "replace") if unique_id else None,
+                self._sending.region,
+                self._sending.trace_on,
+                code=OUTCOME_CODE[outcome],
+            )
+        )

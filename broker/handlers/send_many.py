@@ -1,0 +1,143 @@
+"""Many messages of any topics and queues in one request, each with a result of its own. Staticfire's own.
+
+Behaviour
+- A message is checked, stored and refused as a single one would be; its neighbours don't care.
+- All results are known when the burst is written: there is one answer.
+"""
+
+from typing import Any
+
+import msgspec
+
+from staticfire.broker.handlers.sending import OUTCOME_CODE, Prepared, Sending
+from staticfire.broker.handlers.targets import Target, TargetTable
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
+from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendMany, SendManyAnswer, SendMessage
+from staticfire.runtime.connection import Call
+
+_STORED = OUTCOME_CODE[PutOutcome.STORED]
+
+
+class Many(msgspec.Struct, gc=False):
+    """One request while its messages are stored."""
+
+    call: Call
+    results: list[ManyResult | None]
+    missing: int = 0
+    """How many calls of the store are waited for."""
+    straight: list[int] = []
+    """The messages that the store settles with one call: a burst is written as a whole or not at all."""
+
+
+class ManyHandler:
+    """Stores many messages."""
+
+    def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending) -> None:
+        self._append = state.store.append
+        self._clock = state.clock
+        self._targets = targets
+        self._find_target = targets.by_topic.get
+        self._sending = sending
+
+    def send(self, call: Call) -> Answer | None:
+        """Store messages of any topics and queues, each with a result of its own."""
+        request: SendMany = call.request
+        messages: list[ManyMessage] = request.body or []
+        many = Many(call, [None] * len(messages))
+        born_host, clock = call.connection.born_host, self._clock
+        clock.message_ms()  # they are stored at the time that it shows now
+        append, find_target, prepare = self._append, self._find_target, self._sending.prepare
+        results, straight, on_stored = many.results, many.straight, self._stored
+        for index, message in enumerate(messages):
+            try:
+                target = find_target(message.topic) or self._targets.for_request(_single(request, message), call.peer)
+                encoded = message.properties
+                prepared = properties, _, tags_code, is_delayed = prepare(
+                    encoded.decode("latin-1"), message.body, encoded
+                )
+                queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
+                if is_delayed or target.is_special:
+                    self._send_slowly(many, index, request, message, target, queue, prepared)
+                    continue
+                # fmt: off
+                position = append(
+                    queue, message.born_timestamp, message.sys_flag, message.flag, 0, 0, born_host, properties,
+                    message.body, tags_code, clock.shown_ms, None if straight else on_stored, many,
+                )
+                # fmt: on
+                results[index] = ManyResult(_STORED, queue.queue_id, queue.next_offset - 1, position)
+                straight.append(index)
+            except BrokerAnswer as error:
+                results[index] = _refused(error.code, error.remark)
+            except ProtocolError as error:
+                results[index] = _refused(ResponseCode.SYSTEM_ERROR, str(error))
+            except StorageError as error:
+                results[index] = _refused(ResponseCode.SERVICE_NOT_AVAILABLE, self._sending.unavailable(error))
+        many.missing += 1 if straight else 0
+        return None if many.missing else SendManyAnswer(body=results)
+
+    def _send_slowly(
+        self,
+        many: Many,
+        index: int,
+        request: SendMany,
+        message: ManyMessage,
+        target: Target,
+        queue: Queue,
+        prepared: Prepared,
+    ) -> None:
+        """Store a message that is delayed, or for a topic that is special. Raises: as a single send."""
+        call = many.call
+        properties, _, tags_code, _ = prepared
+        queue_id = queue.queue_id
+        on_stored: OnStored = self._one_stored
+        if target.is_retry:
+            single = _single(request, message)
+            queue, properties, on_stored = self._targets.retried(single, queue, properties, call.peer, on_stored)
+        sys_flag = message.sys_flag | target.sys_flag
+        self._targets.append(
+            queue, properties, message.body, message.born_timestamp, sys_flag, message.flag, 0,
+            call.connection.born_host, tags_code, on_stored, (many, index, queue_id),
+        )  # fmt: skip
+        many.missing += 1
+
+    def _stored(self, many: Many, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        if outcome is not PutOutcome.STORED:
+            for index in many.straight:
+                result = many.results[index]
+                assert result is not None
+                many.results[index] = self._result(outcome, result.queue_id, result.queue_offset, result.log_position)
+        self._settled(many)
+
+    def _one_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+        many, index, queue_id = context
+        many.results[index] = self._result(outcome, queue_id, queue_offset, log_position)
+        self._settled(many)
+
+    def _result(self, outcome: PutOutcome, queue_id: int, queue_offset: int, log_position: int) -> ManyResult:
+        if outcome is PutOutcome.FAILED:
+            answer = self._sending.not_stored()
+            return _refused(answer.code, answer.remark or "", queue_id)
+        return ManyResult(OUTCOME_CODE[outcome], queue_id, queue_offset, log_position)
+
+    def _settled(self, many: Many) -> None:
+        many.missing -= 1
+        if not many.missing:
+            many.call.answer(SendManyAnswer(body=many.results))
+
+
+def _single(request: SendMany, message: ManyMessage) -> SendMessage:
+    """Return the same message as a request of its own, but for properties and body."""
+    return SendMessage(
+        request.producer_group, message.topic, request.default_topic, request.default_topic_queue_nums,
+        message.queue_id, message.sys_flag, message.born_timestamp, message.flag,
+    )  # fmt: skip
+
+
+def _refused(code: int, remark: str, queue_id: int = -1) -> ManyResult:
+    return ManyResult(int(code), queue_id, -1, -1, remark)

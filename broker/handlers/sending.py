@@ -1,0 +1,133 @@
+"""What all kinds of sends share: the form in which a message is stored, and how it is refused.
+
+The broker adds MSG_REGION, TRACE_ON and CLUSTER to the properties of a message, and UNIQ_KEY where it is missing; what
+the sender says under the names that only brokers may set is taken out before.
+"""
+
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+from staticfire.protocol.message_ids import UniqueIds
+from staticfire.protocol.properties import (
+    CLUSTER,
+    MSG_REGION,
+    POP_CK,
+    TRACE_ON,
+    UNIQ_KEY,
+    find_property,
+    with_last_end,
+    without_property,
+)
+from staticfire.protocol.requests.send import SendAnswer
+from staticfire.protocol.tags import NO_TAG_CODE, java_hash, tags_code
+
+OUTCOME_CODE = {
+    PutOutcome.STORED: int(ResponseCode.SUCCESS),
+    PutOutcome.FLUSH_TIMEOUT: int(ResponseCode.FLUSH_DISK_TIMEOUT),
+    PutOutcome.FAILED: int(ResponseCode.SERVICE_NOT_AVAILABLE),
+}
+
+_OF_BROKERS = (MSG_REGION, TRACE_ON, CLUSTER, POP_CK)
+
+Prepared = tuple[bytes, str, int, bool]
+"""Properties as they are stored, the unique id, the tags code, and whether the message may name a delay level."""
+
+
+class Sending:
+    """Prepares messages and words refusals, for one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        settings = state.settings
+        self._store = state.store
+        self._message_ms = state.clock.message_ms
+        self.body_bytes_max = settings.max_message_size
+        self.region = settings.region_id
+        self.trace_on = "true" if settings.trace_on else "false"
+        added = {"MSG_REGION": self.region, "TRACE_ON": self.trace_on, "CLUSTER": settings.broker_cluster_name}
+        self._added_text = "".join([f"{name}\x01{value}\x02" for name, value in added.items()])
+        self.added = self._added_text.encode()
+        """What is put behind the properties of every message."""
+        self._properties_bytes_max = PROPERTIES_BYTES_MAX - len(self.added)
+        identity = state.machine.identity
+        self._unique_ids = UniqueIds(pack_host(identity.host_ip, 0)[:-4], identity.pid, identity.random.getrandbits(32))
+        self.illegal = (
+            "the message is illegal, maybe msg body or properties length not matched. "
+            f"msg body length limit {self.body_bytes_max}B, msg properties length limit 32KB."
+        )
+
+    # -- properties ----------------------------------------------------------------------------------------------
+
+    def prepare(self, text: str, body: bytes, encoded: bytes | None = None) -> Prepared:
+        """Return how a message with these properties is stored. Raises: BrokerAnswer (no body, too large).
+
+        `encoded`: the properties as bytes if that is how they came; `text` has one character for each of them then.
+
+        Hot. The usual string, of ASCII and with a unique id, is searched as text: with bytes `find` takes three times
+        as long. Everything else goes the careful way, to the same end.
+        """
+        if not body or len(body) > self.body_bytes_max:
+            self._refuse_size(body)
+        entries = "\x02" + text
+        if (
+            len(text) > self._properties_bytes_max
+            or entries[-1] != "\x02"
+            or not text.isascii()
+            or "CLUSTER\x01" in text
+            or "MSG_REGION\x01" in text
+            or "POP_CK\x01" in text
+        ):
+            return self._prepare_carefully(text.encode() if encoded is None else encoded)
+        _, found, behind = entries.rpartition("\x02UNIQ_KEY\x01")
+        unique_id = behind.partition("\x02")[0]
+        if not found or not unique_id:
+            return self._prepare_carefully(text.encode())
+        code = NO_TAG_CODE
+        if "TAGS\x01" in text:
+            _, found, behind = entries.rpartition("\x02TAGS\x01")
+            tag = behind.partition("\x02")[0]
+            if not found or not tag:
+                return self._prepare_carefully(text.encode())
+            code = java_hash(tag)
+        return (text + self._added_text).encode(), unique_id, code, "DELAY\x01" in text
+
+    def _prepare_carefully(self, properties: bytes) -> Prepared:
+        """`prepare` for any bytes. Raises: BrokerAnswer."""
+        if len(properties) > self._properties_bytes_max:
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)
+        properties = with_last_end(properties)
+        if b"CLUSTER\x01" in properties or b"MSG_REGION\x01" in properties or b"POP_CK\x01" in properties:
+            for name in _OF_BROKERS:
+                properties = without_property(properties, name)
+        code, is_delayed = tags_code(properties), b"DELAY\x01" in properties
+        unique_id = find_property(properties, UNIQ_KEY)
+        if unique_id:
+            return properties + self.added, unique_id.decode("utf-8", "replace"), code, is_delayed
+        made = self._unique_ids.next_id(self._message_ms())
+        kept = without_property(properties, UNIQ_KEY)
+        return b"%sUNIQ_KEY\x01%s\x02%s" % (kept, made.encode(), self.added), made, code, is_delayed
+
+    def _refuse_size(self, body: bytes) -> None:
+        if not body:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the message body is empty: RocketMQ stores none either")
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)
+
+    # -- refusals ------------------------------------------------------------------------------------------------
+
+    def refused(self, code: int, remark: str) -> Answer:
+        """Return the answer that says no."""
+        return SendAnswer(region=self.region, trace_on=self.trace_on, code=int(code), remark=remark)
+
+    def not_stored(self) -> Answer:
+        """Return the answer to a message that could not be written."""
+        return self.refused(ResponseCode.SERVICE_NOT_AVAILABLE, self.unavailable(self._store.failure))
+
+    def unavailable(self, error: Exception | None) -> str:
+        """Return what is said when nothing can be stored."""
+        return (
+            "service not available now. It may be caused by one of the following reasons: the broker's disk is full, "
+            f"messages are put to the slave, message store has been shut down, etc. [{error}]"
+        )
