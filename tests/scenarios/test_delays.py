@@ -306,3 +306,16 @@ async def test_the_file_of_the_progress_is_rocketmqs(world: SimulatedWorld, stan
     text = world.machine(NAME).files.read_bytes("/store/config/delayOffset.json")
     assert b'"offsetTable"' in text
     assert b'"2": 1' in text
+
+
+async def test_a_message_that_cant_be_read_is_skipped_and_holds_nobody_up(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    for number in range(5):
+        await stand.send("orders", b"%d" % number, DELAY="2")
+    third = (await stand.stored(SCHEDULE, 1))[2]
+    log = world.disk(NAME).files["/store/commitlog/00000000000000000000"]
+    log.content[third.log_position : third.log_position + 4] = b"torn"
+    await world.run_for(seconds=6)
+    assert await stand.bodies("orders") == [b"0", b"1", b"3", b"4"]
+    assert stand.broker.delays.next_due_ms() is None
