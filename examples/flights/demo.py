@@ -1,137 +1,182 @@
-"""Every flight of 2013 through a cluster of which one broker is killed: `make demo`.
+"""The whole road of a message, 336,776 times: `make demo`.
 
-A nameserver and two brokers start as processes. Every flight is sent as a message; in the middle one broker is killed
-with SIGKILL, and a while later it is started again on its folder. Then every queue is read back and counted. The last
-line is
+A nameserver and two brokers start as processes, and three desks: a consumer group in three more. Every flight of 2013
+is a message. 8,255 of them were cancelled; those can't be handled, so they are sent back, wait in the delay queue and
+come again, sixteen times over 4 h 45 min, and end as dead letters. Message time skips ahead by itself, so that takes
+seconds. In the middle one desk is killed with SIGKILL, and another one joins. The last line is
 
-    demo: sent=336776 stored=336776 lost=0 duplicates=0 seconds=9.8
+    demo: sent=336776 consumed=328521 dead=8255 lost=0 duplicates=0 seconds=41.7
 
-and the exit code is 1 when a flight is missing or isn't what was sent. A send whose answer was lost with the broker is
-made again, so duplicates are possible: at least once, as with every RocketMQ producer.
+counted from the desks' ledgers and from the dead letters; a wrong number makes the exit code 1. What the killed desk
+had done and not reported comes again, so duplicates are possible: at least once, as with every RocketMQ consumer.
 """
 
 import argparse
 import asyncio
 import os
 import sys
+import tempfile
 import time
+from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from check import Stored, read_back
-from data import FLIGHTS_MAX, TOPIC, DataMissing, read_flights
+from check import CHECKER, DeadLetters
+from data import FLIGHTS_MAX, TOPIC, DataMissing, Flight, read_flights
+from desk import GROUP
+from desks import LOOK_S, Books, Desks
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from send import Sent, send_all
 
 from staticfire import Cluster
+from staticfire.client import Admin, PullConsumer
+from staticfire.client.clock import ClusterClock
 
-VICTIM = "broker-b"
-KILL_AT, RESTART_AT = 0.4, 0.6
-# Of the flights that are to be sent.
+DESKS = 3
+KILL_AT, JOIN_AT = 0.4, 0.6
+# Of the flights that can be handled.
 QUEUES = 4
 # Per broker.
-
-
-@dataclass
-class Tally:
-    """Counts up to a goal and tells who waits for a part of it."""
-
-    goal: int
-    count: int = 0
-    _waiting: list[tuple[int, asyncio.Event]] = field(default_factory=list)
-
-    def add(self, more: int) -> None:
-        self.count += more
-        for count, event in self._waiting:
-            if self.count >= count:
-                event.set()
-
-    async def reached(self, part: float) -> int:
-        """Return the count when it has come to that part of the goal."""
-        event = asyncio.Event()
-        self._waiting.append((int(self.goal * part), event))
-        self.add(0)
-        await event.wait()
-        return self.count
-
-
-@dataclass
-class Outage:
-    """What happened to the broker in the middle, for the table."""
-
-    killed_at: int = 0
-    back_at: int = 0
-    restart_ms: int = 0
+PATIENCE_S = 60
+# Without any progress the demo has failed.
 
 
 @dataclass
 class Outcome:
     """Everything that the table shows."""
 
-    sent: Sent
-    stored: Stored
-    outage: Outage
-    send_s: float = 0
-    read_s: float = 0
+    sent: Sent = field(default_factory=Sent)
+    departed: set[str] = field(default_factory=set)
+    cancelled: set[str] = field(default_factory=set)
+    books: Books = field(default_factory=Books)
+    dead: Counter[str] = field(default_factory=Counter)
+    skipped_h: float = 0
+    seconds: float = 0
+
+    @property
+    def consumed(self) -> int:
+        return len(self.departed & self.books.done.keys())
+
+    @property
+    def lost(self) -> int:
+        """Flights that were acknowledged and are neither handled nor dead."""
+        return len(self.sent.checksums.keys() - self.books.done.keys() - self.dead.keys())
+
+    @property
+    def duplicates(self) -> int:
+        return self.books.duplicates + self.dead.total() - len(self.dead)
+
+    @property
+    def is_right(self) -> bool:
+        handled, dead = self.books.done.keys() == self.departed, self.dead.keys() == self.cancelled
+        return handled and dead and self.lost == 0 and len(self.sent.checksums) == self.sent.flights
 
 
-async def break_and_repair(cluster: Cluster, tally: Tally) -> Outage:
-    """Kill a broker in the middle, and start it again."""
-    broker, outage = cluster.broker(VICTIM), Outage()
-    outage.killed_at = await tally.reached(KILL_AT)
-    await asyncio.to_thread(broker.kill)
-    outage.back_at = await tally.reached(RESTART_AT)
-    began_s = time.monotonic()
-    await asyncio.to_thread(broker.restart)
-    outage.restart_ms = round((time.monotonic() - began_s) * 1000)
-    return outage
+class Demo:
+    """One run."""
 
+    def __init__(self, namesrv: str, folder: Path, flights: list[Flight], progress: Progress) -> None:
+        self._namesrv = namesrv
+        self._flights = flights
+        self._progress = progress
+        self._desks = Desks(namesrv, folder)
+        self._outcome = Outcome()
+        self._outcome.departed = {flight.key for flight in flights if not flight.cancelled}
+        self._outcome.cancelled = {flight.key for flight in flights if flight.cancelled}
 
-async def play(cluster: Cluster, flights: int, progress: Progress) -> Outcome:
-    """Send, break, repair, read back."""
-    cluster.create_topic(TOPIC, QUEUES)
-    began_s = time.monotonic()
-    bar, tally = progress.add_task("sent", total=flights), Tally(flights)
+    async def play(self) -> Outcome:
+        """Send, handle, kill, join, wait for the last dead letter, count."""
+        async with Admin(self._namesrv) as admin, PullConsumer(CHECKER, self._namesrv) as checker:
+            await admin.create_topic(TOPIC, QUEUES)
+            clock = ClusterClock(admin.client)
+            began_ms = (await clock.now()).message_ms
+            await clock.skip()
+            try:
+                for _ in range(DESKS):
+                    await self._desks.open()
+                began_s = time.monotonic()
+                async with asyncio.TaskGroup() as work:
+                    work.create_task(self._send())
+                    work.create_task(self._follow(DeadLetters(admin, GROUP), checker))
+                self._outcome.seconds = time.monotonic() - began_s
+            finally:
+                await self._desks.close()
+            self._desks.look()
+            self._outcome.books = self._desks.books
+            self._outcome.dead = await DeadLetters(admin, GROUP).keys(checker)
+            self._outcome.skipped_h = ((await clock.now()).message_ms - began_ms) / 3_600_000
+        return self._outcome
 
-    def sent_more(more: int) -> None:
-        progress.advance(bar, more)
-        tally.add(more)
+    async def _send(self) -> None:
+        bar = self._progress.add_task("sent", total=len(self._flights))
+        more = self._progress.advance
+        self._outcome.sent = await send_all(self._namesrv, self._flights, lambda count: more(bar, count))
 
-    async with asyncio.TaskGroup() as both:
-        outage = both.create_task(break_and_repair(cluster, tally))
-        sending = both.create_task(send_all(cluster.namesrv, read_flights(flights), sent_more))
-    sent_s = time.monotonic()
-    bar = progress.add_task("read back", total=sending.result().flights)
-    stored = await read_back(cluster.namesrv, lambda more: progress.advance(bar, more))
-    read_s = time.monotonic()
-    outcome = Outcome(sending.result(), stored, outage.result())
-    outcome.send_s, outcome.read_s = sent_s - began_s, read_s - sent_s
-    return outcome
+    async def _follow(self, dead_letters: DeadLetters, checker: PullConsumer) -> None:
+        """Watch the desks, break and mend them on the way, until everything has come to its end."""
+        outcome, desks = self._outcome, self._desks
+        handled_bar = self._progress.add_task("handled", total=len(outcome.departed))
+        dead_bar = self._progress.add_task("dead", total=len(outcome.cancelled))
+        seen, seen_at_s = (-1, -1, -1), time.monotonic()
+        while True:
+            handled, dead = desks.look(), await dead_letters.count(checker)
+            self._progress.update(handled_bar, completed=handled)
+            self._progress.update(dead_bar, completed=dead)
+            if handled >= len(outcome.departed) and dead >= len(outcome.cancelled):
+                return
+            desks.check()
+            await self._break_and_mend(handled)
+            if (handled, dead, desks.books.failed) != seen:
+                seen, seen_at_s = (handled, dead, desks.books.failed), time.monotonic()
+            elif time.monotonic() - seen_at_s > PATIENCE_S:
+                return  # The numbers will tell.
+            await asyncio.sleep(LOOK_S)
+
+    async def _break_and_mend(self, handled: int) -> None:
+        part = handled / max(1, len(self._outcome.departed))
+        if part >= KILL_AT and self._desks.all[0].process.returncode is None:
+            await self._desks.kill(self._desks.all[0])
+        if part >= JOIN_AT and len(self._desks.all) == DESKS:
+            await self._desks.open()
 
 
 def table_of(outcome: Outcome) -> Table:
     """Return what happened, row by row."""
-    sent, stored, outage = outcome.sent, outcome.stored, outcome.outage
+    books = outcome.books
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="left")
     table.add_column(justify="right")
     table.add_column(justify="left", style="dim")
-    rows = [
-        ("flights read", sent.flights, ""),
-        ("acknowledged", len(sent.checksums), f"{len(sent.checksums) / outcome.send_s:,.0f}/s, the outage included"),
-        ("sent again", sent.repeated, "after a send that failed"),
-        (f"{VICTIM} killed at", outage.killed_at, "SIGKILL"),
-        (f"{VICTIM} back at", outage.back_at, f"ready after {outage.restart_ms} ms"),
-        *((f"read from {name}", count, "") for name, count in sorted(stored.by_broker.items())),
-        ("different flights", stored.flights, f"{stored.times_read.total() / outcome.read_s:,.0f} messages/s"),
-        ("stored twice", stored.duplicates, ""),
-        ("lost", len(stored.lost(sent)), ""),
-        ("damaged", len(stored.damaged(sent)), ""),
+    rows: list[tuple[str, int, str]] = [
+        ("sent", len(outcome.sent.checksums), f"{outcome.sent.repeated} of them again, after a send that failed"),
+        ("handled", outcome.consumed, f"{books.done.total() / max(outcome.seconds, 0.001):,.0f}/s all in all"),
+        ("sent back", books.failed, f"{outcome.skipped_h:.2f} hours of message time"),
+        *((f"  after {tried} retries", count, "") for tried, count in sorted(books.tries.items())),
+        ("dead", len(outcome.dead), "in %DLQ%" + GROUP),
+        ("duplicates", outcome.duplicates, "handled or dead more than once"),
+        ("lost", outcome.lost, ""),
+        ("rebalances", books.rebalances, "a desk was killed, and one joined"),
+        ("first delivery, p50 ms", books.latency_ms(0.5), "from the send, in real time"),
+        ("first delivery, p99 ms", books.latency_ms(0.99), ""),
     ]
     for name, number, note in rows:
         table.add_row(name, f"{number:,}", note)
     return table
+
+
+def run(flights: list[Flight], console: Console) -> Outcome:
+    """Play the demo against a cluster of its own."""
+    began_s = time.monotonic()
+    bars = [TextColumn("{task.description:10}"), BarColumn(None), MofNCompleteColumn(), TimeElapsedColumn()]
+    with (
+        Cluster(brokers=2, isolation="process") as cluster,
+        tempfile.TemporaryDirectory(prefix="flights-") as folder,
+        Progress(*bars, console=console) as progress,
+    ):
+        console.print(f"nameserver {cluster.namesrv}, 2 brokers, ready in {time.monotonic() - began_s:.2f} s")
+        return asyncio.run(Demo(cluster.namesrv, Path(folder), flights, progress).play())
 
 
 def main() -> int:
@@ -140,24 +185,19 @@ def main() -> int:
     parser.add_argument("--flights", type=int, default=FLIGHTS_MAX, help="how many of them (default: all)")
     flights = min(max(parser.parse_args().flights, 1), FLIGHTS_MAX)
     console = Console()
-    bars = [TextColumn("{task.description:10}"), BarColumn(None), MofNCompleteColumn(), TimeElapsedColumn()]
-    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # The broker is lost on purpose.
+    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # A desk is lost on purpose.
     began_s = time.monotonic()
     try:
-        with Cluster(brokers=2, isolation="process") as cluster, Progress(*bars, console=console) as progress:
-            console.print(f"nameserver {cluster.namesrv}, 2 brokers, ready in {time.monotonic() - began_s:.2f} s")
-            outcome = asyncio.run(play(cluster, flights, progress))
+        outcome = run(list(read_flights(flights)), console)
     except DataMissing as missing:
         print(f"demo: {missing}", file=sys.stderr)
         return 2
     console.print(table_of(outcome))
-    sent, stored = outcome.sent, outcome.stored
-    lost, wrong = len(stored.lost(sent)), len(stored.damaged(sent))
     print(
-        f"demo: sent={len(sent.checksums)} stored={stored.flights} lost={lost} duplicates={stored.duplicates} "
-        f"seconds={time.monotonic() - began_s:.1f}"
+        f"demo: sent={len(outcome.sent.checksums)} consumed={outcome.consumed} dead={len(outcome.dead)} "
+        f"lost={outcome.lost} duplicates={outcome.duplicates} seconds={time.monotonic() - began_s:.1f}"
     )
-    return 0 if flights == len(sent.checksums) == stored.flights and lost == wrong == 0 else 1
+    return 0 if outcome.is_right else 1
 
 
 if __name__ == "__main__":
