@@ -30,6 +30,8 @@ class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="c
     """What one side asks of the other. `body` is bytes, or of the type that the subclass declares."""
 
     body_type: ClassVar[Any] = bytes
+    when_absent: ClassVar[Mapping[str, Any]] = {}
+    """What the fields count as that are required here and that RocketMQ lets its clients leave out."""
 
     body: Any = None
     remark: str | None = None
@@ -99,12 +101,14 @@ class Shape:
     def foreign_type(self) -> type[Any]:
         """The same class, reading and writing an object under the wire names instead of an array."""
         rows: list[Any] = []
+        absent: Mapping[str, Any] = getattr(self.command, "when_absent", {})
         for field in msgspec.structs.fields(self.command):
             if field.name in self.names:
-                default = {"default": field.default} if field.default is not msgspec.NODEFAULT else {}
+                value = absent.get(field.name, field.default)
+                default = {"default": value} if value is not msgspec.NODEFAULT else {}
                 rows.append((field.name, field.type, msgspec.field(name=self.names[field.name], **default)))
-        name = f"Foreign{self.command.__name__}"
-        return msgspec.defstruct(name, rows, bases=(self.command,), array_like=False, gc=False)
+        name = self.command.__name__  # It stands in remarks.
+        return msgspec.defstruct(name, rows, bases=(self.command,), array_like=False, gc=False, kw_only=True)
 
     @cached_property
     def foreign(self) -> "msgspec.json.Decoder[Any]":

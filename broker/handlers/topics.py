@@ -2,8 +2,11 @@
 
 Behaviour
 - Queue numbers and permissions are taken as they are; a configuration that is there already is a success.
+- Of a list all topics are made, or none when one of them can't be.
 - Creation and change are answered when they are saved: a broker that dies right after has them.
 """
+
+import msgspec
 
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.state import BrokerState
@@ -11,7 +14,14 @@ from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import is_system_topic, topic_fault
-from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, TopicConfig, TopicConfigAnswer, UpdateTopic
+from staticfire.protocol.requests.topics import (
+    DeleteTopic,
+    GetTopicConfig,
+    TopicConfig,
+    TopicConfigAnswer,
+    UpdateTopic,
+    UpdateTopics,
+)
 from staticfire.runtime.connection import Call, Dispatcher
 
 FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
@@ -35,32 +45,51 @@ class TopicHandlers:
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC, self.update)
+        dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self.update_all)
         dispatcher.handle(RequestCode.DELETE_TOPIC_IN_BROKER, self.delete)
         dispatcher.handle(RequestCode.GET_TOPIC_CONFIG, self.config)
 
     async def update(self, call: Call) -> Answer:
         """Create or change a topic."""
         request: UpdateTopic = call.request
-        self._check_name(request.topic)
-        filter_type = request.topic_filter_type or "SINGLE_TAG"
-        if filter_type not in FILTER_TYPES:
-            words = f"topicFilterType = [{filter_type}] value invalid, it is one of {', '.join(FILTER_TYPES)}"
-            return refusal(ResponseCode.SYSTEM_ERROR, words)
-        old = self._state.topics.get(request.topic)
-        attributes = change_attributes(old.attributes if old else None, request.attributes)
-        topic = TopicConfig(
+        wanted = TopicConfig(
             request.topic,
             request.read_queue_nums,
             request.write_queue_nums,
             request.perm,
-            filter_type,
+            request.topic_filter_type or "SINGLE_TAG",
             request.topic_sys_flag or 0,
             request.order,
-            attributes,
         )
-        if self._state.topics.put(topic):
+        if self._state.topics.put(self._checked(wanted, request.attributes)):
             await self._state.small_state.saved()
         return Answer()
+
+    async def update_all(self, call: Call) -> Answer:
+        """Create or change topics, all of them or none."""
+        request: UpdateTopics = call.request
+        if request.body is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, "a list of topics needs a body with a topicConfigList")
+        wanted = request.body.topic_config_list
+        changes = [",".join(f"{name}={value}" for name, value in topic.attributes.items()) for topic in wanted]
+        checked = [self._checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
+        changed = [topic for topic in checked if self._state.topics.put(topic)]
+        if changed:
+            await self._state.small_state.saved()
+        return Answer()
+
+    def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
+        """Return a configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
+        self._check_name(wanted.topic_name)
+        filter_type = wanted.topic_filter_type
+        if filter_type not in FILTER_TYPES:
+            words = f"topicFilterType = [{filter_type}] value invalid, it is one of {', '.join(FILTER_TYPES)}"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+        old = self._state.topics.get(wanted.topic_name)
+        attributes = change_attributes(old.attributes if old else None, changes)
+        if attributes.get("message.type") == "MIXED":
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+        return msgspec.structs.replace(wanted, attributes=attributes)
 
     async def delete(self, call: Call) -> Answer:
         """Forget a topic with its queues and offsets; its records stay in the log."""
@@ -101,8 +130,11 @@ def change_attributes(old: dict[str, str] | None, changes: str | None) -> dict[s
         if not change:
             continue
         key, separator, value = change[1:].partition("=")
-        if change[0] not in "+-" or (change[0] == "+") != bool(separator) or not key:
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"add/alter attribute format is wrong: {change}")
+        if change[0] != ("+" if separator else "-") or not key:
+            words = f"add/alter attribute format is wrong: {change.partition('=')[0]}"
+            if not separator:
+                words = f"delete attribute format is wrong: {change}"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if key not in _ATTRIBUTES:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"unsupported key: {key}")
         values, changeable = _ATTRIBUTES[key]

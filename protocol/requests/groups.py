@@ -8,10 +8,35 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
 
 
+class ExponentialRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """Each retry waits `multiplier` times as long as the one before; milliseconds. Kept, not acted on."""
+
+    initial: int = 5000
+    max: int = 7_200_000
+    multiplier: int = 2
+
+
+class CustomizedRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """A table of waits, in milliseconds. Kept, not acted on: retries follow the delay levels, as in RocketMQ."""
+
+    next: tuple[int, ...] = ()
+
+
+class GroupSubscription(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """A topic that a group is said to subscribe to. RocketMQ: SimpleSubscriptionData."""
+
+    topic: str | None = None
+    expression_type: str | None = None
+    expression: str | None = None
+    version: int = 0
+
+
 class GroupRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """How retries are timed; CUSTOMIZED is the table of delay levels."""
 
     type: str = "CUSTOMIZED"
+    exponential_retry_policy: ExponentialRetryPolicy | None = None
+    customized_retry_policy: CustomizedRetryPolicy | None = None
 
 
 class SubscriptionGroupConfig(msgspec.Struct, rename="camel", gc=False):
@@ -30,6 +55,7 @@ class SubscriptionGroupConfig(msgspec.Struct, rename="camel", gc=False):
     notify_consumer_ids_changed_enable: bool = True
     group_sys_flag: int = 0
     consume_timeout_minute: int = 15
+    subscription_data_set: list[GroupSubscription] | None = None
     attributes: dict[str, str] = {}
 
 

@@ -1,5 +1,6 @@
 """Sending one message, a batch of one queue, or many of anything. RocketMQ: SendMessageRequestHeader."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -39,6 +40,11 @@ class SendMessage(Request, rename="camel"):
     max_reconsume_times: int | None = None
     batch: bool | None = None
     bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = {
+        "producer_group": "",
+        "default_topic": "",
+        "default_topic_queue_nums": 0,
+    }
 
 
 _LETTERS = dict(zip(SendMessage.__struct_fields__, "abcdefghijklmn", strict=False))

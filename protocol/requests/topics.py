@@ -1,5 +1,6 @@
 """Topic administration. RocketMQ: CreateTopicRequestHeader, TopicConfig."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -47,12 +48,27 @@ class UpdateTopic(Request, rename="camel"):
     bname: str | None = None
 
 
+class TopicConfigList(msgspec.Struct, rename="camel", gc=False):
+    """Topics to be made together. The names of their attributes begin with `+` or `-`."""
+
+    topic_config_list: list[TopicConfig] = []
+
+
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)
+class UpdateTopics(Request, rename="camel"):
+    """Create topics, or change them."""
+
+    bname: str | None = None
+    body_type: ClassVar[Any] = TopicConfigList
+
+
 @request(RequestCode.DELETE_TOPIC_IN_BROKER)
 class DeleteTopic(Request, rename="camel"):
     """Forget a topic, its queues and the groups' offsets in it."""
 
     topic: str
     bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = {"topic": ""}
 
 
 class TopicConfigAnswer(Answer, rename="camel"):

@@ -1,0 +1,9 @@
+"""The same requests to a RocketMQ and to staticfire: every difference is a bug, or is explained here.
+
+    tools/oracle.sh start /tmp/oracle            # a real RocketMQ; prints its addresses
+    python -m tools.differential 127.0.0.1:19876 [--only 'pull*']
+
+`cases/` has the requests, as data, one file per family; `explained.py` the differences that are meant to be, and why.
+`exchange.py` plays them against one side, `normal.py` takes out what differs from run to run, `compare.py` judges.
+Exit code 1: there are differences without an explanation, or explanations that nothing needs any more.
+"""

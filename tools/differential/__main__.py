@@ -1,0 +1,72 @@
+"""`python -m tools.differential NAMESRV_ADDR`: see the package."""
+
+import argparse
+import sys
+import threading
+import time
+from fnmatch import fnmatchcase
+from typing import Any
+
+from staticfire.cluster import Cluster
+from tools.differential.cases import script
+from tools.differential.compare import differences, judge
+from tools.differential.exchange import Line, Reply, Side, read_json
+from tools.differential.explained import EXPLAINED
+from tools.differential.step import Step
+
+GET_BROKER_CLUSTER_INFO = 106
+
+
+def broker_of(nameserver: str) -> str:
+    """Ask a nameserver for its only broker's address."""
+    line = Line(nameserver)
+    brokers: list[dict[str, Any]] = []
+    while not brokers:  # A broker that has just started registers a moment later.
+        reply = line.answer(line.send(GET_BROKER_CLUSTER_INFO, None, b"", {}))
+        brokers = list(read_json(reply.body)["brokerAddrTable"].values())
+        time.sleep(0.1)
+    line.socket.close()
+    address: str = brokers[0]["brokerAddrs"][0]
+    return address
+
+
+def play_both(theirs: str, ours: str, steps: list[Step]) -> list[dict[str, Reply]]:
+    """Play the script against both at the same time, since most of it is waiting."""
+    run = f"d{int(time.time())}-"
+    sides = [Side(nameserver, broker_of(nameserver), run) for nameserver in (theirs, ours)]
+    replies: list[dict[str, Reply]] = [{}, {}]
+
+    def play(index: int) -> None:
+        replies[index] = sides[index].play(steps)
+
+    threads = [threading.Thread(target=play, args=(index,)) for index in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return replies
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.differential", description="Compares with a real RocketMQ.")
+    parser.add_argument("nameserver", help="where the real one's nameserver is")
+    parser.add_argument("--only", default="*", help="show only differences of steps like this")
+    arguments = parser.parse_args()
+    steps = script()
+    with Cluster() as cluster:
+        theirs, ours = play_both(arguments.nameserver, cluster.namesrv, steps)
+    if not theirs or not ours:
+        return 1
+    unexplained, used = judge(differences(theirs, ours), EXPLAINED)
+    for difference in unexplained:
+        if fnmatchcase(difference.step, arguments.only):
+            print(difference)
+    stale = [one for one, count in used.items() if not count]
+    for one in stale:
+        print(f"nothing needs this explanation any more: {one.steps} {one.parts}: {one.why}")
+    print(f"{len(theirs)} exchanges, {len(unexplained)} differences unexplained, {sum(used.values())} explained")
+    return 1 if unexplained or stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

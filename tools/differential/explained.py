@@ -1,0 +1,74 @@
+"""Differences from RocketMQ 5.3.3 that are meant to be."""
+
+from tools.differential.compare import Explained
+from tools.differential.exchange import SILENT
+from tools.differential.normal import EXCEPTION
+
+NAMED = "a field of the wrong type is refused and named; RocketMQ takes it for absent"
+ABSENT = "a required field that is absent is refused and named; RocketMQ goes on with null"
+CHECKED = "a number outside of Java's int is looked at as what it is; RocketMQ takes it for absent"
+MALFORMED = "a header that is no object with a code closes the connection; RocketMQ answers code 0, or never"
+
+EXPLAINED = [
+    # Remarks
+    Explained("*", "remark", "the remark says what is wrong, not which exception it caused", EXCEPTION),
+    Explained(
+        "*", "remark", "a success needs no remark; RocketMQ's is that of an answer without a code", "not set any*"
+    ),
+    Explained("*", "remark", "the remark names the code", " request type * not supported"),
+    Explained("min*", "remark", "a success needs no remark; here RocketMQ's is empty", ""),
+    Explained("pull from queue *", "remark", "an address without Java's slash", "queueId*"),
+    Explained("create with +message.type=NOPE", "remark", "the values in their order, not in that of a Java set"),
+    # Fields of the wrong type, and absent ones
+    *[
+        Explained(f"{steps}{wrong}", "*", NAMED)
+        for steps in (
+            "send with defaultTopicQueueNums=",
+            "send with reconsumeTimes=",
+            "send with unitMode=",
+            "send with batch=",
+            "topic {run}made with topicSysFlag=",
+            "commit it with commitOffset=",
+            "commit it in with queueId=",
+            "give back with maxReconsumeTimes=",
+        )
+        for wrong in ("'x'", "''")
+    ],
+    Explained("send with defaultTopicQueueNums='1.5'", "*", NAMED),
+    Explained("send with reconsumeTimes='1.5'", "*", NAMED),
+    Explained("send with maxReconsumeTimes='x'", "*", NAMED),
+    Explained("query*with setZero x", "*", NAMED),
+    Explained("send with queueId='9999*", "*", CHECKED),
+    Explained("send with reconsumeTimes='9999*", "*", CHECKED),
+    Explained("send to queue 2147483648 of*", "*", CHECKED),
+    Explained(
+        "send with batch='1'", "*", "1 is true: the C++ core says so; RocketMQ stores its batches as one message"
+    ),
+    Explained("route of no topic", "*", ABSENT),
+    Explained("route without fields", "*", ABSENT),
+    Explained("topics of no cluster", "*", ABSENT),
+    Explained("get a value without key", "*", ABSENT),
+    Explained("query of a new group without consumerGroup", "*", ABSENT),
+    Explained("commit it without consumerGroup", "*", ABSENT),
+    Explained("heartbeat of an empty object", "*", "a client without an id is refused: nobody could be told of it"),
+    Explained("lock without a client", "*", ABSENT),
+    Explained("topic {run}made without topicFilterType", "*", "SINGLE_TAG when nothing is said"),
+    Explained("topic {run}made with topicFilterType=''", "*", "SINGLE_TAG when nothing is said"),
+    # Better answers
+    Explained("send*", "field [MT]*", "region and trace switch are on refusals of every kind", "<absent>"),
+    Explained("batch*", "field [MT]*", "region and trace switch are on refusals of every kind", "<absent>"),
+    Explained("send to any queue of a topic without queues", "*", "29 as for any other queue that there isn't"),
+    Explained("route of an unknown retry topic", "*", "so that a new group pulls its retries from its first rebalance"),
+    Explained("pull with a class filter", "*", "class filters are no goal, and not silently ignored"),
+    # Malformed frames
+    Explained("header that is*", "code", MALFORMED, SILENT),
+    Explained("header without code", "*", MALFORMED),
+    Explained("header with a list as fields", "*", "the header can be read, so its request is refused"),
+    Explained("a frame over the limit", "*", "it is answered before the connection is closed"),
+    Explained("TLS", "code", "recognised and refused: there is no TLS yet", SILENT),
+    # Not yet
+    Explained("a binary header", "*", "not yet: the ROCKETMQ header codec"),
+    Explained("send half a transaction", "field queueOffset", "not yet: transactions"),
+    Explained("check of a client", "*", "not yet: SQL92"),
+    Explained("heartbeat *", "field IS_SUB_CHANGE", "not yet: heartbeats in short; clients then send whole ones"),
+]
