@@ -74,6 +74,7 @@ class ConcurrentConsumption:
         self._crew = Crew(settings.consume_threads, work, spawn, f"listener of {group}")
         self._ramp: asyncio.TimerHandle | None = None
         self._raised = 0
+        self._finished: list[ProcessQueue] = []
 
     @property
     def waiting(self) -> int:
@@ -122,6 +123,7 @@ class ConcurrentConsumption:
         if self._plain is not None:
             self._plain.is_leaving = True
         cancelled = await self._crew.leave(self._settings.await_termination_ms)
+        self.settle()
         if cancelled:
             log.warning("listeners_cancelled", group=self._group, listeners=cancelled)
 
@@ -131,11 +133,11 @@ class ConcurrentConsumption:
         """Await the listener for one call after the other until nothing waits."""
         waiting, crew, listener, uptime_ms = self._waiting, self._crew, self._listener, self._uptime_ms
         in_a_row = 0
-        while waiting and crew.busy <= crew.size:
+        while waiting and not crew.is_shrinking:
             process_queue, messages = waiting.popleft()
             if process_queue.dropped:
                 continue
-            if waiting and not crew.is_called:
+            if not crew.is_called and waiting:
                 crew.call()  # It gets its turn when this one waits.
             context = ConsumeContext(process_queue.queue)
             started_ms = uptime_ms()
@@ -153,7 +155,7 @@ class ConcurrentConsumption:
             if status is _SUCCESS and context.ack_index is None:
                 self._done(process_queue, messages)
             else:
-                await self._settle(Call(process_queue, messages, context, status))
+                await self._judge(Call(process_queue, messages, context, status))
             in_a_row += 1
             if in_a_row == CALLS_IN_A_ROW_MAX:
                 in_a_row = 0
@@ -163,7 +165,7 @@ class ConcurrentConsumption:
         """Visit a thread until nothing waits; each visit consumes as much as it can in a few milliseconds."""
         plain, crew = self._plain, self._crew
         assert plain is not None
-        while self._waiting and crew.busy <= crew.size and not crew.is_leaving:
+        while self._waiting and not crew.is_shrinking:
             self._call()
             calls = await self._machine.workers.run(plain.visit)
             later = []
@@ -175,7 +177,7 @@ class ConcurrentConsumption:
                 else:
                     later.append(call)
             for call in later:
-                await self._settle(call)
+                await self._judge(call)
 
     def _note(self, error: BaseException) -> ConsumeStatus:
         """Tell of an exception in a listener, at the 1st, 10th, 100th and every 1,000th."""
@@ -187,19 +189,30 @@ class ConcurrentConsumption:
     # -- results -------------------------------------------------------------------------------------------------
 
     def _done(self, process_queue: ProcessQueue, messages: Messages) -> None:
-        """Let messages go and note how far the group has come."""
-        if process_queue.dropped:
-            return
-        offset = process_queue.remove(messages)
-        if offset < 0:
-            return
-        self._offsets.update(process_queue.queue, offset)
-        if not process_queue:
-            self._offsets.drained(process_queue.queue)
-        if process_queue.room is not None:
-            process_queue.room()
+        """Take messages as done. They are let go at the end of this tick, with the others of their queue."""
+        if not process_queue.finished:
+            if not self._finished:
+                self._loop.call_soon(self.settle)
+            self._finished.append(process_queue)
+        process_queue.finished += messages
 
-    async def _settle(self, call: Call) -> None:
+    def settle(self) -> None:
+        """Let go what is done, and note how far the group has come."""
+        finished, self._finished = self._finished, []
+        for process_queue in finished:
+            messages, process_queue.finished = process_queue.finished, []
+            if process_queue.dropped:
+                continue
+            offset = process_queue.remove(messages)
+            if offset < 0:
+                continue
+            self._offsets.update(process_queue.queue, offset)
+            if not process_queue:
+                self._offsets.drained(process_queue.queue)
+            if process_queue.room is not None:
+                process_queue.room()
+
+    async def _judge(self, call: Call) -> None:
         """Do what follows from any answer of a listener."""
         process_queue, messages, context = call.process_queue, call.messages, call.context
         if process_queue.dropped:

@@ -15,11 +15,13 @@ class Crew:
     """Members of one kind. Lives in the running event loop."""
 
     def __init__(self, size: int, work: Callable[[], Awaitable[None]], spawn: Spawn, name: str) -> None:
-        """`work`: does what there is and returns; it stops early when `is_leaving`."""
+        """`work`: does what there is and returns; it stops early when the crew `is_shrinking`."""
         self.size = size
         self.is_leaving = False
         self.is_called = False
         """A member is on its way."""
+        self.is_shrinking = False
+        """There are more members than there should be: whoever is done with a piece leaves."""
         self._work = work
         self._spawn = spawn
         self._name = name
@@ -53,14 +55,16 @@ class Crew:
         while self._idle and self._members > size:
             self._members -= 1
             self._idle.pop().set_result(False)
+        self.is_shrinking = self._members > size
 
     async def _member(self) -> None:
         try:
             while True:
                 self.is_called = False
                 await self._work()
-                if self._members > self.size:
+                if self.is_shrinking:
                     self._members -= 1
+                    self.is_shrinking = self._members > self.size
                     return
                 if not await self._called():
                     return

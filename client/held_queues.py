@@ -76,6 +76,8 @@ class HeldQueues:
         try:
             start = await self._start_offset(queue)
         except StaticfireError as error:
+            if self._context.is_over:
+                return False
             log.warning("queue_not_taken", group=self._context.group, queue=str(queue), reason=str(error))
             return False
         if self._context.is_over or queue in self._table:
@@ -112,6 +114,7 @@ class HeldQueues:
 
     async def drop(self, queues: Sequence[MessageQueue]) -> None:
         """Give queues away."""
+        self._context.settle()
         dropped = [self._table[queue] for queue in queues if queue in self._table]
         for held in dropped:
             self._end(held)

@@ -16,6 +16,7 @@ from staticfire.client.consume_from import NO_OFFSET
 from staticfire.client.queues import MessageQueue
 from staticfire.protocol import fastjson
 from staticfire.protocol.errors import ClientError, ProtocolError
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
@@ -96,6 +97,12 @@ class LocalOffsets:
 
     def drained(self, queue: MessageQueue) -> None:
         """Do nothing: a file isn't written per message."""
+
+    def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
+        return 0
+
+    def pull_failed(self, queue: MessageQueue) -> None:
+        """Do nothing: pulls carry no offsets."""
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         async with self._writing:

@@ -1,8 +1,9 @@
 """How far a consumer has come in its queues: in memory at once, at the brokers soon. RocketMQ: RemoteBrokerOffsetStore.
 
-A group's offset in a queue goes to the broker one-way: as soon as the queue drains (everything that was pulled is
-done), every 5 s while it doesn't, when the queue is given away, and at the end. One that the broker has been told over
-the connection that is open now isn't told again.
+A group's offset in a queue goes to the broker with each pull. Beside that it goes one-way: when the queue has drained
+(everything that was pulled is done) and no pull took it along within a millisecond, every 5 s while it doesn't drain,
+when the queue is given away, and at the end. One that the broker has been told over the connection that is open now
+isn't told again.
 """
 
 import asyncio
@@ -23,6 +24,9 @@ from staticfire.runtime.log import logger
 
 log = logger("client")
 
+DRAINED_MS = 1
+# How long a drained queue's offset waits for a pull to take it along. A busy queue has one by then.
+
 
 class OffsetStore(Protocol):
     """Where a consumer keeps its progress. Offsets are those of the next message to consume; -1 is none."""
@@ -41,6 +45,12 @@ class OffsetStore(Protocol):
 
     def drained(self, queue: MessageQueue) -> None:
         """Note that all that was pulled of a queue is done."""
+
+    def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
+        """Return the offset to commit with a pull that leaves now; 0 for none."""
+
+    def pull_failed(self, queue: MessageQueue) -> None:
+        """Note that what rode along may not have arrived."""
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         """Store what is known of these. Failures are logged: the next time tries again."""
@@ -88,10 +98,19 @@ class RemoteOffsets:
             self._offsets[queue] = offset
 
     def drained(self, queue: MessageQueue) -> None:
-        # What drains in one tick of the event loop leaves with one write, each queue once.
         if not self._drained:
-            asyncio.get_running_loop().call_soon(self._tell_drained)
+            asyncio.get_running_loop().call_later(DRAINED_MS / 1000, self._tell_drained)
         self._drained[queue] = None
+
+    def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
+        offset = self._offsets.get(queue, NO_OFFSET)
+        if offset <= 0:
+            return 0  # RocketMQ's clients don't commit a 0 this way: it is what brokers assume.
+        self._told[queue] = (connection, offset)
+        return offset
+
+    def pull_failed(self, queue: MessageQueue) -> None:
+        self._told.pop(queue, None)
 
     def _tell_drained(self) -> None:
         drained, self._drained = self._drained, {}

@@ -20,12 +20,14 @@ NOTHING_HELD = -1
 class ProcessQueue:
     """One queue that this client owns, until it is dropped."""
 
-    __slots__ = ("_held", "_order", "bytes", "dropped", "last_pull_ms", "next_offset", "queue", "room")
+    __slots__ = ("_held", "_order", "bytes", "dropped", "finished", "last_pull_ms", "next_offset", "queue", "room")
 
     def __init__(self, queue: MessageQueue, uptime_ms: UptimeMs) -> None:
         self.queue = queue
         self.dropped = False
         """It is no longer ours: what it holds isn't consumed, and results of what is being consumed are ignored."""
+        self.finished: list[ReceivedMessage] = []
+        """Done, and not yet removed: a removal of many costs little more than one of a single message."""
         self.last_pull_ms = uptime_ms
         self.bytes = 0
         """Of the bodies that are held."""

@@ -16,7 +16,7 @@ from staticfire.client.flow_control import FlowControl
 from staticfire.client.offset_store import OffsetStore
 from staticfire.client.process_queue import ProcessQueue
 from staticfire.client.pull_answers import PullResult, PullStatus, packed_address, read_pull
-from staticfire.client.push_settings import MessageModel, PushSettings
+from staticfire.client.push_settings import PushSettings
 from staticfire.client.routes import MASTER_ID, address_to_read
 from staticfire.client.subscriptions import Subscription, Subscriptions
 from staticfire.protocol.codes import ResponseCode
@@ -54,9 +54,10 @@ class PullContext:
         subscriptions: Subscriptions,
         offsets: OffsetStore,
         consume: Callable[[ProcessQueue, list[ReceivedMessage]], None],
+        settle: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
-        """`consume` takes pulled messages."""
+        """`consume` takes pulled messages; `settle` counts what is done of them."""
         self.group = group
         self.client = client
         self.settings = settings
@@ -65,10 +66,10 @@ class PullContext:
         self.consume = consume
         self.correct: Callable[[PullLoop, int], None] = lambda pulls, offset: None
         """Told the offset to go on with in a queue whose own one is illegal."""
+        self.settle = settle
         self.spawn = spawn
         self.flow = FlowControl(settings)
         self.clock = client.machine.clock
-        self.is_clustering = settings.message_model is MessageModel.CLUSTERING
         self.is_suspended = False
         self.is_over = False
 
@@ -133,12 +134,12 @@ class PullLoop:
         request.sys_flag = FLAG_SUSPEND
         request.sub_version = subscription.data.sub_version
         request.expression_type = subscription.data.expression_type
-        request.commit_offset = 0
-        if self._context.is_clustering:
-            committed = self._context.offsets.memory(self.queue)
-            if committed > 0 and self._broker_id == MASTER_ID:
+        if self._broker_id == MASTER_ID:
+            request.commit_offset = self._context.offsets.ride_along(self.queue, connection)
+            if request.commit_offset:
                 request.sys_flag |= FLAG_COMMIT_OFFSET
-                request.commit_offset = committed
+        else:
+            request.commit_offset = 0
         if settings.post_subscription_when_pull:
             request.sys_flag |= FLAG_SUBSCRIPTION
             request.subscription = subscription.data.sub_string
@@ -244,6 +245,7 @@ class PullLoop:
         if self.process_queue.dropped or self._context.is_over:
             return
         client = self._context.client
+        self._context.offsets.pull_failed(self.queue)
         code = error.code if isinstance(error, BrokerAnswer) else None
         if code == ResponseCode.FLOW_CONTROL:
             self._pull_later(BUSY_PAUSE_MS)

@@ -239,6 +239,7 @@ class _Working:
             consumer._subscriptions,
             self.offsets,
             self.consumption.submit,
+            self.consumption.settle,
             consumer.spawn,
         )
         self.held = HeldQueues(self.pulls, consumer.pause, client.rebalancing.ring)

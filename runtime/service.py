@@ -32,8 +32,9 @@ class Service:
             raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._leave()
+    async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        if kind is not GeneratorExit:  # Then the coroutine is being closed and can't wait for anything any more.
+            await self._leave()
 
     async def _leave(self) -> None:
         try:

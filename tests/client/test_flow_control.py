@@ -1,0 +1,64 @@
+"""When a queue is pulled no further."""
+
+import pytest
+
+from staticfire.client.flow_control import FlowControl
+from staticfire.client.process_queue import ProcessQueue
+from staticfire.client.push_settings import MIB, PushSettings
+from staticfire.client.queues import MessageQueue
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.times import UptimeMs
+from tests.client.received import received, several
+
+pytestmark = pytest.mark.row("P2")
+
+
+def queue_of(*offsets: int, body: bytes = b"x") -> ProcessQueue:
+    queue = ProcessQueue(MessageQueue("orders", "broker-a", 0), UptimeMs(0))
+    queue.put([received(offset, body) for offset in offsets])
+    return queue
+
+
+def test_a_thousand_messages_may_be_cached() -> None:
+    flow = FlowControl(PushSettings())
+    assert flow.fullness(queue_of(*range(1_000))) is None
+    assert flow.fullness(queue_of(*range(1_001))) == "1001 messages are cached, 1000 is the limit"
+
+
+def test_a_hundred_mib_may_be_cached() -> None:
+    flow = FlowControl(PushSettings(pull_threshold_size_for_queue_mib=1))
+    assert flow.fullness(queue_of(0, body=bytes(2 * MIB - 1))) is None
+    assert flow.fullness(queue_of(0, body=bytes(2 * MIB))) == "2 MiB are cached, 1 is the limit"
+
+
+def test_offsets_may_be_two_thousand_apart() -> None:
+    flow = FlowControl(PushSettings())
+    assert flow.fullness(queue_of(5, 2_005)) is None
+    assert flow.fullness(queue_of(5, 2_006)) == "offset 5 isn't done and 2001 behind, 2000 is the limit"
+
+
+def test_a_topics_threshold_is_shared_by_its_queues() -> None:
+    flow = FlowControl(PushSettings(pull_threshold_for_topic=10, pull_threshold_size_for_topic_mib=4))
+    flow.share(4)
+    assert flow.fullness(queue_of(0, 1)) is None
+    assert flow.fullness(queue_of(0, 1, 2)) is not None
+    assert flow.fullness(queue_of(0, body=bytes(2 * MIB))) is not None
+    flow.share(100)
+    assert flow.fullness(queue_of(0)) is None
+    assert flow.fullness(queue_of(0, 1)) is not None
+
+
+def test_there_is_room_again_when_half_is_free() -> None:
+    flow = FlowControl(PushSettings())
+    queue = queue_of(*range(1_001))
+    queue.remove(several(*range(500)))
+    assert not flow.has_room(queue)
+    queue.remove(several(500))
+    assert flow.has_room(queue)
+
+
+def test_thresholds_out_of_range_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"pull_threshold_for_queue=0 is out of range: 1 to 65535"):
+        PushSettings(pull_threshold_for_queue=0)
+    with pytest.raises(UsageError, match="consume_threads=1001"):
+        PushSettings(consume_threads=1_001)

@@ -1,0 +1,193 @@
+"""A simulated cluster with a shop that sends, and consumers on machines of their own."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import (
+    Admin,
+    ClientSettings,
+    ConsumeContext,
+    ConsumeStatus,
+    Message,
+    MessageQueue,
+    Producer,
+    ProducerSettings,
+    PushConsumer,
+    PushSettings,
+    ReceivedMessage,
+)
+from staticfire.client.queue_offsets import QueueOffsets
+from staticfire.faults.simulated import SimulatedWorld
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+
+NAMESRV = "10.0.0.1:9876"
+TOPIC, GROUP = "orders", "billing"
+
+Messages = tuple[ReceivedMessage, ...]
+Reaction = Callable[["Heard"], Awaitable[ConsumeStatus | None]]
+
+
+@dataclass
+class Heard:
+    """One call of a listener."""
+
+    who: str
+    messages: Messages
+    context: ConsumeContext
+    uptime_ms: int
+
+    @property
+    def message(self) -> ReceivedMessage:
+        return self.messages[0]
+
+
+@dataclass
+class Shop:
+    """The cluster, a program that sends and asks, and all that listeners have heard, in order."""
+
+    world: SimulatedWorld
+    settings: ClientSettings = field(default_factory=ClientSettings)
+    broker_settings: dict[str, object] = field(default_factory=dict)
+    heard: list[Heard] = field(default_factory=list)
+    brokers: dict[str, Broker] = field(default_factory=dict)
+    _running: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def open(self, brokers: int = 1, queues: int = 4) -> "Shop":
+        namesrv = self.world.machine("namesrv", host="10.0.0.1")
+        await self.world.start("namesrv", Nameserver(namesrv, NameserverSettings()))
+        for number in range(brokers):
+            await self.start_broker(f"broker-{'abc'[number]}", f"10.0.1.{number + 1}")
+        machine = self.world.machine("shop", host="10.0.2.1")
+        producer = Producer("shop", NAMESRV, ProducerSettings(client=self.settings), machine)
+        self.producer = await self._running.enter_async_context(producer)
+        self.admin = await self._running.enter_async_context(Admin(client=self.producer.client))
+        await self.admin.create_topic(TOPIC, queues=queues)
+        return self
+
+    async def close(self) -> None:
+        await self._running.aclose()
+
+    async def start_broker(self, name: str, host: str | None = None) -> None:
+        machine = self.world.machine(name, host=host)
+        settings = BrokerSettings(
+            broker_name=name,
+            namesrv_addr=NAMESRV,
+            store_path_root_dir="/store",
+            **self.broker_settings,  # type: ignore[arg-type]
+        )
+        self.brokers[name] = await self.world.start(name, Broker(machine, settings))
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    async def send(self, *bodies: bytes, tags: str = "", queue: int | None = None, topic: str = TOPIC) -> None:
+        to = None if queue is None else MessageQueue(topic, "broker-a", queue)
+        for body in bodies:
+            await self.producer.send(Message(topic, body, tags=tags), queue=to)
+
+    async def send_many(self, count: int) -> list[bytes]:
+        bodies = [b"%d" % number for number in range(count)]
+        await self.producer.send_many([Message(TOPIC, body) for body in bodies])
+        return bodies
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [message.body for heard in self.heard for message in heard.messages]
+
+    def bodies_of(self, who: str) -> list[bytes]:
+        return [message.body for heard in self.heard if heard.who == who for message in heard.messages]
+
+    async def until_heard(self, count: int, within_ms: float = 60_000) -> None:
+        await self.world.until(lambda: len(self.bodies) >= count, within_ms, f"{count} messages heard")
+
+    # -- offsets ---------------------------------------------------------------------------------------------------
+
+    @property
+    def offsets(self) -> QueueOffsets:
+        return self.admin.offsets
+
+    def committed(self, queue: int = 0, topic: str = TOPIC, group: str = GROUP, broker: str = "broker-a") -> int:
+        """Return what a broker has of a group, without asking it."""
+        return self.brokers[broker].state.offsets.committed(group, topic, queue)
+
+    def ends(self, topic: str = TOPIC) -> dict[tuple[str, int], int]:
+        """Return where the queues of a topic end."""
+        return {
+            (name, number): broker.state.store.queue(topic, number).max_offset
+            for name, broker in self.brokers.items()
+            for number in range(broker.state.topics.topics[topic].read_queue_nums)
+        }
+
+    def is_committed(self, topic: str = TOPIC, group: str = GROUP) -> bool:
+        """Whether a group has consumed everything."""
+        return all(
+            self.committed(number, topic, group, broker) >= end
+            for (broker, number), end in self.ends(topic).items()
+            if end
+        )
+
+    # -- consumers -------------------------------------------------------------------------------------------------
+
+    def consumer(
+        self,
+        who: str,
+        reaction: Reaction | None = None,
+        group: str = GROUP,
+        topic: str | None = TOPIC,
+        expression: str = "*",
+        **settings: object,
+    ) -> PushConsumer:
+        """Return a consumer on a machine of that name, not started. It listens and does what `reaction` does."""
+        host = f"10.0.3.{len(who) + sum(who.encode()) % 200}"
+        machine = self.world.machine(who, host=host)
+        chosen = PushSettings(client=self.settings, **settings)  # type: ignore[arg-type]
+        consumer = PushConsumer(group, NAMESRV, chosen, machine)
+        if topic is not None:
+            consumer.subscribe(topic, expression)
+
+        @consumer.listener
+        async def listen(messages: Messages, context: ConsumeContext) -> ConsumeStatus | None:
+            heard = Heard(who, messages, context, self.world.uptime_ms)
+            self.heard.append(heard)
+            return ConsumeStatus.CONSUME_SUCCESS if reaction is None else await reaction(heard)
+
+        return consumer
+
+    async def start(self, who: str, reaction: Reaction | None = None, **choices: object) -> PushConsumer:
+        """Start a consumer on a machine of that name."""
+        return await self.world.start(who, self.consumer(who, reaction, **choices))  # type: ignore[arg-type]
+
+
+async def forever(_: Heard) -> ConsumeStatus:
+    """A listener that hangs."""
+    await asyncio.get_running_loop().create_future()
+    return ConsumeStatus.CONSUME_SUCCESS
+
+
+async def later(_: Heard) -> ConsumeStatus:
+    """A listener that always fails."""
+    return ConsumeStatus.RECONSUME_LATER
+
+
+def failing(times: int) -> Reaction:
+    """Return a listener that fails each message that often."""
+
+    async def fail(heard: Heard) -> ConsumeStatus:
+        failed = heard.message.reconsume_times < times
+        return ConsumeStatus.RECONSUME_LATER if failed else ConsumeStatus.CONSUME_SUCCESS
+
+    return fail
+
+
+def taking(world: SimulatedWorld, ms: float) -> Reaction:
+    """Return a listener that takes its time."""
+
+    async def take(_: Heard) -> ConsumeStatus:
+        await world.run_for(ms)
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    return take
