@@ -15,7 +15,7 @@ from staticfire.broker.store.queue_files import ENTRY
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.record import BLANK_BYTES_MIN, pack_blank, pack_record
+from staticfire.protocol.record import BLANK_BYTES_MIN, IPV4_HOST_BYTES, pack_blank, pack_record
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 
@@ -46,6 +46,7 @@ class Burst:
         self.last_position = -1
         """Where the last record of the log begins, if known."""
         self._position = self._chunk_position = 0
+        self._last_start = -1
         self._records_end = -1
         self._chunks: list[Chunk] = []
         self._records: list[bytes] = []
@@ -98,6 +99,52 @@ class Burst:
         """
         position = self._position
         queue_offset = queue.next_offset
+        size = queue.plain_bytes + len(properties) + len(body)
+        end = position + size
+        # fmt: off
+        if (
+            end > self._records_end or size > self._record_bytes_max or queue.deleted
+            or sys_flag or flag or reconsume_times or prepared_position or len(born_host) != IPV4_HOST_BYTES
+        ):
+            return self._append_any(
+                queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
+                tags_code, stored_ms, on_stored, context, wait_flush,
+            )
+        # fmt: on
+        entry = _pack_entry(position, size, tags_code)
+        pack_plain = queue.pack_plain or queue.plain_packer()
+        self._records += pack_plain(position, queue_offset, stored_ms, born_ms, born_host, properties, body)
+        # Nothing has changed before that line; from here on nothing can fail.
+        self._position = end
+        self._last_start = position
+        self.last_stored_ms = stored_ms
+        queue.next_offset = queue_offset + 1
+        queue.tail += entry
+        self._queues[queue] = None
+        if on_stored is not None:
+            self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
+        return position
+
+    def _append_any(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        flag: int,
+        reconsume_times: int,
+        prepared_position: int,
+        born_host: bytes,
+        properties: bytes,
+        body: bytes,
+        tags_code: int,
+        stored_ms: MessageMs,
+        on_stored: OnStored | None,
+        context: Any,
+        wait_flush: bool,
+    ) -> int:
+        """`append` of a record that isn't plain, or has no room in this segment, or perhaps in none."""
+        position = self._position
+        queue_offset = queue.next_offset
         # fmt: off
         record = pack_record(
             position, queue.queue_id, queue_offset, stored_ms, born_ms, sys_flag, flag, reconsume_times,
@@ -113,7 +160,7 @@ class Burst:
                     stored_ms, on_stored, context, wait_flush,
                 )
             if position != self._position:
-                return self.append(
+                return self._append_any(
                     queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
                     tags_code, stored_ms, on_stored, context, wait_flush,
                 )
@@ -121,6 +168,7 @@ class Burst:
         entry = _pack_entry(position, size, tags_code)
         # Nothing has changed so far; from here on nothing can fail.
         self._position = end
+        self._last_start = position
         self.last_stored_ms = stored_ms
         queue.next_offset = queue_offset + 1
         queue.tail += entry
@@ -156,6 +204,7 @@ class Burst:
         )
         # fmt: on
         self._position = position + len(record)
+        self._last_start = position
         self.last_stored_ms = stored_ms
         self._records.append(record)
         if on_stored is not None:
@@ -197,7 +246,7 @@ class Burst:
         except OSError as error:
             self._fail(error)
             return {}
-        self.last_position = end - len(records[-1])
+        self.last_position = self._last_start
         arrivals = {}
         for queue in self._queues:
             arrivals[queue] = queue.max_offset

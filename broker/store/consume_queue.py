@@ -13,7 +13,7 @@ from typing import Protocol
 
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES, QueueFiles, QueueWrite
-from staticfire.protocol.record import pack_topic
+from staticfire.protocol.record import IPV4_HOST_BYTES, PlainPacker, pack_topic, plain_packer, record_size
 
 _LOAD_ENTRIES = 1024
 
@@ -40,7 +40,9 @@ class Queue:
         "folder",
         "max_offset",
         "next_offset",
+        "pack_plain",
         "packed_topic",
+        "plain_bytes",
         "queue_id",
         "tail",
         "tail_offset",
@@ -51,6 +53,9 @@ class Queue:
         self.topic = topic
         self.queue_id = queue_id
         self.packed_topic = pack_topic(topic)
+        self.pack_plain: PlainPacker | None = None
+        self.plain_bytes = record_size(bytes(IPV4_HOST_BYTES), self.packed_topic, b"", b"")
+        """How large this queue's plain records are, but for properties and body."""
         self.folder = folder
         self._files = files
         self._log = log
@@ -107,6 +112,11 @@ class Queue:
         return 0
 
     # --- appending
+
+    def plain_packer(self) -> PlainPacker:
+        """Return what packs this queue's plain records, made for its first one: most queues of many have none."""
+        self.pack_plain = packer = plain_packer(self.queue_id, self.packed_topic)
+        return packer
 
     def add(self, entry: bytes) -> None:
         """Append a visible entry, in recovery."""
