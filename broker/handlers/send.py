@@ -23,7 +23,7 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.errors import BrokerAnswer, StorageError
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.runtime.connection import Call, Dispatcher
@@ -80,6 +80,8 @@ class SendHandlers:
             sent.append((call, queue.queue_id, unique_id, queue.next_offset - 1, position))
         except BrokerAnswer as error:
             return self._sending.refused(error.code, error.remark)
+        except ProtocolError as error:
+            return self._sending.refused(ResponseCode.SYSTEM_ERROR, str(error))  # a number that fits no record
         except StorageError as error:
             return self._sending.refused(ResponseCode.SERVICE_NOT_AVAILABLE, self._sending.unavailable(error))
         return None
