@@ -25,6 +25,7 @@ class SmallState:
         self._snapshots: dict[str, Callable[[], bytes]] = {}
         self._dirty: set[str] = set()
         self._saving: asyncio.Task[None] | None = None
+        self._failure: StorageError | None = None
         self._closed = False
 
     def restore(self, name: str, snapshot: Callable[[], bytes], restore: Callable[[bytes], None]) -> bool:
@@ -49,17 +50,24 @@ class SmallState:
             self._saving = asyncio.get_running_loop().create_task(self._save(), name="small_state")
 
     async def saved(self) -> None:
-        """Return when everything changed so far is on the disk. Raises: StorageError."""
+        """Return when everything changed so far is on the disk. Raises: StorageError when that isn't possible now."""
         while self._saving is not None:
             await asyncio.shield(self._saving)
+        if self._failure is not None:
+            raise self._failure
 
     async def _save(self) -> None:
+        """Write what is dirty; what can't be written stays dirty and goes with the next change, or at the end."""
         try:
             while self._dirty:
                 names = sorted(self._dirty)
                 self._dirty.clear()
+                self._failure = None
                 for name in names:
                     await self._machine.workers.run(self._write, name, self._snapshots[name]())
+        except StorageError as error:
+            self._failure = error
+            log.error("state_not_saved", error=str(error))
         finally:
             self._saving = None
 
@@ -69,7 +77,6 @@ class SmallState:
             self._machine.files.replace(path, data)
         except OSError as error:
             self._dirty.add(name)
-            log.error("state_not_saved", path=path, error=str(error))
             raise StorageError(f"{path} can't be written: {error}") from None
 
     async def close(self) -> None:
