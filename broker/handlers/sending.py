@@ -108,7 +108,10 @@ class Sending:
             return properties + self.added, unique_id.decode("utf-8", "replace"), code, is_delayed
         made = self._unique_ids.next_id(self._message_ms())
         kept = without_property(properties, UNIQ_KEY)
-        return b"%sUNIQ_KEY\x01%s\x02%s" % (kept, made.encode(), self.added), made, code, is_delayed
+        whole = b"%sUNIQ_KEY\x01%s\x02%s" % (kept, made.encode(), self.added)
+        if len(whole) > PROPERTIES_BYTES_MAX:
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)
+        return whole, made, code, is_delayed
 
     def _refuse_size(self, body: bytes) -> None:
         if not body:
