@@ -7,6 +7,8 @@ from staticfire.protocol.errors import UsageError
 
 Address = tuple[str, int]
 
+PORT_DIGITS_MAX = 5
+
 
 def parse_address(text: str, default_port: int | None = None) -> Address:
     """Return host and port. Raises: UsageError, which shows what was given."""
@@ -14,7 +16,7 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
     if (not separator or "]" in port) and default_port is not None:
         host, port = text.strip(), str(default_port)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not port.isdecimal() or len(port) > PORT_DIGITS_MAX or int(port) > 65535:
         raise UsageError(f"{text!r} is no address; write host:port, for example 127.0.0.1:9876")
     return host, int(port)
 

@@ -139,6 +139,8 @@ def failure(error: Exception, call: Call) -> Answer:
     """Return the answer that tells of an exception: a refusal's own code, or SYSTEM_ERROR with its name."""
     if isinstance(error, BrokerAnswer):
         return refusal(error.code, error.remark)
+    if isinstance(error, ProtocolError):
+        return refusal(_SYSTEM_ERROR, str(error))  # What was asked made no sense after all.
     log.error("handler_failed", request=type(call.request).__name__, peer=call.peer.address, error=repr(error))
     return refusal(_SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 

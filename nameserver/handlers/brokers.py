@@ -9,6 +9,7 @@ from staticfire.nameserver.route_table import MASTER_ID, BrokerEntry, Registered
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.brokers import (
     BrokerHeartbeat,
     DataVersionAnswer,
@@ -45,7 +46,11 @@ class BrokerHandlers:
         request: RegisterBroker = call.request
         state, connection = self._state, call.connection
         body: RegistrationBody = request.body or RegistrationBody()
-        entry = self._entry(request, body, connection)
+        reading = ClockReading.parse(request.clock) if request.clock is not None else None
+        try:
+            entry = self._entry(request, body, connection)
+        except UsageError as error:
+            return refusal(ResponseCode.SYSTEM_ERROR, str(error))
         registered = state.routes.register(
             entry,
             body.topic_config_serialize_wrapper.topic_config_table,
@@ -60,15 +65,14 @@ class BrokerHandlers:
         return RegistrationAnswer(
             master_addr=registered.master_address and told(registered.master_address),
             ha_server_addr=registered.master_ha_address and told(registered.master_ha_address),
-            clock=self._clock(request, connection),
+            clock=self._clock(request, reading, connection),
             body=self._order_topics(),
         )
 
-    def _clock(self, request: RegisterBroker, connection: Connection) -> str | None:
+    def _clock(self, request: RegisterBroker, reading: ClockReading | None, connection: Connection) -> str | None:
         """Take the broker into the clock if it follows one; return what it has to show."""
-        if request.clock is None or request.broker_id != MASTER_ID:
+        if reading is None or request.broker_id != MASTER_ID:
             return None
-        reading = ClockReading.parse(request.clock)
         return self._state.clock.joined(connection, request.broker_name, reading).text()
 
     def _entry(self, request: RegisterBroker, body: RegistrationBody, connection: Connection) -> BrokerEntry:
