@@ -41,6 +41,8 @@ class Answer(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="ca
     """What comes back. An answer without header fields, such as every refusal, is an `Answer` itself."""
 
     body_type: ClassVar[Any] = bytes
+    json_fields: ClassVar[frozenset[str] | None] = None
+    """Those that RocketMQ's map has, where it leaves some out; None for all."""
 
     code: int = 0
     remark: str | None = None

@@ -85,7 +85,7 @@ class PullHandlers:
         try:
             wanted = self._check(call, request)
         except Forbidden as error:
-            return ForbiddenAnswer(error.kind, code=error.code, remark=error.remark)
+            return ForbiddenAnswer(forbidden_type=error.kind, code=error.code, remark=error.remark)
         state = self._state
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         reset = state.offsets.take_reset(group, topic, queue_id)

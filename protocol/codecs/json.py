@@ -144,7 +144,10 @@ def frame(header: bytes, body: bytes) -> bytes:
 
 def _fields_text(shape: Shape, command: Any) -> dict[str, str]:
     texts: dict[str, str] = {}
+    wanted: frozenset[str] | None = getattr(command, "json_fields", None)
     for field, name in shape.names.items():
+        if wanted is not None and field not in wanted:
+            continue
         value = getattr(command, field)
         if value is not None:
             texts[name] = ("true" if value else "false") if isinstance(value, bool) else str(value)

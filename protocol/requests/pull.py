@@ -27,10 +27,13 @@ class PullAnswer(Answer, rename="camel"):
     """Records on the way out, a RecordBatch when read."""
 
 
-class ForbiddenAnswer(Answer, rename="camel"):
-    """Why a pull is forbidden: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 subscription. RocketMQ: ForbiddenType."""
+class ForbiddenAnswer(PullAnswer, rename="camel"):
+    """Why a pull is forbidden: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 subscription. RocketMQ: ForbiddenType.
 
-    forbidden_type: int | None = None
+    It has the place of the kind in common with the answer that was expected; RocketMQ's map says nothing else.
+    """
+
+    json_fields: ClassVar[frozenset[str] | None] = frozenset({"forbidden_type"})
 
 
 @request(RequestCode.PULL_MESSAGE, answer=PullAnswer)

@@ -1,0 +1,196 @@
+"""Who is in a group: heartbeats, the consumer table, notifications. RocketMQ: ConsumerManager."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.faults.simulated import SimulatedWorld
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.requests.clients import (
+    ConsumerData,
+    GetConsumerList,
+    Heartbeat,
+    HeartbeatAnswer,
+    HeartbeatData,
+    ProducerData,
+    SubscriptionData,
+    UnregisterClient,
+)
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.topics import GetTopicConfig
+from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.pool import ConnectionPool
+from tests.scenarios.stand import Stand
+
+pytestmark = pytest.mark.row("H3")
+
+TWO_MINUTES_S = 120
+
+
+class Member:
+    """One client of a group, and what it was told."""
+
+    def __init__(self, stand: Stand, name: str) -> None:
+        self.stand = stand
+        self.name = name
+        self.told: list[str] = []
+        dispatcher = Dispatcher()
+        dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self._note)
+        self.pool = ConnectionPool(stand.world.machine(name, f"10.0.1.{ord(name[-1])}"), dispatcher)
+
+    def _note(self, call: Call) -> None:
+        self.told.append(call.request.consumer_group)
+
+    async def heartbeat(
+        self, group: str = "billing", topics: tuple[str, ...] = ("orders",), **data: object
+    ) -> HeartbeatAnswer:
+        consumer = ConsumerData(group, "CONSUME_PASSIVELY", "CLUSTERING", None, [SubscriptionData(t) for t in topics])
+        for name, value in data.items():
+            setattr(consumer, name, value)
+        body = HeartbeatData(
+            client_id=self.name, consumer_data_set=[consumer], producer_data_set=[ProducerData("CLIENT_INNER_PRODUCER")]
+        )
+        answer = await self.pool.ask(self.stand.brokers["broker-a"], Heartbeat(body=body))
+        assert isinstance(answer, HeartbeatAnswer)
+        return answer
+
+    async def ids(self, group: str = "billing") -> list[str]:
+        answer = await self.stand.ask(self.stand.brokers["broker-a"], GetConsumerList(group))
+        return answer.body.consumer_id_list if answer.code == 0 else []
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[Stand]:
+    stand = await Stand(world).start()
+    yield stand
+    await stand.close()
+
+
+@pytest_asyncio.fixture
+async def members(stand: Stand) -> AsyncIterator[tuple[Member, Member]]:
+    members = Member(stand, "client-a"), Member(stand, "client-b")
+    yield members
+    for member in members:
+        await member.pool.close()
+
+
+@pytest.mark.row("H4")
+async def test_members_are_listed_in_the_order_in_which_they_joined(members: tuple[Member, Member]) -> None:
+    first, second = members
+    assert await first.ids() == []
+    await second.heartbeat()
+    await first.heartbeat()
+    assert await first.ids() == ["client-b", "client-a"]
+
+
+async def test_an_empty_group_is_refused_in_rocketmqs_words(stand: Stand) -> None:
+    answer = await stand.ask(stand.brokers["broker-a"], GetConsumerList("nobody"))
+    assert (answer.code, answer.remark) == (1, "no consumer for this group, nobody")
+
+
+@pytest.mark.row("H5")
+async def test_all_members_are_told_of_a_newcomer_and_it_hears_before_its_answer(
+    members: tuple[Member, Member],
+) -> None:
+    first, second = members
+    await first.heartbeat()
+    assert first.told == ["billing"]  # Already, though its heartbeat was answered just now.
+    await second.heartbeat()
+    await first.stand.world.run_for(ms=5)
+    assert (first.told, second.told) == (["billing"] * 2, ["billing"])
+
+
+async def test_a_heartbeat_that_says_nothing_new_tells_nobody(members: tuple[Member, Member]) -> None:
+    first, second = members
+    await first.heartbeat()
+    await second.heartbeat()
+    await first.stand.world.run_for(ms=5)
+    before = len(first.told)
+    await second.heartbeat()
+    await first.stand.world.run_for(ms=5)
+    assert len(first.told) == before
+
+
+@pytest.mark.row("H5")
+async def test_a_changed_subscription_is_told(members: tuple[Member, Member]) -> None:
+    first, _ = members
+    await first.heartbeat()
+    await first.heartbeat(topics=("orders", "bills"))
+    await first.heartbeat(topics=("bills",))
+    assert len(first.told) == 3
+
+
+@pytest.mark.row("H5")
+@pytest.mark.parametrize("way", ["unregister", "close"])
+async def test_those_who_stay_are_told_of_who_leaves(members: tuple[Member, Member], way: str) -> None:
+    first, second = members
+    await first.heartbeat()
+    await second.heartbeat()
+    await first.stand.world.run_for(ms=5)
+    first.told.clear()
+    if way == "close":
+        await second.pool.close()
+    else:
+        goodbye = UnregisterClient(client_id="client-b", consumer_group="billing")
+        assert (await second.pool.ask(first.stand.brokers["broker-a"], goodbye)).code == 0
+    await first.stand.world.run_for(ms=5)
+    assert first.told == ["billing"]
+    assert await first.ids() == ["client-a"]
+
+
+async def test_who_is_silent_for_two_minutes_is_removed_and_disconnected(members: tuple[Member, Member]) -> None:
+    first, second = members
+    world, broker = first.stand.world, first.stand.brokers["broker-a"]
+    await first.heartbeat()
+    await second.heartbeat()
+    for _ in range(5):
+        await world.run_for(seconds=30)
+        await first.heartbeat()
+    assert await first.ids() == ["client-a"]
+    assert second.pool.open_connection(broker) is None
+
+
+async def test_nobody_is_told_in_broadcasting_groups(members: tuple[Member, Member]) -> None:
+    first, second = members
+    await first.heartbeat(message_model="BROADCASTING")
+    await second.heartbeat(message_model="BROADCASTING")
+    await first.stand.world.run_for(ms=5)
+    assert first.told == second.told == []
+
+
+async def test_a_group_may_not_want_to_be_told(members: tuple[Member, Member], stand: Stand) -> None:
+    quiet = SubscriptionGroupConfig(group_name="billing", notify_consumer_ids_changed_enable=False)
+    await stand.ask(stand.brokers["broker-a"], UpdateGroup(body=quiet))
+    await members[0].heartbeat()
+    assert members[0].told == []
+
+
+@pytest.mark.row("H2")
+async def test_a_new_group_gets_its_retry_topic_with_its_first_heartbeat(members: tuple[Member, Member]) -> None:
+    first, _ = members
+    await first.heartbeat()
+    answer = await first.stand.ask(first.stand.brokers["broker-a"], GetTopicConfig("%RETRY%billing"))
+    assert (answer.body.read_queue_nums, answer.body.write_queue_nums, answer.body.perm) == (1, 1, 6)
+
+
+@pytest.mark.parametrize("group", ["no group", "x" * 256])
+async def test_a_group_with_an_illegal_name_is_left_out(members: tuple[Member, Member], group: str) -> None:
+    first, _ = members
+    assert (await first.heartbeat(group)).code == 0
+    assert await first.ids(group) == []
+
+
+async def test_a_heartbeat_without_a_body_or_a_client_id_is_refused(stand: Stand) -> None:
+    broker = stand.brokers["broker-a"]
+    assert (await stand.ask(broker, Heartbeat())).code == 1
+    assert (await stand.ask(broker, Heartbeat(body=HeartbeatData()))).code == 1
+
+
+async def test_the_newest_subscription_of_a_topic_counts(members: tuple[Member, Member]) -> None:
+    first, second = members
+    newer, older = SubscriptionData("orders", "paid", sub_version=9), SubscriptionData("orders", "open", sub_version=3)
+    await first.heartbeat(subscription_data_set=[newer])
+    await second.heartbeat(subscription_data_set=[older])
+    group = first.stand.services["broker-a"].state.consumers.consumer_table["billing"]
+    assert group.subscriptions["orders"].sub_string == "paid"
