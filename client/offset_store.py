@@ -115,20 +115,26 @@ class RemoteOffsets:
     def _tell_drained(self) -> None:
         drained, self._drained = self._drained, {}
         for queue in drained:
-            address = address_to_read(self._client.routes.addresses, queue.broker_name)
-            connection = self._client.pool.open_connection(address) if address is not None else None
-            if connection is not None:  # Else `persist` has its turn, which connects.
-                self._tell(queue, connection)
+            self._tell_now(queue)  # Where there is no connection `persist` has its turn, which connects.
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
-        for queue in queues:
-            if queue not in self._offsets:
-                continue
-            try:
-                address = await self._client.address_to_read(queue)
-                self._tell(queue, await self._client.pool.connection(address))
-            except (NetworkError, BrokerAnswer) as error:
-                log.warning("offset_not_persisted", group=self._group, queue=str(queue), reason=str(error))
+        untold = [queue for queue in queues if queue in self._offsets and not self._tell_now(queue)]
+        await asyncio.gather(*map(self._connect_and_tell, untold))
+
+    def _tell_now(self, queue: MessageQueue) -> bool:
+        """Commit if there is a connection."""
+        address = address_to_read(self._client.routes.addresses, queue.broker_name)
+        connection = self._client.pool.open_connection(address) if address is not None else None
+        if connection is not None:
+            self._tell(queue, connection)
+        return connection is not None
+
+    async def _connect_and_tell(self, queue: MessageQueue) -> None:
+        try:
+            address = await self._client.address_to_read(queue)
+            self._tell(queue, await self._client.pool.connection(address))
+        except (NetworkError, BrokerAnswer) as error:
+            log.warning("offset_not_persisted", group=self._group, queue=str(queue), reason=str(error))
 
     def _tell(self, queue: MessageQueue, connection: Connection) -> None:
         """Commit, unless that broker has been told already."""

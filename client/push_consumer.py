@@ -131,7 +131,10 @@ class PushConsumer(Member):
         return self._threads
 
     def update_consume_threads(self, threads: int) -> None:
-        """Let that many listeners run at once, from now on. Raises: ClientError below 1."""
+        """Let that many listeners run at once, from now on. Plain functions share the machine's threads besides.
+
+        Raises: ClientError below 1.
+        """
         if threads < 1:
             raise ClientError(f"{threads} consume threads: at least one is needed")
         self._threads = threads

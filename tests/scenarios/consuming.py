@@ -24,6 +24,7 @@ from staticfire.client.queue_offsets import QueueOffsets
 from staticfire.faults.simulated import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.requests.clock import Clock, ClockAnswer
 
 NAMESRV = "10.0.0.1:9876"
 TOPIC, GROUP = "orders", "billing"
@@ -104,6 +105,14 @@ class Shop:
     async def until_heard(self, count: int, within_ms: float = 60_000) -> None:
         await self.world.until(lambda: len(self.bodies) >= count, within_ms, f"{count} messages heard")
 
+    async def advance(self, hours: float) -> ClockAnswer:
+        """Move message time; return when the cluster is at rest there."""
+        request = Clock("advance", by_ms=round(hours * 3_600_000))
+        answer = await self.producer.client.pool.ask(NAMESRV, request, 3_600_000)
+        assert answer.code == 0, answer.remark
+        assert isinstance(answer, ClockAnswer)
+        return answer
+
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     @property
@@ -119,6 +128,7 @@ class Shop:
         return {
             (name, number): broker.state.store.queue(topic, number).max_offset
             for name, broker in self.brokers.items()
+            if topic in broker.state.topics.topics
             for number in range(broker.state.topics.topics[topic].read_queue_nums)
         }
 
