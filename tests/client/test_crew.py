@@ -34,7 +34,7 @@ class Works:
             self.running += 1
             self.running_max = max(self.running_max, self.running)
             if seconds:
-                await asyncio.sleep(seconds)
+                await asyncio.sleep(seconds)  # house: virtual time
             self.running -= 1
             task = asyncio.current_task()
             assert task is not None

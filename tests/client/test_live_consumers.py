@@ -1,0 +1,175 @@
+"""Push consumers over real sockets, with real threads."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import (
+    Admin,
+    ClientSettings,
+    ConsumeContext,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    Message,
+    MessageModel,
+    Producer,
+    ProducerSettings,
+    PushConsumer,
+    PushSettings,
+)
+from staticfire.client.consume_results import Messages
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.runtime.live import live_machine
+
+BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
+BOTH_PROTOCOLS = pytest.mark.parametrize("settings", BOTH, ids=["staticfire", "rocketmq"])
+WITHIN_S = 20
+SUCCESS = ConsumeStatus.CONSUME_SUCCESS
+
+
+@pytest_asyncio.fixture
+async def namesrv(tmp_path: Path) -> AsyncIterator[str]:
+    """A nameserver and two brokers on free ports."""
+    machine = live_machine()
+    async with AsyncExitStack() as running:
+        running.push_async_callback(machine.workers.close)
+        settings = NameserverSettings(listen_host="127.0.0.1", listen_port=0)
+        nameserver = await running.enter_async_context(Nameserver(machine, settings))
+        address = f"127.0.0.1:{nameserver.port}"
+        for name in ("broker-a", "broker-b"):
+            broker = BrokerSettings(
+                broker_name=name,
+                listen_host="127.0.0.1",
+                listen_port=0,
+                vip_port_enable=False,
+                namesrv_addr=address,
+                store_path_root_dir=str(tmp_path / name),
+            )
+            await running.enter_async_context(Broker(machine, broker))
+        async with Admin(address) as admin:
+            await admin.create_topic("orders", queues=4)
+        yield address
+
+
+class Tally:
+    """Counts what is heard until all of it is; any thread may tell."""
+
+    def __init__(self, wanted: int) -> None:
+        self.bodies: list[bytes] = []
+        self._wanted = wanted
+        self._loop = asyncio.get_running_loop()
+        self._all = asyncio.Event()
+
+    def add(self, messages: Messages) -> None:
+        self.bodies += [message.body for message in messages]
+        if len(self.bodies) >= self._wanted:
+            self._loop.call_soon_threadsafe(self._all.set)
+
+    async def all(self) -> list[bytes]:
+        async with asyncio.timeout(WITHIN_S):
+            await self._all.wait()
+        return sorted(self.bodies)
+
+
+@BOTH_PROTOCOLS
+@pytest.mark.row("C12")
+async def test_two_consumers_share_what_is_sent(namesrv: str, settings: ClientSettings) -> None:
+    tally = Tally(2_000)
+    owners: set[str] = set()
+
+    def member(name: str) -> PushConsumer:
+        consumer = PushConsumer("billing", namesrv, PushSettings(client=settings))
+        consumer.subscribe("orders")
+
+        @consumer.listener
+        async def listen(messages: Messages, context: ConsumeContext) -> ConsumeStatus:
+            owners.add(name)
+            tally.add(messages)
+            return SUCCESS
+
+        return consumer
+
+    async with member("one") as one, Producer("shop", namesrv, ProducerSettings(client=settings)) as producer:
+        rebalanced = asyncio.Event()
+        one.on_queues_changed(lambda topic, queues, own: rebalanced.set() if topic == "orders" else None)
+        async with member("two") as two:
+            async with asyncio.timeout(WITHIN_S):
+                await rebalanced.wait()
+            assert not set(one.assignment) & set(two.assignment)
+            bodies = [b"%d" % number for number in range(2_000)]
+            await producer.send_many([Message("orders", body) for body in bodies])
+            assert await tally.all() == sorted(bodies)
+    assert owners == {"one", "two"}
+
+
+async def test_plain_functions_run_in_threads_side_by_side(namesrv: str) -> None:
+    tally = Tally(100)
+    meeting = threading.Barrier(4, timeout=WITHIN_S)
+    names: set[str] = set()
+    consumer = PushConsumer("billing", namesrv)
+    consumer.subscribe("orders")
+
+    @consumer.listener
+    def listen(messages: Messages, context: ConsumeContext) -> ConsumeStatus:
+        if messages[0].tags == "meet":
+            meeting.wait()  # Four listeners have to run at once, or none of them ends.
+        names.add(threading.current_thread().name)
+        tally.add(messages)
+        return SUCCESS
+
+    async with consumer, Producer("shop", namesrv) as producer:
+        messages = [Message("orders", b"%d" % number, tags="meet" if number < 4 else "") for number in range(100)]
+        await producer.send_many(messages)
+        assert len(await tally.all()) == 100
+    assert len(names) >= 4
+    assert threading.current_thread().name not in names
+
+
+async def test_offsets_are_where_they_were_after_a_restart(namesrv: str) -> None:
+    for round_number in range(3):
+        tally = Tally(50)
+        consumer = PushConsumer("billing", namesrv)
+        consumer.subscribe("orders")
+
+        @consumer.listener
+        async def listen(messages: Messages, context: ConsumeContext, tally: Tally = tally) -> ConsumeStatus:
+            tally.add(messages)
+            return SUCCESS
+
+        bodies = [b"%d-%d" % (round_number, number) for number in range(50)]
+        async with consumer, Producer("shop", namesrv) as producer:
+            await producer.send_many([Message("orders", body) for body in bodies])
+            assert await tally.all() == sorted(bodies)
+
+
+async def test_broadcast_offsets_lie_in_a_real_file(namesrv: str, tmp_path: Path) -> None:
+    folder = str(tmp_path / "offsets")
+    settings = PushSettings(
+        message_model=MessageModel.BROADCASTING,
+        consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
+        local_offset_store_dir=folder,
+    )
+    for round_number in range(2):
+        tally = Tally(10)
+        consumer = PushConsumer("billing", namesrv, settings)
+        consumer.subscribe("orders")
+
+        @consumer.listener
+        async def listen(messages: Messages, context: ConsumeContext, tally: Tally = tally) -> ConsumeStatus:
+            tally.add(messages)
+            return SUCCESS
+
+        bodies = [b"%d-%d" % (round_number, number) for number in range(10)]
+        async with Producer("shop", namesrv) as producer:
+            await producer.send_many([Message("orders", body) for body in bodies])
+        async with consumer:
+            assert await tally.all() == sorted(bodies)
+    assert len(list((tmp_path / "offsets").glob("*@DEFAULT/billing/offsets.json"))) == 1
