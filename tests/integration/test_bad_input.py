@@ -1,0 +1,98 @@
+"""Peers that send anything but what they should, to a nameserver and a broker that run as processes."""
+
+import json
+import re
+import struct
+
+import pytest
+
+from staticfire.cluster import Cluster
+from staticfire.plan import NAMESERVER
+from staticfire.protocol.rocketmq_record import split_rocketmq
+from tests.integration.fuzzing import Bystander, FrameMaker, answers, ask, attack, places_of, resident_mib
+
+CONNECTIONS = 600
+SEED = 2013
+GROWTH_MIB_MAX = 12
+
+GET_MAX_OFFSET, GET_MIN_OFFSET, PULL, CLUSTER_INFO, ALL_TOPICS, ROUTE = 30, 31, 11, 106, 206, 105
+
+HEADER = b'{"code":30,"opaque":5,"extFields":{"topic":"t","queueId":"0"}}'
+GARBAGE = {
+    "zeros": (b"\x00" * 64, "a frame of 0 bytes"),
+    "HTTP": (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "this is HTTP;"),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100, "this is TLS;"),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "this is HTTP/2"),
+    "SSH": (b"SSH-2.0-OpenSSH_9.2\r\n", "these bytes are no frame"),
+    "another codec": (struct.pack(">II", 4 + len(HEADER), 9 << 24 | len(HEADER)) + HEADER, "codec 9 is unknown"),
+    "half a header": (struct.pack(">II", 4 + 20, 20) + HEADER[:20], "JSON at character 20"),
+}
+
+
+def test_garbage_closes_its_connection_with_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with Cluster(isolation="process") as cluster:
+        capfd.readouterr()
+        addresses = [place["address"] for place in places_of(cluster).values()]
+        for data, _ in GARBAGE.values():
+            for address in addresses:
+                assert attack(address, data) == b""
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == len(GARBAGE) * len(addresses), lines
+    for name, (_, reason) in GARBAGE.items():
+        said = [line for line in lines if "event=connection_rejected" in line and reason in line]
+        assert len(said) == len(addresses), name
+
+
+@pytest.mark.slow
+def test_thousands_of_odd_frames_harm_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+    maker = FrameMaker(SEED)
+    with Cluster(isolation="process") as cluster:
+        places = places_of(cluster)
+        bystanders = {
+            NAMESERVER: Bystander(places[NAMESERVER]["address"], CLUSTER_INFO, {}),
+            "broker-a": Bystander(places["broker-a"]["address"], GET_MAX_OFFSET, {"topic": "t", "queueId": "0"}),
+        }
+        for number in range(CONNECTIONS):
+            for name, place in places.items():
+                assert all(-(2**31) <= code < 2**31 for code in answers(attack(place["address"], maker.frames(name))))
+                if number % 20 == 0:
+                    assert bystanders[name].ask() == 0
+            if number == CONNECTIONS // 3:
+                before = {name: resident_mib(place["pid"]) for name, place in places.items()}
+        for name, place in places.items():
+            assert resident_mib(place["pid"]) < before[name] + GROWTH_MIB_MAX
+            bystanders[name].close()
+
+        stored = readable_messages(cluster)
+        assert stored > 0
+        cluster.broker("broker-a").restart()
+        assert readable_messages(cluster) == stored
+        assert cluster.deaths == []
+    log = capfd.readouterr().err
+    # An exception that nobody foresaw is an error line; bad input is none.
+    assert not re.findall(r"event=handler_failed.*|Traceback.*", log)
+
+
+def readable_messages(cluster: Cluster) -> int:
+    """Read every queue of every topic as a foreign client; return how many messages there are."""
+    [broker] = cluster.addresses.values()
+    count = 0
+    for topic in json.loads(ask(cluster.namesrv, ALL_TOPICS, {})[1])["topicList"]:
+        code, route = ask(cluster.namesrv, ROUTE, {"topic": topic})
+        queues = json.loads(route)["queueDatas"][0]["readQueueNums"] if code == 0 else 0
+        for queue_id in range(min(queues, 8)):
+            count += readable_in_queue(broker, topic, queue_id)
+    return count
+
+
+def readable_in_queue(broker: str, topic: str, queue_id: int) -> int:
+    count = offset = 0
+    while True:
+        fields = {"consumerGroup": "readers", "topic": topic, "queueId": queue_id, "queueOffset": offset}
+        code, body = ask(broker, PULL, {**fields, "maxMsgNums": 32, "sysFlag": 4, "subscription": "*"})
+        if code != 0:
+            return count
+        records = split_rocketmq(body)
+        assert [record.queue_offset for record, _ in records] == list(range(offset, offset + len(records)))
+        count += len(records)
+        offset += len(records)
