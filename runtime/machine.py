@@ -12,7 +12,7 @@ import random
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from staticfire.protocol.times import MessageMs, UptimeMs
 
@@ -94,6 +94,18 @@ class File(Protocol):
         """Give it back; fine when done twice. Everything else raises OSError (or ValueError) from then on."""
 
 
+class DiskUse(NamedTuple):
+    """How full a disk is, for programs that may not have what is reserved for root: as `df` counts."""
+
+    used_bytes: int
+    total_bytes: int
+
+    @property
+    def percent(self) -> int:
+        """How much of it is used, rounded up. RocketMQ: UtilAll.getDiskPartitionSpaceUsedPercent."""
+        return -(-self.used_bytes * 100 // self.total_bytes) if self.total_bytes else 0
+
+
 class FolderLock(Protocol):
     """The right to be the only one that uses a folder. It ends with the process, however that ends."""
 
@@ -134,6 +146,9 @@ class Files(Protocol):
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder with all in it; fine when it is missing."""
+
+    def disk_usage(self, path: str) -> DiskUse:
+        """Return how full the disk is on which a folder lies. Raises: OSError with the path in `filename`."""
 
     def lock_folder(self, path: str) -> FolderLock:
         """Become the only user of a folder that exists, by the file `lock` in it.

@@ -38,6 +38,7 @@ class Burst:
         self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
         self._waits_for_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._is_open = False
+        self._refusal: StorageError | None = None
         self.wait_for_sync: WaitForSync = self._sync_at_once
         self.on_written: Callable[[], None] = _ignore
         """Called after each burst: there is something to flush."""
@@ -47,7 +48,10 @@ class Burst:
         """Where the last record of the log begins, if known."""
         self._position = self._chunk_position = 0
         self._last_start = -1
+        self._room_end = -1
+        # Where a record has to end to have room in its segment.
         self._records_end = -1
+        # The same, but -1 while appends are refused: so that the hot path needs one comparison for both.
         self._chunks: list[Chunk] = []
         self._records: list[bytes] = []
         self._queues: dict[Queue, None] = {}
@@ -63,11 +67,20 @@ class Burst:
     def close(self) -> None:
         """Take no more appends."""
         self._is_open = False
-        self._records_end = -1
+        self._set_room_end(-1)
+
+    def refuse(self, reason: StorageError | None) -> None:
+        """Refuse every append with that, or with None take them again. What is on the burst is written."""
+        self._refusal = reason
+        self._set_room_end(self._room_end)
+
+    def _set_room_end(self, position: int) -> None:
+        self._room_end = position
+        self._records_end = position if self._refusal is None else -1
 
     def _start(self) -> None:
         self._position = self._chunk_position = self._log.end_position
-        self._records_end = self._log.room_end() - BLANK_BYTES_MIN
+        self._set_room_end(self._log.room_end() - BLANK_BYTES_MIN)
         self._chunks = []
         self._records = []
         self._queues = {}
@@ -95,7 +108,8 @@ class Burst:
         `tags_code` is any i64 that the queue's entry shall carry; `stored_ms` never goes down. `on_stored` is called
         by `commit`, or with SYNC_FLUSH and `wait_flush` after the fsync.
 
-        Raises: StorageError (too large, a deleted queue, a closed store), ProtocolError (a field is out of range).
+        Raises: StorageError (too large, a deleted queue, the store is closed or refuses), ProtocolError (a field is
+        out of range).
         """
         position = self._position
         queue_offset = queue.next_offset
@@ -215,6 +229,8 @@ class Burst:
         """Let the burst go on in the next segment if a record of `size` bytes has no room in this one."""
         if not self._is_open:
             raise StorageError(f"the store in {self._name} is closed")
+        if self._refusal is not None:
+            raise StorageError(str(self._refusal))
         if queue.deleted:
             raise StorageError(
                 f"the queues of {queue.topic} were deleted while a message was on its way; send it again"
@@ -230,7 +246,7 @@ class Burst:
             self._chunks.append(Chunk(self._chunk_position, self._records))
         self._records = []
         self._chunk_position = self._position = segment_end
-        self._records_end = segment_end + self._settings.segment_bytes_max - BLANK_BYTES_MIN
+        self._set_room_end(segment_end + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
 
     def commit(self) -> dict[Queue, int]:
         """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.

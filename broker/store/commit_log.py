@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from staticfire.broker.store.log_scan import LogScan
+from staticfire.broker.store.outcomes import OldSegment
 from staticfire.broker.store.segments import Segment, Segments
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import Found, check_record, peek_record, peek_record_bytes
+from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import File, Files
 
 REWRITE_BYTES = 1024 * 1024
@@ -191,6 +193,14 @@ class CommitLog:
             if log_position >= self.end_position:
                 return
             yield log_position, window[at : at + record_bytes]
+
+    def oldest_segment(self) -> OldSegment | None:
+        """Return the first segment; None when no record lies behind it. Raises: OSError, StorageError."""
+        segments = self.segments.all
+        if len(segments) < 2 or segments[0].end >= self.end_position:
+            return None
+        end = segments[0].end
+        return OldSegment(end, MessageMs(self.stored_ms_at(end, self.end_position - end)))
 
     def remove_before(self, position: int) -> int:
         """Remove the segments that end at or below `position` and return how many. Raises: OSError."""

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
+from staticfire.protocol.times import MessageMs
+
 
 class PutOutcome(Enum):
     """How an append ended. RocketMQ: PutMessageStatus."""
@@ -54,6 +56,14 @@ class ReadResult(NamedTuple):
     """Whole records as stored; those that lie side by side in the log are one slice."""
     record_count: int
     record_bytes: int
+
+
+class OldSegment(NamedTuple):
+    """The oldest part of the log, which retention may remove."""
+
+    end_position: int
+    newest_ms: MessageMs
+    """None of its messages was stored later: when the record behind it was."""
 
 
 class Entry(NamedTuple):

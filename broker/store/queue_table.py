@@ -63,6 +63,18 @@ class QueueTable:
         self._of_topic.setdefault(topic, []).append(queue)
         return queue
 
+    def topics(self) -> list[str]:
+        """Return the topics that have queues, sorted."""
+        return sorted(self._topics_on_disk.union(self._of_topic))
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues that have or had a message, in files or not yet. Raises: OSError."""
+        ids = {queue.queue_id for queue in self._of_topic.get(topic, []) if queue.max_offset}
+        if topic in self._topics_on_disk:
+            names = self._files.list_folder(f"{self._folder}/{topic}")
+            ids.update(int(name) for name in names if name.isdecimal())
+        return sorted(ids)
+
     def load_all(self) -> None:
         """Load every queue that has files, so that what is no longer true of them is cut off. Raises: OSError."""
         for topic in sorted(self._topics_on_disk):

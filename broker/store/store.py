@@ -17,7 +17,7 @@ from staticfire.broker.store.burst import Burst, WaitForSync
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
-from staticfire.broker.store.outcomes import Entry, ReadResult
+from staticfire.broker.store.outcomes import Entry, OldSegment, ReadResult
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.reading import read_queue
 from staticfire.broker.store.recovery import Recovery, RecoveryReport, TagsCodeOf
@@ -130,6 +130,14 @@ class MessageStore:
         except OSError as error:
             raise StorageError(f"the queues of {topic} could not be removed: {error}; try again") from error
 
+    def topics(self) -> list[str]:
+        """Return the topics that have queues, sorted."""
+        return self._queues.topics()
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues that have or had a message, sorted. Raises: OSError."""
+        return self._queues.queue_ids(topic)
+
     # --- appending: `append`, then
 
     def commit(self) -> dict[Queue, int]:
@@ -154,6 +162,10 @@ class MessageStore:
     def last_stored_ms(self) -> MessageMs:
         """The stored time of the newest record; message time must not be set before it."""
         return self._burst.last_stored_ms
+
+    def refuse(self, reason: StorageError | None) -> None:
+        """Let every append raise that from now on; with None, take appends again."""
+        self._burst.refuse(reason)
 
     def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
         """Tell `on_written` after each burst; with SYNC_FLUSH leave what waits for the disk to `wait_for_sync`."""
@@ -235,6 +247,13 @@ class MessageStore:
         )
 
     # --- retention
+
+    def oldest_segment(self) -> OldSegment | None:
+        """Return the first segment of the log; None when it is the one that is written to. Raises: StorageError."""
+        try:
+            return self.log.oldest_segment()
+        except OSError as error:
+            raise StorageError(f"the age of the log in {self._folder} can't be read: {error}") from error
 
     def remove_segments_before(self, log_position: int) -> int:
         """Remove the segments that end at or below a position, and return how many. The last one stays.

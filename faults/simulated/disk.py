@@ -7,7 +7,7 @@ A sync forgets the oldest of those notes, a loss of power undoes all (or, torn, 
 the writes, the last of them in part). A new file is on the disk for good with its first sync, a replaced or a removed
 one at once.
 
-Faults are set by hand: `bytes_left`, `fail_write`, `fail_sync`, `sync_ms`, `on_write`.
+Faults are set by hand: `bytes_left`, `others_bytes`, `fail_write`, `fail_sync`, `sync_ms`, `on_write`.
 """
 
 import errno
@@ -114,6 +114,9 @@ class Disk:
         self.name = name
         self.bytes_left: int | None = None
         """Space for content; None: enough."""
+        self.total_bytes = 1 << 40
+        self.others_bytes = 0
+        """How much of the total somebody else takes. It only shows: what makes writes fail is `bytes_left`."""
         self.sync_ms = 0.0
         """How long a sync takes in a worker."""
         self.on_write: Callable[[str, int, Bytes], object] | None = None
@@ -147,6 +150,11 @@ class Disk:
             inode.lose_power(torn)
             if not survives:
                 self.remove(path)
+
+    @property
+    def used_bytes(self) -> int:
+        """How much of the total is taken."""
+        return self.others_bytes + sum(len(inode.content) for inode in self.files.values())
 
     # -- what files are made of --------------------------------------------------------------------------------------
 

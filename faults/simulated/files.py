@@ -6,7 +6,7 @@ import posixpath
 from staticfire.faults.simulated.disk import Disk, Inode, disk_error
 from staticfire.faults.simulated.history import History
 from staticfire.faults.simulated.process import Process
-from staticfire.runtime.machine import Bytes
+from staticfire.runtime.machine import Bytes, DiskUse
 
 LOCK_NAME = "lock"
 
@@ -114,6 +114,11 @@ class SimulatedFiles:
     def remove_folder(self, path: str) -> None:
         self.history.record(self.process.name, "removes", path)
         self.disk.remove_folder(self._path(path))
+
+    def disk_usage(self, path: str) -> DiskUse:
+        if self._path(path) not in self.disk.folders:
+            raise disk_error(errno.ENOENT, path)
+        return DiskUse(self.disk.used_bytes, self.disk.total_bytes)
 
     def lock_folder(self, path: str) -> SimulatedFolderLock:
         folder = self._path(path)

@@ -6,6 +6,7 @@ import itertools
 import os
 
 from staticfire.runtime.live.file import MappedFile, PlainFile, sync_folder
+from staticfire.runtime.machine import DiskUse
 
 LOCK_NAME = "lock"
 TEMPORARY_SUFFIX = ".tmp"
@@ -82,6 +83,11 @@ class LiveFiles:
                     os.rmdir(inner)
         if os.path.isdir(path):
             os.rmdir(path)
+
+    def disk_usage(self, path: str) -> DiskUse:
+        disk = os.statvfs(path)
+        used_blocks = disk.f_blocks - disk.f_bfree
+        return DiskUse(used_blocks * disk.f_frsize, (used_blocks + disk.f_bavail) * disk.f_frsize)
 
     def lock_folder(self, path: str) -> LiveFolderLock:
         descriptor = os.open(os.path.join(path, LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o644)

@@ -192,3 +192,11 @@ async def test_a_folder_has_one_user(stand: Stand) -> None:
 async def test_only_a_folder_that_exists_can_be_locked(stand: Stand) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         stand.machine.files.lock_folder(f"{stand.folder}/nowhere")
+
+
+async def test_how_full_the_disk_is(stand: Stand) -> None:
+    use = stand.machine.files.disk_usage(stand.folder)
+    assert 0 <= use.used_bytes <= use.total_bytes
+    assert 0 <= use.percent <= 100
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        stand.machine.files.disk_usage(f"{stand.folder}/nowhere")

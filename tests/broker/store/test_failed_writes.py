@@ -7,6 +7,8 @@ import pytest
 
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.runtime.machine import Bytes
 from tests.broker.store.stand import SMALL, StoreStand
 
@@ -167,3 +169,30 @@ def test_what_a_failed_fsync_was_to_save_is_written_again() -> None:
 
 def test_the_settings_of_these_tests_roll_often() -> None:
     assert sum(map(len, BODIES)) > SMALL.segment_bytes_max
+
+
+def test_a_store_that_refuses_says_why_and_writes_what_it_had_taken(stand: StoreStand) -> None:
+    taken = stand.append(b"taken")
+    stand.store.refuse(StorageError("the disk is 95 % full"))
+    for fields in ({}, {"sys_flag": TransactionKind.PREPARED}, {"queue_id": 3}):
+        with pytest.raises(StorageError, match="the disk is 95 % full"):
+            stand.append(b"refused", **fields)
+    stand.store.commit()
+    assert taken.outcome is PutOutcome.STORED
+    stand.disk.fail_write()
+    stand.store.refuse(None)
+    assert stand.send(b"lost")[0].outcome is PutOutcome.FAILED
+    assert stand.send(b"next")[0].outcome is PutOutcome.STORED
+    assert stand.bodies() == [b"taken", b"next"]
+
+
+def test_a_burst_that_fails_while_the_store_refuses_changes_nothing_about_that(stand: StoreStand) -> None:
+    stand.append(b"lost")
+    stand.store.refuse(StorageError("full"))
+    stand.disk.fail_write()
+    stand.store.commit()
+    with pytest.raises(StorageError, match="full"):
+        stand.append(b"refused")
+    stand.store.refuse(None)
+    stand.send(*[b"%03d" % number * 200 for number in range(30)])
+    assert len(stand.bodies()) == 30

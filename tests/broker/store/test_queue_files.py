@@ -181,3 +181,23 @@ def test_5000_queues_are_written_and_found_again_with_few_open_files() -> None:
     stand.disk.remove("/store/checkpoint")
     assert stand.open().checked_records == 5000
     assert stand.bodies("topic-7", 2) == [b"7-2"]
+
+
+def test_topics_and_queues_are_known_from_files_and_from_memory() -> None:
+    stand = StoreStand()
+    stand.open()
+    stand.send(b"a", topic="orders", queue_id=2)
+    stand.send(b"b", topic="orders", queue_id=11)
+    stand.send(b"c", topic="bills")
+    stand.store.queue("asked-for", 0)
+    for change in (stand.restart, lambda: stand.store.flush(), stand.restart):
+        change()
+        assert {topic: stand.store.queue_ids(topic) for topic in stand.store.topics()} | {"asked-for": []} == {
+            "orders": [2, 11],
+            "bills": [0],
+            "asked-for": [],
+        }
+    stand.store.delete_queues("orders")
+    for _ in range(2):
+        assert stand.store.queue_ids("orders") == stand.store.queue_ids("never") == []
+        stand.restart()

@@ -95,3 +95,14 @@ def test_a_rebuild_begins_each_queue_with_its_oldest_record(stand: StoreStand) -
         stand.store.close()
         stand.open()
         assert stand.bodies() == left
+
+
+def test_the_oldest_segment_is_as_young_as_what_comes_behind_it(stand: StoreStand) -> None:
+    assert stand.store.oldest_segment() is None
+    sent = fill(stand)
+    for end in (4096, 8192):
+        behind = next(index for index, one in enumerate(sent) if one.log_position >= end)
+        assert stand.store.oldest_segment() == (end, behind * 1000)
+        stand.store.remove_segments_before(end)
+    stand.store.remove_segments_before(1 << 40)
+    assert stand.store.oldest_segment() is None
