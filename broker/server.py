@@ -5,11 +5,13 @@ first, then the ports; what producers were promised is written before the files 
 """
 
 import socket
+from dataclasses import asdict
 
 from staticfire.broker.clock_control import ClockControl
 from staticfire.broker.consumers import ConsumerManager
 from staticfire.broker.delay_service import DelayService
 from staticfire.broker.delays import tags_code_of
+from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.groups import GroupTable
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
@@ -22,6 +24,7 @@ from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.held_pulls import HeldPulls
+from staticfire.broker.lost_topics import put_back_topics
 from staticfire.broker.message_clock import FILE as CLOCK_FILE, MessageClock
 from staticfire.broker.offsets import OffsetTable
 from staticfire.broker.producers import ProducerManager
@@ -31,6 +34,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.small_state import SmallState
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.flusher import StoreFlusher
+from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
@@ -113,6 +117,7 @@ class Broker(Service):
         self._pool = ConnectionPool(machine, asked_by_nameservers)
         self._registration = Registration(state, self._pool)
         self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
+        self._disk_watch = DiskWatch(state, self.pause, self.delays.queue.keep_within_bounds)
         self._started = False
 
     @property
@@ -128,15 +133,16 @@ class Broker(Service):
     async def _start(self) -> None:
         state, settings = self.state, self.settings
         state.machine.files.make_folder(settings.store_path_root_dir)
-        report = state.store.open()
-        log.info("store_opened", folder=settings.store_path_root_dir, report=str(report))
+        _log_recovery(settings.store_path_root_dir, state.store.open(state.machine.clock.uptime_ms))
         self._flusher.start(self.spawn)
         self._started = True
+        self._disk_watch.look()
         state.machine.files.make_folder(f"{settings.store_path_root_dir}/config")
         state.clock.restore()
         state.clock.not_before(state.store.last_stored_ms)
         self._restore_small_state()
         self._watch_tables()
+        self._put_back_topics()
         await self._listen()
         self._registration.start(self.port)
         for address in self._registration.nameservers:
@@ -146,6 +152,7 @@ class Broker(Service):
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._idle_loop(), "idle_connections")
         self.spawn(self._offset_loop(), "offsets")
+        self.spawn(self._disk_watch.loop(), "disk")
         await self._registration.registered()
 
     def _restore_small_state(self) -> None:
@@ -169,6 +176,12 @@ class Broker(Service):
         state.topics.changed = topic_changed
         state.clock.changed = self.delays.wake
         state.groups.changed = lambda: state.small_state.changed("subscriptionGroup.json")
+
+    def _put_back_topics(self) -> None:
+        state = self.state
+        for topic in put_back_topics(state.topics, state.store, self.settings):
+            reason = "it has messages, but topics.json doesn't know it: the broker was killed before it was written"
+            log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
 
     async def _listen(self) -> None:
         host = self.settings.listen_host
@@ -235,6 +248,14 @@ class Broker(Service):
             await self.pause(self.settings.flush_consumer_offset_interval)
             if self.state.offsets.dirty:
                 self.state.small_state.changed("consumerOffset.json")
+
+
+def _log_recovery(folder: str, report: RecoveryReport) -> None:
+    if report.is_damaged:
+        words = "acknowledged messages may be gone: someone damaged the log, or the disk lost what it had synced"
+        log.error("store_damaged", folder=folder, reason=words, **asdict(report))
+    else:
+        log.info("store_opened", folder=folder, **asdict(report))
 
 
 def _log_trouble(error: StorageError) -> None:

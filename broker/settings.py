@@ -76,7 +76,19 @@ class BrokerSettings:
     flush_interval_consume_queue: int = 1000
     flush_consumer_offset_interval: int = 5000
     file_reserved_time: int = 72
-    """Hours."""
+    """Hours of message time; older messages may be removed, by whole segments."""
+    delete_when: str = "04"
+    """Hours of the day in which they are, of message time in UTC, separated by semicolons."""
+    clean_resource_interval: int = 10_000
+    disk_max_used_space_ratio: int = 75
+    """Percent of the disk; above it old messages are removed at any hour."""
+    disk_space_clean_forcibly_ratio: int = 85
+    """Percent of the disk; above it young messages are removed, too."""
+    clean_file_forcibly_enable: bool = True
+    clean_file_forcibly_keep_bytes: int = 1024 * MIB
+    """The end of the log that stays all the same: RocketMQ's last file is that large."""
+    disk_space_warning_level_ratio: int = 90
+    """Percent of the disk; above it no message is taken. 100: they are taken until it is full."""
 
     # The nameserver
     register_name_server_period: int = 30_000

@@ -15,7 +15,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.small_state import SmallState
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
-from staticfire.runtime.machine import Machine
+from staticfire.runtime.machine import DiskUse, Machine
 
 
 @dataclass(slots=True)
@@ -36,6 +36,8 @@ class BrokerState:
     rest: RestWatch
     queue_locks: QueueLocks = field(default_factory=QueueLocks)
     retries: RetryWatch = field(default_factory=RetryWatch)
+    disk_use: DiskUse = field(default=DiskUse(0, 0))
+    """When it was last looked at."""
 
     @property
     def cluster(self) -> str:

@@ -4,6 +4,7 @@ The broker adds MSG_REGION, TRACE_ON and CLUSTER to the properties of a message,
 the sender says under the names that only brokers may set is taken out before.
 """
 
+from staticfire.broker.retention import disk_words
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
@@ -42,6 +43,7 @@ class Sending:
 
     def __init__(self, state: BrokerState) -> None:
         settings = state.settings
+        self._state = state
         self._store = state.store
         self._message_ms = state.clock.message_ms
         self.body_bytes_max = settings.max_message_size
@@ -131,6 +133,7 @@ class Sending:
     def unavailable(self, error: Exception | None) -> str:
         """Return what is said when nothing can be stored."""
         return (
-            "service not available now. It may be caused by one of the following reasons: the broker's disk is full, "
-            f"messages are put to the slave, message store has been shut down, etc. [{error}]"
+            "service not available now. It may be caused by one of the following reasons: the broker's disk is full "
+            f"[{disk_words(self._state.disk_use)}], messages are put to the slave, message store has been shut down, "
+            f"etc. [{error}]"
         )

@@ -1,0 +1,148 @@
+"""Old messages go by whole segments, and a disk that is nearly full is noticed."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.broker.retention import HOUR_MS
+from staticfire.faults.simulated import SimulatedWorld
+from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
+from staticfire.protocol.requests.send import ManyMessage, SendMany
+from tests.scenarios.broker_stand import NAME, BrokerStand
+from tests.scenarios.stand import Stand
+
+KIB, TIB = 1 << 10, 1 << 40
+BODY = b"x" * 16 * KIB
+SERVICE_NOT_AVAILABLE = 14
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
+    """A broker with three messages per segment."""
+    stand = BrokerStand(world, mapped_file_size_commit_log=64 * KIB, clean_file_forcibly_keep_bytes=100 * KIB)
+    await stand.start()
+    yield stand
+    await stand.close()
+
+
+async def send_many(stand: BrokerStand, count: int = 12, topic: str = "orders") -> None:
+    for _ in range(count):
+        answer = await stand.send(topic, BODY)
+        assert answer.code == 0, answer.remark
+
+
+async def min_offset(stand: BrokerStand, topic: str = "orders") -> int:
+    offset: int = (await stand.ask(GetMinOffset(topic, 0))).offset
+    return offset
+
+
+def hours_until_four(stand: BrokerStand) -> int:
+    """Return how long it is until it is half past four o'clock, in milliseconds."""
+    return (28 * HOUR_MS + HOUR_MS // 2 - stand.message_ms) % (24 * HOUR_MS)
+
+
+@pytest.mark.row("F2")
+async def test_messages_go_at_four_o_clock_when_they_are_three_days_old(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    stand.jump(hours_until_four(stand))
+    await send_many(stand)
+    stand.jump(71 * HOUR_MS)
+    await world.run_for(minutes=1)
+    assert await min_offset(stand) == 0
+    stand.jump(3 * HOUR_MS)  # Old enough, but it is half past five.
+    await world.run_for(minutes=1)
+    assert await min_offset(stand) == 0
+    stand.jump(22 * HOUR_MS)
+    await world.run_for(minutes=1)
+    assert (await min_offset(stand), len(await stand.stored("orders", offset=9))) == (9, 3)
+    assert (await stand.ask(GetMaxOffset("orders", 0))).offset == 12
+    await stand.restart()
+    assert await min_offset(stand) == 9
+
+
+@pytest.mark.row("F2")
+async def test_a_disk_above_75_percent_lets_old_messages_go_at_any_hour(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    stand.jump(hours_until_four(stand))
+    await send_many(stand)
+    world.disk(NAME).others_bytes = TIB * 76 // 100
+    await world.run_for(minutes=1)
+    assert await min_offset(stand) == 0
+    stand.jump(74 * HOUR_MS)
+    await world.run_for(minutes=1)
+    assert await min_offset(stand) == 9
+
+
+@pytest.mark.row("F2")
+async def test_a_disk_above_85_percent_lets_young_messages_go_but_for_the_newest(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await send_many(stand)
+    world.disk(NAME).others_bytes = TIB * 86 // 100
+    await world.run_for(minutes=1)
+    assert await min_offset(stand) == 6  # 100 KiB of log stay.
+    assert len(await stand.stored("orders", offset=6)) == 6
+
+
+@pytest.mark.row("F2")
+async def test_a_disk_above_90_percent_takes_no_message_until_there_is_room(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await send_many(stand, 1)
+    world.disk(NAME).others_bytes = TIB * 95 // 100
+    await world.run_for(seconds=11)
+    refused = await stand.send("orders", b"x")
+    assert refused.code == SERVICE_NOT_AVAILABLE
+    remark = refused.remark or ""
+    assert remark.startswith("service not available now. It may be caused by one of the following reasons: ")
+    assert "the broker's disk is full [CL:  0.96 CQ:  0.96 INDEX:  0.96], messages are put to the slave" in remark
+    assert "the disk of /store is 96 % full, and above diskSpaceWarningLevelRatio=90 nothing is stored" in remark
+    many = await stand.ask(SendMany("producers", "TBW102", 4, body=[ManyMessage("orders", 0, b"", b"x")]))
+    assert [result.code for result in many.body] == [SERVICE_NOT_AVAILABLE]
+    assert len(await stand.stored("orders")) == 1
+    world.disk(NAME).others_bytes = 0
+    await world.run_for(seconds=11)
+    await send_many(stand, 1)
+    assert len(await stand.stored("orders")) == 2
+
+
+async def test_a_laptop_with_a_full_disk_needs_one_setting(world: SimulatedWorld, stand: BrokerStand) -> None:
+    world.disk(NAME).others_bytes = TIB * 95 // 100
+    await stand.restart()
+    assert (await stand.send("orders", b"x")).code == SERVICE_NOT_AVAILABLE
+    await stand.restart(disk_space_warning_level_ratio=100)
+    await send_many(stand, 1)
+    await world.run_for(minutes=1)
+    await send_many(stand, 1)
+
+
+@pytest.mark.row("S1")
+async def test_nothing_goes_while_message_time_stands(world: SimulatedWorld) -> None:
+    stand = await Stand(world, mapped_file_size_commit_log=64 * KIB, disk_max_used_space_ratio=0).start()
+    await stand.create_topic("orders")
+    for _ in range(12):
+        await stand.send("orders", BODY)
+    address = stand.brokers["broker-a"]
+    await stand.clock("freeze")
+    await stand.clock("advance", by_ms=100 * HOUR_MS)
+    await world.run_for(minutes=10)
+    assert (await stand.ask(address, GetMinOffset("orders", 0))).offset == 0
+    await stand.clock("run")
+    await world.run_for(minutes=1)
+    assert (await stand.ask(address, GetMinOffset("orders", 0))).offset == 9
+    await stand.close()
+
+
+async def test_delayed_messages_that_went_with_their_segment_keep_nobody_from_being_delivered(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    for number in range(12):
+        await stand.send("orders", BODY + b"%d" % number, DELAY="5")
+    world.disk(NAME).others_bytes = TIB * 86 // 100
+    await world.run_for(minutes=2)
+    assert [record.body.lstrip(b"x") for record in await stand.stored("orders", 0)] == [
+        b"%d" % number for number in range(6, 12)
+    ]
