@@ -45,10 +45,10 @@ AsyncHandler = Callable[["Call"], Coroutine[Any, Any, Answer | None]]
 Decode = Callable[[bytes], Any]
 
 _HEAD = Struct(">II").unpack_from
-_native_start = Struct(">IIHIBI6s").unpack_from
-# As far as the header's fields, see native.py: length, codec and header length, array of 7 and u32, code, u32, opaque,
-# and the six bytes from the flag to the remark.
-_NATIVE_MARKS = ARRAY_OF_7 << 8 | U32
+_native_start = Struct(">II7sI6s").unpack_from
+# As far as the header's fields, see native.py: length, codec and header length, seven bytes that say which code,
+# opaque, and the six bytes from the flag to the remark.
+_pack_code = Struct(">BBIB").pack
 _TAIL_AT = 19
 _NO_TAIL = b""
 _OTHER_LANGUAGE = int(LanguageCode.OTHER)
@@ -89,8 +89,11 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self.handlers: dict[int, Handler] = {}
-        self.hot: dict[int, tuple[Decode, Handler]] = {}
-        """Those of requests whose body is bytes as they are, with what reads their native header fields."""
+        self.hot: dict[bytes, tuple[int, Decode, Handler]] = {}
+        """Those of requests whose body is bytes as they are, with their code and what reads their header fields.
+
+        By how the code stands in a native header, with what surrounds it.
+        """
         self.settle: Callable[[], None] | None = None
         """Run after each burst that called a handler."""
         self.intercept: Callable[[Call, int], bool] | None = None
@@ -109,7 +112,8 @@ class Dispatcher:
         self.handlers[int(code)] = filed
         request = REQUESTS[int(code)].request
         if request.hot_body:
-            self.hot[int(code)] = request.native.decode, filed
+            in_header = _pack_code(ARRAY_OF_7, U32, int(code), U32)
+            self.hot[in_header] = int(code), request.native.decode, filed
 
     def _in_task(self, handler: AsyncHandler) -> Handler:
         def start(call: Call) -> None:
@@ -276,14 +280,14 @@ class Connection(asyncio.Protocol):
             recognise(data)
         self._wanted_bytes = 8
         while end - at >= 8:
-            if end - at >= ENVELOPE_BYTES:
-                length, word, marks, code, mark, opaque, tail = _native_start(data, at)
-                if tail == self._tail and marks == _NATIVE_MARKS and mark == U32 and (found := hot.get(code)):
+            if self._tail and end - at >= ENVELOPE_BYTES:
+                length, word, code_bytes, opaque, tail = _native_start(data, at)
+                if tail == self._tail and (found := hot.get(code_bytes)) is not None:
                     # The straight way of send and pull. Everything else, every error included, goes through _slowly.
                     stop = at + 4 + length
                     body_at = at + 8 + word - CODEC_WORD
                     if stop <= end and at + ENVELOPE_BYTES <= body_at <= stop:
-                        decode, handler = found
+                        code, decode, handler = found
                         try:
                             request = decode(data[at + ENVELOPE_BYTES : body_at])
                         except _DECODE_ERRORS:
@@ -321,8 +325,8 @@ class Connection(asyncio.Protocol):
         if header is None or header.flag or header.remark or body_at - at > HEADER_BYTES_MAX:
             return False
         code = header.code
-        hot = self._dispatcher.hot.get(code)
-        if hot is None:
+        handler = self._handlers.get(code)
+        if handler is None:
             return False
         request = header.extFields
         request.body = data[body_at:stop]
@@ -333,7 +337,15 @@ class Connection(asyncio.Protocol):
         language = LANGUAGES_BY_NAME.get(header.language or "", _OTHER_LANGUAGE)
         if peer.version != header.version or peer.language != language:
             self.peer = Peer(peer.address, header.version, language)
-        self._handle(hot[1], Call(request, header.opaque, False, _JSON_CODEC, self), code)
+        call = Call(request, header.opaque, False, _JSON_CODEC, self)
+        if self._dispatcher.intercept is not None and self._dispatcher.intercept(call, code):
+            return True
+        try:
+            answer = handler(call)
+        except Exception as error:  # noqa: BLE001 (one request: its failure is its answer)
+            answer = failure(error, call)
+        if answer is not None:
+            self.send_answer(call, answer)
         return True
 
     def _slowly(self, data: bytes, at: int, body_at: int, stop: int, word: int) -> None:
@@ -402,6 +414,14 @@ class Connection(asyncio.Protocol):
             call.codec.write_answer(self._out, refusal(_SYSTEM_ERROR, str(error)), call.opaque, self.store_host)
         if not self._bursting:
             self._plan_flush()
+
+    def outgoing(self) -> list[bytes] | None:
+        """Return where frames go that leave with this burst's write, or one of its own; None: nobody wants them."""
+        if self.transport is None:
+            return None
+        if not self._bursting:
+            self._plan_flush()
+        return self._out
 
     def _plan_flush(self) -> None:
         if not self._flush_planned and self._loop is not None:

@@ -21,6 +21,7 @@ from staticfire.broker.handlers.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.protocol.codecs import Codec, SentWriter
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
@@ -45,6 +46,7 @@ class SendHandlers:
         self._prepare = sending.prepare
         self._batch = BatchHandler(state, targets, sending)
         self._many = ManyHandler(state, targets, sending)
+        self._writers: dict[int, SentWriter] = {}
         self._burst_position = -1
         self._sent: list[Sent] = []
 
@@ -104,16 +106,33 @@ class SendHandlers:
             for call, *_ in sent:
                 call.answer(self._sending.not_stored())
             return
-        code, region, trace_on = OUTCOME_CODE[outcome], self._sending.region, self._sending.trace_on
+        if outcome is not PutOutcome.STORED:
+            for one in sent:
+                one[0].answer(self._answer(one, OUTCOME_CODE[outcome]))
+            return
+        call = sent[0][0]
+        connection, codec = call.connection, call.codec
+        out, prefix, write = connection.outgoing(), connection.store_id_prefix, self._writer(codec)
         for call, queue_id, unique_id, queue_offset, log_position in sent:
-            if call.oneway:
-                continue
-            connection = call.connection
-            answer = SendAnswer(
-                offset_id(connection.store_id_prefix, log_position), queue_id, queue_offset, unique_id,
-                region, trace_on, code=code,
-            )  # fmt: skip
-            connection.send_answer(call, answer)
+            if call.connection is not connection or call.codec is not codec:
+                connection, codec = call.connection, call.codec
+                out, prefix, write = connection.outgoing(), connection.store_id_prefix, self._writer(codec)
+            if out is not None and not call.oneway:
+                write(out, call.opaque, offset_id(prefix, log_position), queue_id, queue_offset, unique_id)
+
+    def _writer(self, codec: Codec) -> SentWriter:
+        writer = self._writers.get(codec.number)
+        if writer is None:
+            writer = self._writers[codec.number] = codec.sent_writer(self._sending.region, self._sending.trace_on)
+        return writer
+
+    def _answer(self, sent: Sent, code: int) -> Answer:
+        call, queue_id, unique_id, queue_offset, log_position = sent
+        message_id = offset_id(call.connection.store_id_prefix, log_position)
+        sending = self._sending
+        return SendAnswer(
+            message_id, queue_id, queue_offset, unique_id, sending.region, sending.trace_on, code=code
+        )  # fmt: skip
 
     def _send_slowly(self, call: Call, request: SendMessage, target: Target, prepared: Prepared, queue: Queue) -> None:
         """Store a message that is delayed, or for a topic that is special. Raises: BrokerAnswer, StorageError."""

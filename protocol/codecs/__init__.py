@@ -4,13 +4,15 @@
 
 `codecs.native`   2  msgpack: staticfire's own programs
 `codecs.json`     0  JSON headers, RocketMQ's JSON bodies and binary records: real remoting clients
+`codecs.rocketmq` 1  the same in a binary header: real remoting clients with ROCKETMQ_SERIALIZE_TYPE=ROCKETMQ
 
-Both are generic over the declarations in `protocol.requests`; `hot_native` and `hot_json` are the same with the few
+All are generic over the declarations in `protocol.requests`; `hot_native` and `hot_json` are the same with the few
 commands written by hand of which there are many. Whatever the bytes, a codec raises `ProtocolError` or nothing.
 """
 
+from collections.abc import Callable
 from functools import cache
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -28,6 +30,13 @@ class Envelope(msgspec.Struct, gc=False):
     language: int
     remark: str | None
     fields: bytes | None
+
+
+SentWriter: TypeAlias = Callable[[list[bytes], int, str, int, int, str], None]
+"""Puts a `SendAnswer` behind what is in a list: the list, opaque, msg_id, queue_id, queue_offset, transaction_id.
+
+The command itself isn't made: there is one for each message.
+"""
 
 
 class Codec(Protocol):
@@ -56,23 +65,27 @@ class Codec(Protocol):
     def write_answer(self, out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
         """Put the same frame behind what is in `out`, in pieces. Raises: ProtocolError, and `out` is as before."""
 
+    def sent_writer(self, region: str, trace_on: str) -> "SentWriter":
+        """Return what writes the answers to stored messages, for a broker that says these two in each of them."""
+
 
 ANSWER_FLAG = 1
 ONEWAY_FLAG = 2
 NATIVE = 2
 JSON = 0
+ROCKETMQ = 1
 
 
 def codec_for(codec_byte: int) -> Codec:
     """Return the codec of a frame. Raises: ProtocolError when there is none."""
     codec = _codecs().get(codec_byte)
     if codec is None:
-        raise ProtocolError(f"codec {codec_byte} is unknown; known are 0 (JSON) and 2 (msgpack)")
+        raise ProtocolError(f"codec {codec_byte} is unknown; known are 0 (JSON), 1 (ROCKETMQ) and 2 (msgpack)")
     return codec
 
 
 @cache
 def _codecs() -> dict[int, Codec]:
-    from staticfire.protocol.codecs import hot_json, hot_native
+    from staticfire.protocol.codecs import hot_json, hot_native, rocketmq
 
-    return {hot_json.number: hot_json, hot_native.number: hot_native}
+    return {hot_json.number: hot_json, rocketmq.number: rocketmq, hot_native.number: hot_native}

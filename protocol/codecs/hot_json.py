@@ -7,27 +7,24 @@ included.
 """
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from struct import Struct
 from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import json
+from staticfire.protocol.codecs import SentWriter, json
+from staticfire.protocol.codecs.json import decode_answer, decode_envelope, decode_request, encode_request, number
 from staticfire.protocol.codes import VERSION, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.record import peek_record_bytes
 from staticfire.protocol.requests.pull import PullAnswer
-from staticfire.protocol.requests.send import SendAnswer
 from staticfire.protocol.rocketmq_record import to_rocketmq
 
-number = json.number
-decode_envelope = json.decode_envelope
-decode_request = json.decode_request
-decode_answer = json.decode_answer
-encode_request = json.encode_request
+__all__ = ["decode_answer", "decode_envelope", "decode_request", "encode_answer", "encode_request", "number"]
+__all__ += ["sent_writer", "write_answer"]
 
 _HOT_CODES = (
     RequestCode.SEND_MESSAGE,
@@ -38,8 +35,8 @@ _HOT_CODES = (
     RequestCode.QUERY_CONSUMER_OFFSET,
     RequestCode.UPDATE_CONSUMER_OFFSET,
 )
-_CODE_BYTES_MAX = 14
-# Of `{"code":310` and the like.
+_BEGIN_BYTES = 12
+# Of `{"code":310,` and `{"code":10,"`.
 
 _encode = msgspec.json.Encoder().encode
 _pack_head = Struct(">II").pack
@@ -64,27 +61,32 @@ class HotHeader(msgspec.Struct, gc=False, kw_only=True):
 
 def read_header(data: bytes, at: int, end: int) -> HotHeader | None:
     """Return the header that is data[at:end], None when it has to be read the generic way."""
-    comma = data.find(b",", at, at + _CODE_BYTES_MAX)
-    decode = _decoders().get(data[at:comma])
-    if decode is None:
-        return None
+    found = _DECODERS.get(data[at : at + _BEGIN_BYTES])
+    if found is None:
+        if _DECODERS:
+            return None
+        _DECODERS.update(_decoders())
+        return read_header(data, at, end)
+    code, decode = found
     try:
         header = decode(data[at:end])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     # A second "code" further behind would be the one that counts.
-    return header if header.extFields is not None and data[at:comma] == b'{"code":%d' % header.code else None
+    return header if header.code == code else None
 
 
-@cache
-def _decoders() -> dict[bytes, Callable[[bytes], HotHeader]]:
-    """Return the decoders by what their headers begin with."""
-    decoders: dict[bytes, Callable[[bytes], HotHeader]] = {}
+_DECODERS: dict[bytes, tuple[int, Callable[[bytes], HotHeader]]] = {}
+
+
+def _decoders() -> dict[bytes, tuple[int, Callable[[bytes], HotHeader]]]:
+    """Return codes and decoders by what headers begin with. Made with the first read: every command is known then."""
+    decoders: dict[bytes, tuple[int, Callable[[bytes], HotHeader]]] = {}
     for code in _HOT_CODES:
         fields = REQUESTS[code].request.foreign_type
         header = msgspec.defstruct(f"HotHeader{int(code)}", [("extFields", fields)], bases=(HotHeader,), gc=False)
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header, strict=False)
-        decoders[b'{"code":%d' % code] = decoder.decode
+        decoders[(b'{"code":%d,"' % code)[:_BEGIN_BYTES]] = int(code), decoder.decode
     return decoders
 
 
@@ -105,33 +107,24 @@ def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: byte
         out.append(json.encode_answer(answer, opaque, store_host))
 
 
-_SENT = (
-    b'{"code":0,"extFields":{"msgId":%b,"queueId":"%d","queueOffset":"%d","transactionId":%b,"MSG_REGION":%b,'
-    b'"TRACE_ON":%b},"flag":1,"language":"PYTHON","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":'
-    + str(VERSION).encode()
-    + b"}"
-)
+def sent_writer(region: str, trace_on: str) -> SentWriter:
+    """Return what writes the answers to stored messages."""
+    region_text, trace_text = (_encode(text).replace(b"%", b"%%") for text in (region, trace_on))
+    header_of = (
+        b'{"code":0,"extFields":{"msgId":%b,"queueId":"%d","queueOffset":"%d","transactionId":%b,"MSG_REGION":'
+        + region_text
+        + b',"TRACE_ON":'
+        + trace_text
+        + b'},"flag":1,"language":"PYTHON","opaque":%d,'
+        b'"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
+    ).__mod__
 
+    def write(out: list[bytes], opaque: int, message_id: str, queue_id: int, queue_offset: int, unique_id: str) -> None:
+        header = header_of((_encode(message_id), queue_id, queue_offset, _encode(unique_id), opaque))
+        size = len(header)
+        out.append(_pack_head(4 + size, size) + header)
 
-def _write_sent(out: list[bytes], answer: Any, opaque: int, _store_host: bytes) -> bool:
-    """Write the answer to a message that was stored; say whether it is such a one."""
-    if answer.code or answer.remark is not None or answer.body or answer.batch_uniq_id is not None:
-        return False
-    region, trace_on = answer.region, answer.trace_on
-    if answer.transaction_id is None or region is None or trace_on is None or answer.recall_handle is not None:
-        return False
-    try:
-        header = _SENT % (
-            _encode(answer.msg_id), answer.queue_id, answer.queue_offset, _encode(answer.transaction_id), _TEXT(region),
-            _TEXT(trace_on), opaque,
-        )  # fmt: skip
-    except (TypeError, UnicodeEncodeError):
-        return False  # A number is missing, or a text can't be written.
-    size = len(header)
-    if answer.msg_id is None or size > FRAME_BYTES_MAX - 8:
-        return False
-    out.append(_pack_head(4 + size, size) + header)
-    return True
+    return write
 
 
 _PULLED = (
@@ -178,4 +171,4 @@ def _foreign_records(records: Records, store_host: bytes) -> list[bytes]:
     return written
 
 
-_WRITERS = {SendAnswer: _write_sent, PullAnswer: _write_pulled}
+_WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int, bytes], bool]] = {PullAnswer: _write_pulled}

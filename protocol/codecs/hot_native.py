@@ -3,25 +3,25 @@
 What is written here reads as what `native` writes, but its numbers have fixed widths, so that one `struct` call makes
 the answer to a send:
 
-    0    u32 length | 02, u24 header length | 97 ce code 0 ce          _Layout.start
+    0    u32 length | 02, u24 header length | 97 ce code 0 ce          start of `sent_writer`
     15   u32 opaque                                                    in the frame, as in native.py
     19   flag 1 | cd u16 version | language | c0 no remark | 98 d9 20  an array of 8, a text of 32 bytes
     28   msgId, 32 characters
     60   d2 i32 queueId | d3 i64 queueOffset | d9 20
     76   transactionId, 32 bytes
-    108  region, traceOn, c0, c0                                       _Layout.end
+    108  region, traceOn, c0, c0                                       end of `sent_writer`
 
 Invariant, held by tests: an answer decodes to the same command as the generic one. What doesn't fit is left to
 `native`.
 """
 
-from functools import lru_cache
-from struct import Struct, error as StructError
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, native
+from staticfire.protocol.codecs import ANSWER_FLAG, SentWriter, native
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,
@@ -30,6 +30,11 @@ from staticfire.protocol.codecs.native import (
     PYTHON,
     U16,
     U32,
+    decode_answer,
+    decode_envelope,
+    decode_request,
+    encode_request,
+    number,
 )
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.command import Answer, Records
@@ -38,19 +43,15 @@ from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.requests.send import SendAnswer
 
-number = native.number
-decode_envelope = native.decode_envelope
-decode_request = native.decode_request
-decode_answer = native.decode_answer
-encode_request = native.encode_request
+__all__ = ["decode_answer", "decode_envelope", "decode_request", "encode_answer", "encode_request", "number"]
+__all__ += ["sent_writer", "write_answer"]
 
 _encode = msgspec.msgpack.Encoder().encode
 _TEXT_BYTES = 32
 # Of an offset id with an IPv4 address and of a unique id with one: what nearly every answer to a send has.
-_SEND_HEAD = Struct(">15sI9s32sBiBq2s32s")
+_SENT_FORMAT = ">15sI9s32sBiBq2s32s"
 _MIDDLE = Struct(">BBHBB").pack(ANSWER_FLAG, U16, VERSION, PYTHON, NIL)
 _AFTER_OPAQUE = _MIDDLE + b"\x98\xd9\x20"
-_pack_send = _SEND_HEAD.pack
 _pack_pull = Struct(">IIBBIBI").pack
 _pack_records = Struct(">BI").pack
 _PULL_HEADER_BYTES = 11 + len(_MIDDLE) - 1
@@ -71,39 +72,27 @@ def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: byte
         out.append(native.encode_answer(answer, opaque, store_host))
 
 
-class _Layout(NamedTuple):
-    """The parts of a send's answer that are the same for all messages of a broker."""
-
-    start: bytes
-    end: bytes
-
-
-@lru_cache(maxsize=16)
-def _send_layout(region: str | None, trace_on: str | None) -> _Layout:
+def sent_writer(region: str, trace_on: str) -> SentWriter:
+    """Return what writes the answers to stored messages."""
     end = _encode(region) + _encode(trace_on) + b"\xc0\xc0"
-    header_bytes = _SEND_HEAD.size + len(end) - 8
+    layout = Struct(f"{_SENT_FORMAT}{len(end)}s")
+    header_bytes = layout.size - 8
     start = Struct(">IIBBIB").pack(4 + header_bytes, CODEC_WORD | header_bytes, ARRAY_OF_7, U32, 0, U32)
-    return _Layout(start, end)
+    pack = layout.pack
 
-
-def _write_sent(out: list[bytes], answer: Any, opaque: int) -> bool:
-    """Write the answer to a message that was stored; say whether it is such a one."""
-    if answer.code or answer.remark is not None or answer.body or answer.batch_uniq_id is not None:
-        return False
-    try:
-        message_id = answer.msg_id.encode()
-        unique_id = answer.transaction_id.encode()
-        if len(message_id) != _TEXT_BYTES or len(unique_id) != _TEXT_BYTES or answer.recall_handle is not None:
-            return False
-        start, end = _send_layout(answer.region, answer.trace_on)
-        head = _pack_send(
-            start, opaque, _AFTER_OPAQUE, message_id, 0xD2, answer.queue_id, 0xD3, answer.queue_offset,
-            b"\xd9\x20", unique_id,
+    def write(out: list[bytes], opaque: int, message_id: str, queue_id: int, queue_offset: int, unique_id: str) -> None:
+        unique_id_bytes = unique_id.encode()
+        if len(unique_id_bytes) != _TEXT_BYTES or len(message_id) != _TEXT_BYTES:
+            answer = SendAnswer(message_id, queue_id, queue_offset, unique_id, region, trace_on)
+            out.append(native.encode_answer(answer, opaque))
+            return
+        frame = pack(
+            start, opaque, _AFTER_OPAQUE, message_id.encode(), 0xD2, queue_id, 0xD3, queue_offset, b"\xd9\x20",
+            unique_id_bytes, end,
         )  # fmt: skip
-    except (AttributeError, StructError, UnicodeEncodeError):
-        return False  # A field is missing or unusual.
-    out.append(head + end)
-    return True
+        out.append(frame)
+
+    return write
 
 
 def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> bool:
@@ -131,6 +120,5 @@ def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> bool:
     return True
 
 
-_WRITERS = {SendAnswer: _write_sent, PullAnswer: _write_pulled}
-assert _SEND_HEAD.size == 15 + 4 + 9 + 32 + 5 + 9 + 2 + 32
+_WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int], bool]] = {PullAnswer: _write_pulled}
 assert 11 + len(_MIDDLE) == ENVELOPE_HEADER_BYTES

@@ -124,16 +124,16 @@ def _read_body(shape: Shape, body: bytes) -> Any:
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
     """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
     declaration = declaration_of(type(request))
-    fields = _fields_text(declaration.request, request)
+    fields = fields_text(declaration.request, request)
     flag = ONEWAY_FLAG if oneway else 0
-    return _frame(declaration.code, opaque, flag, request.remark, fields, _write_body(request.body, b""))
+    return _frame(declaration.code, opaque, flag, request.remark, fields, write_body(request.body, b""))
 
 
 def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
     """Return the whole frame."""
     shape = answer_shape(type(answer))
-    fields = _fields_text(shape, answer) if shape.fields else None
-    return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, fields, _write_body(answer.body, store_host))
+    fields = fields_text(shape, answer) if shape.fields else None
+    return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, fields, write_body(answer.body, store_host))
 
 
 def frame(header: bytes, body: bytes) -> bytes:
@@ -142,7 +142,8 @@ def frame(header: bytes, body: bytes) -> bytes:
     return (4 + size + len(body)).to_bytes(4, "big") + size.to_bytes(4, "big") + header + body
 
 
-def _fields_text(shape: Shape, command: Any) -> dict[str, str]:
+def fields_text(shape: Shape, command: Any) -> dict[str, str]:
+    """Return the header fields as RocketMQ's string map; what is None is left out."""
     texts: dict[str, str] = {}
     wanted: frozenset[str] | None = getattr(command, "json_fields", None)
     for field, name in shape.names.items():
@@ -168,7 +169,8 @@ def _frame(code: int, opaque: int, flag: int, remark: str | None, fields: dict[s
     return whole
 
 
-def _write_body(body: Any, store_host: bytes) -> bytes:
+def write_body(body: Any, store_host: bytes) -> bytes:
+    """Return a body of whatever kind as RocketMQ writes it."""
     if body is None:
         return b""
     if isinstance(body, bytes):

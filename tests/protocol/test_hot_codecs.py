@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from staticfire.protocol import requests  # noqa: F401 (fills REQUESTS)
-from staticfire.protocol.codecs import JSON, NATIVE, codec_for, hot_json, hot_native, json, native
+from staticfire.protocol.codecs import JSON, NATIVE, Codec, codec_for, hot_json, hot_native, json, native
 from staticfire.protocol.command import REQUESTS, Answer, Records, Request
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.hosts import pack_host
@@ -27,28 +27,8 @@ numbers = st.integers(-(2**31), 2**31 - 1)
 offsets = st.integers(-(2**63), 2**63 - 1)
 opaques = st.integers(0, 2**31 - 1)
 
-send_answers = st.builds(
-    SendAnswer,
-    msg_id=st.none() | ids,
-    queue_id=st.none() | numbers,
-    queue_offset=st.none() | offsets,
-    transaction_id=st.none() | ids,
-    region=st.none() | texts,
-    trace_on=st.sampled_from(["true", "false", None]),
-    batch_uniq_id=st.none() | texts,
-    recall_handle=st.none() | texts,
-    code=st.sampled_from([0, 0, 0, 10]),
-    remark=st.none() | texts,
-)
-usual_send_answers = st.builds(
-    SendAnswer,
-    msg_id=st.text("0123456789ABCDEF", min_size=32, max_size=32),
-    queue_id=st.integers(0, 2**31 - 1),
-    queue_offset=st.integers(0, 2**63 - 1),
-    transaction_id=ids,
-    region=texts,
-    trace_on=st.sampled_from(["true", "false"]),
-)
+sent_fields = st.tuples(ids, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), ids)
+"""msg_id, queue_id, queue_offset, transaction_id"""
 
 
 def record(position: int, body: bytes) -> bytes:
@@ -72,7 +52,6 @@ pull_answers = st.builds(
     remark=st.none() | texts | st.just("FOUND"),
     body=st.none() | records,
 )
-answers = send_answers | usual_send_answers | pull_answers
 
 
 def decoded(frame: bytes, answer: Answer) -> Answer:
@@ -85,17 +64,37 @@ def decoded(frame: bytes, answer: Answer) -> Answer:
     return native.decode_answer(declaration.answer, envelope, frame[header_end:])
 
 
-@given(answers, opaques)
-@example(SendAnswer("A" * 32, 1, 2, "é" * 16, "r", "true"), 1)  # 32 bytes that aren't 32 characters
-def test_a_native_answer_reads_as_the_generic_one(answer: Answer, opaque: int) -> None:
+def written(codec: Codec, region: str, trace_on: str, opaque: int, fields: tuple[str, int, int, str]) -> bytes:
+    """The answer to one stored message."""
+    out: list[bytes] = []
+    codec.sent_writer(region, trace_on)(out, opaque, *fields)
+    (frame,) = out
+    return frame
+
+
+@given(sent_fields, texts, texts, opaques)
+@example(("A" * 32, 1, 2, "é" * 16), "r", "true", 1)  # 32 bytes that aren't 32 characters
+@example(("A" * 32, 1, 2, "B" * 32), "100 %d %", "true", 1)
+def test_the_answer_to_a_stored_message_is_that_of_the_generic_codecs(
+    fields: tuple[str, int, int, str], region: str, trace_on: str, opaque: int
+) -> None:
+    answer = SendAnswer(*fields, region, trace_on)
+    assert written(codec_for(JSON), region, trace_on, opaque, fields) == json.encode_answer(answer, opaque)
+    frame, expected = written(codec_for(NATIVE), region, trace_on, opaque, fields), native.encode_answer(answer, opaque)
+    assert decoded(frame, answer) == decoded(expected, answer)
+    assert frame[15:19] == expected[15:19] == opaque.to_bytes(4, "big")
+
+
+@given(pull_answers, opaques)
+def test_the_native_answer_to_a_pull_reads_as_the_generic_one(answer: Answer, opaque: int) -> None:
     frame = hot_native.encode_answer(answer, opaque, STORE_HOST)
     expected = native.encode_answer(answer, opaque, STORE_HOST)
     assert decoded(frame, answer) == decoded(expected, answer)
     assert frame[15:19] == expected[15:19] == opaque.to_bytes(4, "big")
 
 
-@given(answers, opaques)
-def test_a_json_answer_has_the_bytes_of_the_generic_one(answer: Answer, opaque: int) -> None:
+@given(pull_answers, opaques)
+def test_the_json_answer_to_a_pull_has_the_bytes_of_the_generic_one(answer: Answer, opaque: int) -> None:
     expected = json.encode_answer(answer, opaque, STORE_HOST)
     assert hot_json.encode_answer(answer, opaque, STORE_HOST) == expected
 
