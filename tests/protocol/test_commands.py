@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from staticfire.protocol import requests  # noqa: F401 (fills REQUESTS)
-from staticfire.protocol.codecs import JSON, NATIVE, Codec, Envelope, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Codec, Envelope, codec_for
 from staticfire.protocol.command import REQUESTS, Answer, Declaration, RecordBatch, Records, Request, Shape
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.hosts import pack_host
@@ -16,7 +16,8 @@ from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 
 STORE_HOST = pack_host("10.0.0.7", 10911)
-CODECS = [codec_for(NATIVE), codec_for(JSON)]
+CODECS = [codec_for(NATIVE), codec_for(JSON), codec_for(ROCKETMQ)]
+NAMES = {NATIVE: "msgpack", JSON: "json", ROCKETMQ: "rocketmq"}
 few_examples = settings(max_examples=20)
 # Of each of many commands.
 DECLARATIONS = sorted(REQUESTS.values(), key=lambda declaration: declaration.code)
@@ -65,7 +66,7 @@ def read(codec: Codec, frame: bytes) -> tuple[Envelope, bytes]:
     return codec.decode_envelope(frame[8 : 8 + header_bytes]), frame[8 + header_bytes :]
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=["json" if c.number == JSON else "msgpack" for c in CODECS])
+@pytest.mark.parametrize("codec", CODECS, ids=[NAMES[codec.number] for codec in CODECS])
 @pytest.mark.parametrize("declaration", DECLARATIONS, ids=lambda declaration: declaration.name)
 @few_examples
 @given(st.data())
@@ -79,7 +80,7 @@ def test_a_request_comes_out_as_it_went_in(codec: Codec, declaration: Declaratio
     assert without_empty_texts(again) == without_empty_texts(request)
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=["json" if c.number == JSON else "msgpack" for c in CODECS])
+@pytest.mark.parametrize("codec", CODECS, ids=[NAMES[codec.number] for codec in CODECS])
 @pytest.mark.parametrize("declaration", DECLARATIONS, ids=lambda declaration: declaration.name)
 @few_examples
 @given(st.data())
@@ -93,7 +94,7 @@ def test_an_answer_comes_out_as_it_went_in(codec: Codec, declaration: Declaratio
     assert without_empty_texts(again) == without_empty_texts(answer)
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=["json" if c.number == JSON else "msgpack" for c in CODECS])
+@pytest.mark.parametrize("codec", CODECS, ids=[NAMES[codec.number] for codec in CODECS])
 def test_records_travel_as_slices_of_the_log_and_arrive_one_by_one(codec: Codec) -> None:
     host, topic = pack_host("10.0.0.9", 4711), pack_topic("orders")
     stored = [pack_record(i * 300, 1, i, 2, 1, 0, 0, 0, 0, host, topic, b"TAGS\x01a\x02", b"%d" % i) for i in range(3)]
@@ -144,16 +145,45 @@ def test_a_wrong_type_is_named() -> None:
             codec.decode_request(declaration, Envelope(30, 1, 0, 0, 0, None, fields), b"")
 
 
-def test_the_letters_of_version_2_are_read() -> None:
-    fields = (
-        b'{"a":"g","b":"orders","c":"TBW102","d":4,"e":"1","f":"0","g":"1700000000000","h":"0","n":"b"}'
+def test_the_bytes_of_a_rocketmq_request() -> None:
+    frame = codec_for(ROCKETMQ).encode_request(GetMaxOffset("orders", 3), 258, oneway=False)
+    assert frame == bytes.fromhex(
+        "00000038 01000034"  # length; codec 1, header of 52 bytes
+        "001e 03 01df 00000102 00000000 00000000"  # code 30, Python, version 479, opaque 258, no flag, no remark
+        "0000001f"  # 31 bytes of fields
+        "0005 746f706963 00000006 6f7264657273"  # topic: orders
+        "0007 71756575654964 00000001 33"  # queueId: 3
     )
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "001e 03 01df 00000102 00000000 00000000 00000009 0005 746f706963",  # fields end within a text's length
+        "001e 03 01df 00000102 00000000 00000000 0000ffff 0005 746f706963",  # fields are longer than the header
+        "001e 03 01df 00000102 00000000 7fffffff",  # so is the remark
+        "001e 03 01df 00000102 00000000 00000001 ff 00000000",  # a remark that isn't UTF-8
+        "001e 03 01df",
+    ],
+)
+def test_a_rocketmq_header_whose_lengths_lie_is_refused(header: str) -> None:
+    with pytest.raises(ProtocolError, match="header"):
+        codec_for(ROCKETMQ).decode_envelope(bytes.fromhex(header))
+
+
+def test_a_rocketmq_header_with_negative_lengths_has_no_remark_and_no_fields() -> None:
+    header = bytes.fromhex("001e 7f 01df 00000102 00000002 ffffffff ffffffff")
+    assert codec_for(ROCKETMQ).decode_envelope(header) == Envelope(30, 258, 2, 479, 127, None, None)
+
+
+def test_the_letters_of_version_2_are_read() -> None:
+    fields = b'{"a":"g","b":"orders","c":"TBW102","d":4,"e":"1","f":"0","g":"1700000000000","h":"0","n":"b"}'
     request = codec_for(JSON).decode_request(REQUESTS[310], Envelope(310, 1, 0, 0, 0, None, fields), b"body")
     assert isinstance(request, SendMessage)
     assert (request.topic, request.default_topic_queue_nums, request.queue_id, request.bname) == ("orders", 4, 1, "b")
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=["json" if c.number == JSON else "msgpack" for c in CODECS])
+@pytest.mark.parametrize("codec", CODECS, ids=[NAMES[codec.number] for codec in CODECS])
 @given(st.binary(max_size=80))
 def test_random_headers_are_refused_or_read(codec: Codec, header: bytes) -> None:
     try:
@@ -164,7 +194,7 @@ def test_random_headers_are_refused_or_read(codec: Codec, header: bytes) -> None
         pass
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=["json" if c.number == JSON else "msgpack" for c in CODECS])
+@pytest.mark.parametrize("codec", CODECS, ids=[NAMES[codec.number] for codec in CODECS])
 @pytest.mark.parametrize("declaration", DECLARATIONS, ids=lambda declaration: declaration.name)
 @few_examples
 @given(st.data())
