@@ -22,11 +22,12 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Envelope, json
+from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Envelope, SentWriter, json
 from staticfire.protocol.codes import VERSION, LanguageCode
 from staticfire.protocol.command import Answer, Request, Shape, answer_shape, declaration_of
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.requests.send import SendAnswer
 
 number = 1
 
@@ -110,6 +111,15 @@ def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes
 def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
     """Put the frame behind what is in `out`. Raises: ProtocolError, and `out` is as before."""
     out.append(encode_answer(answer, opaque, store_host))
+
+
+def sent_writer(region: str, trace_on: str) -> SentWriter:
+    """Return what writes the answers to stored messages."""
+
+    def write(out: list[bytes], opaque: int, message_id: str, queue_id: int, queue_offset: int, unique_id: str) -> None:
+        out.append(encode_answer(SendAnswer(message_id, queue_id, queue_offset, unique_id, region, trace_on), opaque))
+
+    return write
 
 
 def _frame(code: int, opaque: int, flag: int, remark: str | None, texts: dict[str, str], body: bytes) -> bytes:
