@@ -46,7 +46,9 @@ class HeldQueues:
         self._questions = QueueOffsets(context.client, context.settings.offset_timeout_ms)
         self._began_ms = context.clock.wall_ms()
         self._table: dict[MessageQueue, HeldQueue] = {}
+        self._lost: set[str] = set()  # Topics that a warning has told of. Never iterated.
         context.correct = self._correct_later
+        context.lost = self._lose
 
     def __len__(self) -> int:
         return len(self._table)
@@ -149,6 +151,27 @@ class HeldQueues:
             await self._offsets.persist([queue])
             self._remove(held)
             self._changed()
+
+    def _lose(self, pulls: PullLoop) -> None:
+        """Forget a queue whose topic is gone, and take it anew in a while.
+
+        If the topic comes back, its offsets begin again: what was known of them would skip its first messages.
+        """
+        held = self._table.get(pulls.queue)
+        if held is None or held.pulls is not pulls:
+            return
+        topic = pulls.queue.topic
+        if topic not in self._lost:
+            self._lost.add(topic)
+            log.warning("topic_is_gone", group=self._context.group, topic=topic, broker=pulls.queue.broker_name)
+        self._end(held)
+        self._offsets.forget(pulls.queue)
+        self._context.spawn(self._forget_later(held), f"forget {pulls.queue}")
+
+    async def _forget_later(self, held: HeldQueue) -> None:
+        await self._pause(self._context.client.settings.rebalance_retry_ms)
+        self._remove(held)
+        self._changed()
 
     # -- all of them ---------------------------------------------------------------------------------------------
 

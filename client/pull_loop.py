@@ -40,7 +40,13 @@ log = logger("client")
 
 BUSY_PAUSE_MS = 20
 # After a broker's FLOW_CONTROL.
-STALE_SUBSCRIPTION_CODES = (ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.SUBSCRIPTION_NOT_LATEST)
+FORGOTTEN_CODES = (
+    ResponseCode.SUBSCRIPTION_NOT_EXIST,
+    ResponseCode.SUBSCRIPTION_NOT_LATEST,
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+    ResponseCode.TOPIC_NOT_EXIST,
+)
+# A broker that says so has forgotten what this consumer told it; heartbeats tell it again.
 
 
 class PullContext:
@@ -66,6 +72,8 @@ class PullContext:
         self.consume = consume
         self.correct: Callable[[PullLoop, int], None] = lambda pulls, offset: None
         """Told the offset to go on with in a queue whose own one is illegal."""
+        self.lost: Callable[[PullLoop], None] = lambda pulls: None
+        """Told of a queue whose topic its broker doesn't have (any more)."""
         self.settle = settle
         self.spawn = spawn
         self.flow = FlowControl(settings)
@@ -250,12 +258,15 @@ class PullLoop:
         if code == ResponseCode.FLOW_CONTROL:
             self._pull_later(BUSY_PAUSE_MS)
             return
+        if code in FORGOTTEN_CODES:
+            client.send_heartbeats()
+            if code == ResponseCode.TOPIC_NOT_EXIST:
+                self._context.lost(self)
+                return
         log.warning(
             "pull_failed", group=self._context.group, queue=str(self.queue), kind=kind_of(error), reason=str(error)
         )
-        if code in STALE_SUBSCRIPTION_CODES:
-            client.send_heartbeats()  # The broker has forgotten this consumer, or never heard of the topic.
-        elif isinstance(error, NetworkError):
+        if isinstance(error, NetworkError):
             client.refresh_routes()
             self._broker_id = MASTER_ID
         self._pull_later(self._context.settings.pull_error_pause_ms)

@@ -10,6 +10,7 @@ from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, M
 from staticfire.client.local_offsets import decode_offsets
 from staticfire.faults.simulated import SimulatedWorld
 from staticfire.protocol.errors import ClientError
+from staticfire.protocol.requests.reset import Reset
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, later, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
@@ -144,6 +145,24 @@ async def test_a_consumer_goes_on_when_its_broker_is_back(world: SimulatedWorld,
     await shop.send(b"new")
     await shop.until_heard(51)
     assert sorted(shop.bodies) == sorted([*bodies, b"new"])
+
+
+@BOTH_PROTOCOLS
+@pytest.mark.row("S5")
+async def test_after_a_reset_the_first_messages_are_heard_again(world: SimulatedWorld, shop: Shop) -> None:
+    """Offsets begin at 0 again: what the consumer knew would skip them."""
+    await shop.start("one")
+    await shop.send_many(100)
+    await shop.until_heard(100)
+    for _ in range(3):
+        await world.run_for(ms=world.random.randrange(3_000))
+        heard = len(shop.bodies)
+        reset = await shop.producer.client.pool.ask("10.0.1.1:10911", Reset())
+        assert reset.code == 0
+        await shop.send(b"first", b"second", b"third", b"fourth")
+        await shop.until_heard(heard + 4, within_ms=2_500)
+        assert sorted(shop.bodies[heard:]) == [b"first", b"fourth", b"second", b"third"]
+        await world.until(shop.is_committed, within_ms=100)
 
 
 # -- broadcasting ----------------------------------------------------------------------------------------------------
