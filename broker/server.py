@@ -7,6 +7,7 @@ first, then the ports; what producers were promised is written before the files 
 import socket
 from dataclasses import asdict
 
+from staticfire.broker.administration import Administration
 from staticfire.broker.clock_control import ClockControl
 from staticfire.broker.consumers import ConsumerManager
 from staticfire.broker.delay_service import DelayService
@@ -106,6 +107,8 @@ class Broker(Service):
         TopicHandlers(state, self._targets).register(dispatcher)
         GroupHandlers(state).register(dispatcher)
         ResetHandlers(state, self._targets, self._pull, self.delays).register(dispatcher)
+        self._administration = Administration(state, self._pull, self.delays)
+        self._administration.register(dispatcher)
         dispatcher.settle = self._settle
         self._server = Server(machine, dispatcher, self._advertised())
         self._server.disconnected = self._disconnected
@@ -143,6 +146,7 @@ class Broker(Service):
         self._restore_small_state()
         self._watch_tables()
         self._put_back_topics()
+        await self._administration.start(self.spawn, self.pause)
         await self._listen()
         self._registration.start(self.port)
         for address in self._registration.nameservers:
@@ -204,6 +208,7 @@ class Broker(Service):
         await self.dispatcher.close()
         await self._pool.close()
         await self.delays.stop()
+        await self._administration.stop()
         await self._flusher.stop()
         self.delays.close()
         await self.state.small_state.close()
@@ -216,6 +221,7 @@ class Broker(Service):
         arrivals = self.state.store.commit()
         if arrivals:
             self.state.rest.activity += 1
+            self._administration.stored(arrivals)
         if arrivals and len(self.state.held):
             for queue in arrivals:
                 self._pull.arrived(queue)

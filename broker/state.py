@@ -13,6 +13,7 @@ from staticfire.broker.rest import RestWatch
 from staticfire.broker.retries import RetryWatch
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.small_state import SmallState
+from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
 from staticfire.runtime.machine import DiskUse, Machine
@@ -36,6 +37,7 @@ class BrokerState:
     rest: RestWatch
     queue_locks: QueueLocks = field(default_factory=QueueLocks)
     retries: RetryWatch = field(default_factory=RetryWatch)
+    statistics: Statistics = field(default_factory=Statistics)
     disk_use: DiskUse = field(default=DiskUse(0, 0))
     """When it was last looked at."""
 

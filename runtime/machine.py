@@ -150,6 +150,13 @@ class Files(Protocol):
     def disk_usage(self, path: str) -> DiskUse:
         """Return how full the disk is on which a folder lies. Raises: OSError with the path in `filename`."""
 
+    def database_path(self, path: str) -> str:
+        """Return what sqlite3 is to be given for a database of that path. Derived data only: it may start empty.
+
+        Live that is the path. Where there are no real files it is ":memory:", which nobody else sees and which ends
+        with the process.
+        """
+
     def lock_folder(self, path: str) -> FolderLock:
         """Become the only user of a folder that exists, by the file `lock` in it.
 

@@ -110,6 +110,7 @@ class PullHandlers:
             last = found.records[-1]
             first_offset = peek_record(found.records[0]).queue_offset
             rest.delivered(group, topic, queue_id, first_offset, last_offset_of(last) + 1)
+            self._state.statistics.delivered(group, topic, found.record_count, found.record_bytes)
         if found.next_offset >= found.max_offset and found.status is not ReadStatus.FOUND:
             rest.asked_in_vain(group, topic, queue_id, found.next_offset)
 

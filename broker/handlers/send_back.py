@@ -160,6 +160,7 @@ class SendBackHandlers:
             if sent_back.delay_level is None:
                 watch.tell_of_dead_letter(sent_back.group, topic, log_position)
             watch.tell_of_send_back(sent_back)
+            self._state.statistics.sent_back(sent_back.group, sent_back.topic)
             call.answer(Answer())
         else:
             watch.tell_of_send_back(replace(sent_back, status=status))

@@ -120,6 +120,9 @@ class SimulatedFiles:
             raise disk_error(errno.ENOENT, path)
         return DiskUse(self.disk.used_bytes, self.disk.total_bytes)
 
+    def database_path(self, path: str) -> str:
+        return ":memory:"
+
     def lock_folder(self, path: str) -> SimulatedFolderLock:
         folder = self._path(path)
         if folder not in self.disk.folders:

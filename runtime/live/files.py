@@ -89,6 +89,9 @@ class LiveFiles:
         used_blocks = disk.f_blocks - disk.f_bfree
         return DiskUse(used_blocks * disk.f_frsize, (used_blocks + disk.f_bavail) * disk.f_frsize)
 
+    def database_path(self, path: str) -> str:
+        return path
+
     def lock_folder(self, path: str) -> LiveFolderLock:
         descriptor = os.open(os.path.join(path, LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o644)
         try:

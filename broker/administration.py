@@ -1,0 +1,61 @@
+"""What administrators ask of a broker, and what has to run for that: the key index and the counters.
+
+Wired here, not in server.py: none of it is on the way of a message.
+"""
+
+import sqlite3
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from staticfire.broker.delay_service import DelayService
+from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.queries import QueryHandlers
+from staticfire.broker.key_index import KeyIndexer
+from staticfire.broker.state import BrokerState
+from staticfire.broker.statistics import SAMPLE_MS
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.errors import StorageError
+from staticfire.runtime.connection import Dispatcher
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], Any]
+Pause = Callable[[int], Coroutine[Any, Any, None]]
+
+
+class Administration:
+    """The broker's side of its administration."""
+
+    def __init__(self, state: BrokerState, pulls: PullHandlers, delays: DelayService) -> None:
+        self._state = state
+        self._index = KeyIndexer(state.machine, f"{state.settings.store_path_root_dir}/index", state.store.log)
+        self._queries = QueryHandlers(state, self._index)
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        self._queries.register(dispatcher)
+
+    async def start(self, spawn: Spawn, pause: Pause) -> None:
+        """Open the index, follow the log, sample the counters. The store is open."""
+        self._state.statistics.started(self._state.store.max_position)
+        await self._index.open()
+        spawn(self._index.loop(pause), "key_index")
+        spawn(self._sample_loop(pause), "statistics")
+
+    async def _sample_loop(self, pause: Pause) -> None:
+        while True:
+            await pause(SAMPLE_MS)
+            self._state.statistics.sample(self._state.machine.clock.uptime_ms())
+
+    def stored(self, arrivals: Mapping[Queue, int]) -> None:
+        """A burst was stored."""
+        self._state.statistics.stored(arrivals, self._state.store.max_position)
+        self._index.wake()
+
+    async def stop(self) -> None:
+        """Close the index; the loops may still be there, and find it closed."""
+        try:
+            await self._index.close()
+        except (sqlite3.Error, StorageError) as error:
+            log.warning("key_index_not_closed", error=str(error))

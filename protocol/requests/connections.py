@@ -1,0 +1,188 @@
+"""Who is connected, and what administrators ask of a client by way of its broker.
+
+RocketMQ: ConsumerConnection, ProducerConnection, ProducerTableInfo, GroupList, CheckClientRequestBody.
+"""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.requests.clients import SubscriptionData
+from staticfire.protocol.requests.routes import TopicListAnswer
+
+
+class ClientConnection(msgspec.Struct, rename="camel", gc=False):
+    """One client. RocketMQ: Connection."""
+
+    client_id: str
+    client_addr: str
+    language: str
+    version: int
+
+
+class ConsumerConnections(msgspec.Struct, rename="camel", gc=False):
+    """The members of a group, and what the group is like. RocketMQ: ConsumerConnection."""
+
+    connection_set: list[ClientConnection] = []
+    subscription_table: dict[str, SubscriptionData] = {}
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+
+
+class ConsumerConnectionsAnswer(Answer, rename="camel"):
+    """The members of a group."""
+
+    body_type: ClassVar[Any] = ConsumerConnections
+
+
+@request(RequestCode.GET_CONSUMER_CONNECTION_LIST, answer=ConsumerConnectionsAnswer)
+class GetConsumerConnections(Request, rename="camel"):
+    """Ask who consumes in a group, and what."""
+
+    consumer_group: str
+    bname: str | None = None
+
+
+class ProducerConnections(msgspec.Struct, rename="camel", gc=False):
+    """The clients of a producer group. RocketMQ: ProducerConnection."""
+
+    connection_set: list[ClientConnection] = []
+
+
+class ProducerConnectionsAnswer(Answer, rename="camel"):
+    """The clients of a producer group."""
+
+    body_type: ClassVar[Any] = ProducerConnections
+
+
+@request(RequestCode.GET_PRODUCER_CONNECTION_LIST, answer=ProducerConnectionsAnswer)
+class GetProducerConnections(Request, rename="camel"):
+    """Ask who produces in a group."""
+
+    producer_group: str
+    bname: str | None = None
+
+
+class ProducerInfo(msgspec.Struct, rename="camel", gc=False):
+    """One producer."""
+
+    client_id: str
+    remote_ip: str = msgspec.field(name="remoteIP")
+    language: str
+    version: int
+    last_update_timestamp: int
+
+
+class ProducerTable(msgspec.Struct, rename="camel", gc=False):
+    """All producers by group. RocketMQ: ProducerTableInfo."""
+
+    data: dict[str, list[ProducerInfo]] = {}
+
+
+class ProducerTableAnswer(Answer, rename="camel"):
+    """All producers."""
+
+    body_type: ClassVar[Any] = ProducerTable
+
+
+@request(RequestCode.GET_ALL_PRODUCER_INFO, answer=ProducerTableAnswer)
+class GetAllProducers(Request, rename="camel"):
+    """Ask who produces on this broker."""
+
+
+class GroupList(msgspec.Struct, rename="camel", gc=False):
+    """Consumer groups."""
+
+    group_list: list[str] = []
+
+
+class GroupListAnswer(Answer, rename="camel"):
+    """Consumer groups."""
+
+    body_type: ClassVar[Any] = GroupList
+
+
+@request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, answer=GroupListAnswer)
+class QueryGroupsOfTopic(Request, rename="camel"):
+    """Ask which groups consume a topic."""
+
+    topic: str
+    bname: str | None = None
+
+
+@request(RequestCode.QUERY_TOPICS_BY_CONSUMER, answer=TopicListAnswer)
+class QueryTopicsOfGroup(Request, rename="camel"):
+    """Ask in which topics a group stands somewhere."""
+
+    group: str
+    bname: str | None = None
+
+
+class GroupSubscribed(msgspec.Struct, rename="camel", gc=False):
+    """What a group subscribes to in a topic; no data when it is offline or doesn't. RocketMQ: QuerySubscription..."""
+
+    group: str
+    topic: str
+    subscription_data: SubscriptionData | None = None
+
+
+class GroupSubscribedAnswer(Answer, rename="camel"):
+    """A group's subscription."""
+
+    body_type: ClassVar[Any] = GroupSubscribed
+
+
+@request(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, answer=GroupSubscribedAnswer)
+class QuerySubscription(Request, rename="camel"):
+    """Ask what a group subscribes to in a topic."""
+
+    group: str
+    topic: str
+    bname: str | None = None
+
+
+@request(RequestCode.GET_CONSUMER_RUNNING_INFO)
+class GetConsumerRunningInfo(Request, rename="camel"):
+    """Ask a consumer what it is doing: at the broker, which passes it on. The answer's body is the client's own."""
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+    bname: str | None = None
+
+
+@request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
+class ConsumeDirectly(Request, rename="camel"):
+    """Let a consumer consume one message now: at the broker, which passes it on with the message as the body.
+
+    The answer's body is the client's own: how it went.
+    """
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: int | None = None
+    group_sys_flag: int | None = None
+    bname: str | None = None
+
+
+class ClientConfig(msgspec.Struct, rename="camel", gc=False):
+    """A subscription that a client wants to use. RocketMQ: CheckClientRequestBody."""
+
+    client_id: str | None = None
+    group: str | None = None
+    subscription_data: SubscriptionData | None = None
+    namespace: str | None = None
+
+
+@request(RequestCode.CHECK_CLIENT_CONFIG)
+class CheckClientConfig(Request, rename="camel"):
+    """Ask whether the broker can filter by a subscription."""
+
+    bname: str | None = None
+    body_type: ClassVar[Any] = ClientConfig

@@ -1,0 +1,87 @@
+"""Messages looked up by key, by id and by place in a queue. RocketMQ: QueryMessageRequestHeader, ViewMessage...."""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Records, Request, request
+from staticfire.protocol.requests.clients import SubscriptionData
+
+
+class QueryAnswer(Answer, rename="camel"):
+    """Messages, oldest first. The two fields tell how far the index reaches: time and log position."""
+
+    index_last_update_timestamp: int = 0
+    index_last_update_phyoffset: int = 0
+    body_type: ClassVar[Any] = Records
+
+
+@request(RequestCode.QUERY_MESSAGE, answer=QueryAnswer)
+class QueryMessage(Request, rename="camel"):
+    """Ask for the newest messages of a topic with a key, stored between two times; `_UNIQUE_KEY_QUERY`: a unique id."""
+
+    topic: str
+    key: str
+    max_num: int
+    begin_timestamp: int
+    end_timestamp: int
+    unique_key_query: bool | None = msgspec.field(name="_UNIQUE_KEY_QUERY", default=None)
+    index_type: str | None = None
+    bname: str | None = None
+
+
+class ViewAnswer(Answer, rename="camel"):
+    """One message."""
+
+    body_type: ClassVar[Any] = Records
+
+
+@request(RequestCode.VIEW_MESSAGE_BY_ID, answer=ViewAnswer)
+class ViewMessage(Request, rename="camel"):
+    """Ask for the message at a position of the log: what an offset message id says."""
+
+    offset: int
+    topic: str | None = None
+    bname: str | None = None
+
+
+class QueueEntry(msgspec.Struct, rename="camel", gc=False):
+    """One entry of a consume queue. RocketMQ: ConsumeQueueData."""
+
+    physic_offset: int
+    physic_size: int
+    tags_code: int
+    eval: bool = True
+    """Whether the group's subscription wants it, as far as tags go."""
+    extend_data_json: str | None = None
+    bit_map: str | None = None
+    msg: str | None = None
+
+
+class QueueEntries(msgspec.Struct, rename="camel", gc=False):
+    """A part of a consume queue. RocketMQ: QueryConsumeQueueResponseBody."""
+
+    queue_data: list[QueueEntry] = []
+    min_queue_index: int = 0
+    max_queue_index: int = 0
+    subscription_data: SubscriptionData | None = None
+    filter_data: str | None = None
+
+
+class QueueEntriesAnswer(Answer, rename="camel"):
+    """A part of a consume queue."""
+
+    body_type: ClassVar[Any] = QueueEntries
+
+
+@request(RequestCode.QUERY_CONSUME_QUEUE, answer=QueueEntriesAnswer)
+class QueryConsumeQueue(Request, rename="camel"):
+    """Ask where the messages of a queue lie in the log."""
+
+    topic: str
+    queue_id: int
+    index: int
+    count: int
+    consumer_group: str | None = None
+    bname: str | None = None

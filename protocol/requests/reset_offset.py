@@ -1,0 +1,127 @@
+"""Offsets of groups moved, compared and copied by administrators. RocketMQ: ResetOffsetRequestHeader, ..."""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.requests.locks import MessageQueue
+
+
+class QueueOffsets(msgspec.Struct, rename="camel", gc=False):
+    """Offsets by queue. RocketMQ: ResetOffsetBody."""
+
+    offset_table: dict[MessageQueue, int] = {}
+
+
+class QueueOffsetsAnswer(Answer, rename="camel"):
+    """Where the group stands now."""
+
+    body_type: ClassVar[Any] = QueueOffsets
+
+
+@request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, answer=QueueOffsetsAnswer)
+class ResetOffset(Request, rename="camel"):
+    """Move a group in a topic: one queue to an offset, or one or all to a stored time, -1 for the end."""
+
+    group: str
+    topic: str
+    timestamp: int
+    is_force: bool = False
+    queue_id: int = -1
+    offset: int = -1
+    bname: str | None = None
+
+
+@request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
+class ResetClientOffset(Request, rename="camel"):
+    """Tell a consumer to go on elsewhere, one-way: only with useServerSideResetOffset=false."""
+
+    topic: str
+    group: str
+    timestamp: int
+    is_force: bool = False
+    queue_id: int = -1
+    offset: int | None = None
+    body_type: ClassVar[Any] = QueueOffsets
+
+
+class CppQueueOffset(msgspec.Struct, rename="camel", gc=False):
+    """A queue with its offset. RocketMQ: MessageQueueForC."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    offset: int
+
+
+class CppQueueOffsets(msgspec.Struct, rename="camel", gc=False):
+    """What a tool written in C++ lets consumers be told. RocketMQ: ResetOffsetBodyForC."""
+
+    offset_table: list[CppQueueOffset] = []
+
+
+class ConsumerStatus(msgspec.Struct, rename="camel", gc=False):
+    """Where consumers stand: one by queue, or all of a group by client id. RocketMQ: GetConsumerStatusBody."""
+
+    message_queue_table: dict[MessageQueue, int] = {}
+    consumer_table: dict[str, dict[MessageQueue, int]] = {}
+
+
+class ConsumerStatusAnswer(Answer, rename="camel"):
+    """Where consumers stand."""
+
+    body_type: ClassVar[Any] = ConsumerStatus
+
+
+@request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, answer=ConsumerStatusAnswer)
+class GetClientStatus(Request, rename="camel"):
+    """Asked of a client by its broker: where do you stand in this topic?"""
+
+    topic: str
+    group: str
+    client_addr: str | None = None
+
+
+@request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, answer=ConsumerStatusAnswer)
+class GetConsumerStatus(Request, rename="camel"):
+    """Ask where the members of a group stand in a topic; `client_addr` is one client's id."""
+
+    topic: str
+    group: str
+    client_addr: str | None = None
+    bname: str | None = None
+
+
+@request(RequestCode.CLONE_GROUP_OFFSET)
+class CloneGroupOffset(Request, rename="camel"):
+    """Let a group stand where another one stands, in one topic or in all."""
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: bool | None = None
+    bname: str | None = None
+
+
+class CorrectionOffsets(msgspec.Struct, rename="camel", gc=False):
+    """Offsets by queue id. RocketMQ: QueryCorrectionOffsetBody."""
+
+    correction_offsets: dict[int, int] = {}
+
+
+class CorrectionOffsetsAnswer(Answer, rename="camel"):
+    """The smallest offsets that other groups have."""
+
+    body_type: ClassVar[Any] = CorrectionOffsets
+
+
+@request(RequestCode.QUERY_CORRECTION_OFFSET, answer=CorrectionOffsetsAnswer)
+class QueryCorrectionOffset(Request, rename="camel"):
+    """Ask for the smallest offset of each queue over all groups but those of `filter_groups`, joined by commas."""
+
+    compare_group: str
+    topic: str
+    filter_groups: str | None = None
+    bname: str | None = None

@@ -1,0 +1,169 @@
+"""How full queues are, how far groups have come, how busy a broker is. RocketMQ: TopicStatsTable, ConsumeStats, ..."""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.protocol.requests.routes import KVTable
+
+
+class TopicOffset(msgspec.Struct, rename="camel", gc=False):
+    """Where a queue begins and ends; when its newest message was stored, 0 without one."""
+
+    min_offset: int = 0
+    max_offset: int = 0
+    last_update_timestamp: int = 0
+
+
+class TopicStats(msgspec.Struct, rename="camel", gc=False):
+    """All queues of a topic. RocketMQ: TopicStatsTable."""
+
+    offset_table: dict[MessageQueue, TopicOffset] = {}
+    topic_put_tps: float = 0.0
+
+
+class TopicStatsAnswer(Answer, rename="camel"):
+    """The state of a topic's queues."""
+
+    body_type: ClassVar[Any] = TopicStats
+
+
+@request(RequestCode.GET_TOPIC_STATS_INFO, answer=TopicStatsAnswer)
+class GetTopicStats(Request, rename="camel"):
+    """Ask how full a topic's queues are."""
+
+    topic: str
+    bname: str | None = None
+
+
+class GroupOffset(msgspec.Struct, rename="camel", gc=False):
+    """How far a group has come in a queue. RocketMQ: OffsetWrapper."""
+
+    broker_offset: int = 0
+    consumer_offset: int = 0
+    pull_offset: int = 0
+    last_timestamp: int = 0
+    """When the last message that the group has consumed was stored; 0 without one."""
+
+
+class ConsumeStats(msgspec.Struct, rename="camel", gc=False):
+    """How far a group has come in all queues."""
+
+    offset_table: dict[MessageQueue, GroupOffset] = {}
+    consume_tps: float = 0.0
+
+
+class ConsumeStatsAnswer(Answer, rename="camel"):
+    """How far a group has come."""
+
+    body_type: ClassVar[Any] = ConsumeStats
+
+
+@request(RequestCode.GET_CONSUME_STATS, answer=ConsumeStatsAnswer)
+class GetConsumeStats(Request, rename="camel"):
+    """Ask how far a group has come: in one topic, in those of `topic_list` (joined by `;`), or in all of its own."""
+
+    consumer_group: str
+    topic: str | None = None
+    topic_list: str | None = None
+    bname: str | None = None
+
+
+class BrokerConsumeStats(msgspec.Struct, rename="camel", gc=False):
+    """How far all groups of a broker have come. RocketMQ: ConsumeStatsList."""
+
+    consume_stats_list: list[dict[str, list[ConsumeStats]]] = []
+    broker_addr: str | None = None
+    total_diff: int = 0
+    total_inflight_diff: int = 0
+
+
+class BrokerConsumeStatsAnswer(Answer, rename="camel"):
+    """How far all groups have come."""
+
+    body_type: ClassVar[Any] = BrokerConsumeStats
+
+
+@request(RequestCode.GET_BROKER_CONSUME_STATS, answer=BrokerConsumeStatsAnswer)
+class GetBrokerConsumeStats(Request, rename="camel"):
+    """Ask how far all groups of a broker have come; `is_order`: in ordered topics only."""
+
+    is_order: bool
+
+
+class QueueTimeSpan(msgspec.Struct, rename="camel", gc=False):
+    """When the messages of a queue were stored, and how late a group is there; times are -1 without messages."""
+
+    message_queue: MessageQueue
+    min_time_stamp: int
+    max_time_stamp: int
+    consume_time_stamp: int
+    delay_time: int
+    min_time_stamp_str: str
+    max_time_stamp_str: str
+    consume_time_stamp_str: str
+
+
+class ConsumeTimeSpans(msgspec.Struct, rename="camel", gc=False):
+    """A group's lateness, queue by queue. RocketMQ: QueryConsumeTimeSpanBody."""
+
+    consume_time_span_set: list[QueueTimeSpan] = []
+
+
+class ConsumeTimeSpanAnswer(Answer, rename="camel"):
+    """A group's lateness."""
+
+    body_type: ClassVar[Any] = ConsumeTimeSpans
+
+
+@request(RequestCode.QUERY_CONSUME_TIME_SPAN, answer=ConsumeTimeSpanAnswer)
+class QueryConsumeTimeSpan(Request, rename="camel"):
+    """Ask how late a group is in a topic."""
+
+    topic: str
+    group: str
+    bname: str | None = None
+
+
+class RuntimeInfoAnswer(Answer, rename="camel"):
+    """What the broker is doing, as texts by name."""
+
+    body_type: ClassVar[Any] = KVTable
+
+
+@request(RequestCode.GET_BROKER_RUNTIME_INFO, answer=RuntimeInfoAnswer)
+class GetRuntimeInfo(Request, rename="camel"):
+    """Ask what the broker is doing."""
+
+
+class StatsSpan(msgspec.Struct, rename="camel", gc=False):
+    """What was counted in a span of time: sum, per second, and average per event. RocketMQ: BrokerStatsItem."""
+
+    sum: int = 0
+    tps: float = 0.0
+    avgpt: float = 0.0
+
+
+class StatsSpans(msgspec.Struct, rename="camel", gc=False):
+    """The last minute, hour and day. RocketMQ: BrokerStatsData."""
+
+    stats_minute: StatsSpan
+    stats_hour: StatsSpan
+    stats_day: StatsSpan
+
+
+class StatsAnswer(Answer, rename="camel"):
+    """What was counted."""
+
+    body_type: ClassVar[Any] = StatsSpans
+
+
+@request(RequestCode.VIEW_BROKER_STATS_DATA, answer=StatsAnswer)
+class ViewStats(Request, rename="camel"):
+    """Ask for one of the broker's counters, such as TOPIC_PUT_NUMS of a topic."""
+
+    stats_name: str
+    stats_key: str

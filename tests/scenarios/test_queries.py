@@ -1,0 +1,140 @@
+"""Messages looked up by key, by unique id, by position and by place in a queue."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+import pytest_asyncio
+
+from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.requests.queries import QueryConsumeQueue, QueryMessage, ViewMessage
+from staticfire.protocol.requests.topics import DeleteTopic
+from tests.scenarios.broker_stand import BrokerStand
+
+pytestmark = pytest.mark.row("F3")
+FOREVER = (1 << 63) - 1
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
+    stand = BrokerStand(world)
+    await stand.start()
+    yield stand
+    await stand.close()
+
+
+async def ask(stand: BrokerStand, key: str, topic: str = "orders", messages_max: int = 32, **fields: int) -> Answer:
+    begin_ms, end_ms = fields.pop("begin_ms", 0), fields.pop("end_ms", FOREVER)
+    answer: Answer = await stand.ask(QueryMessage(topic, key, messages_max, begin_ms, end_ms, **fields))
+    return answer
+
+
+async def look_up(stand: BrokerStand, key: str, **fields: int) -> Sequence[StoredRecord]:
+    answer = await ask(stand, key, **fields)
+    return [] if answer.code else answer.body.records
+
+
+async def bodies(stand: BrokerStand, key: str, **fields: int) -> list[bytes]:
+    return [record.body for record in await look_up(stand, key, **fields)]
+
+
+async def test_each_of_a_messages_keys_finds_it_at_once(stand: BrokerStand) -> None:
+    await stand.send("orders", b"a", KEYS="42 red")
+    await stand.send("orders", b"b", 1, KEYS="42")
+    await stand.send("bills", b"c", KEYS="42")
+    assert await bodies(stand, "42") == [b"a", b"b"]
+    assert await bodies(stand, "red") == [b"a"]
+    assert await bodies(stand, "4") == []
+
+
+async def test_the_unique_id_finds_a_message(stand: BrokerStand) -> None:
+    sent = await stand.send("orders", b"a")
+    assert await bodies(stand, sent.transaction_id or "", unique_key_query=True) == [b"a"]
+
+
+async def test_nothing_found_is_told_with_both_fields(stand: BrokerStand) -> None:
+    answer = await ask(stand, "42")
+    assert answer.code == ResponseCode.QUERY_NOT_FOUND
+    assert answer.remark == "can not find message, maybe time range not correct"
+
+
+async def test_the_newest_win_and_come_oldest_first(stand: BrokerStand) -> None:
+    for number in range(200):
+        await stand.send("orders", b"%d" % number, KEYS="42")
+    assert await bodies(stand, "42", messages_max=3) == [b"197", b"198", b"199"]
+    assert len(await bodies(stand, "42", messages_max=1_000)) == 64
+    assert len(await bodies(stand, "42", messages_max=1, unique_key_query=True)) == 32
+    assert await bodies(stand, "42", messages_max=0) == []
+
+
+async def test_only_what_was_stored_within_the_times(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.send("orders", b"a", KEYS="42")
+    await world.run_for(seconds=5)
+    middle_ms = stand.message_ms
+    await stand.send("orders", b"b", KEYS="42")
+    assert await bodies(stand, "42", begin_ms=middle_ms) == [b"b"]
+    assert await bodies(stand, "42", end_ms=middle_ms - 1) == [b"a"]
+
+
+async def test_the_index_says_how_far_it_reaches(stand: BrokerStand) -> None:
+    await stand.send("orders", b"a", KEYS="42")
+    sent = await stand.send("orders", b"b")
+    answer = await ask(stand, "42")
+    assert answer.index_last_update_phyoffset == parse_offset_id(sent.msg_id)[1]  # type: ignore[attr-defined]
+    assert answer.index_last_update_timestamp > 0  # type: ignore[attr-defined]
+
+
+async def test_a_deleted_topic_has_no_messages(stand: BrokerStand) -> None:
+    await stand.send("orders", b"a", KEYS="42")
+    await stand.ask(DeleteTopic("orders"))
+    assert await bodies(stand, "42") == []
+    await stand.send("orders", b"b", KEYS="42")
+    assert await bodies(stand, "42") == [b"b"]
+
+
+async def test_a_killed_broker_finds_all_that_it_has(stand: BrokerStand) -> None:
+    for number in range(50):
+        await stand.send("orders", b"%d" % number, KEYS=f"k{number}")
+    await stand.kill_and_start()
+    assert await bodies(stand, "k0") == [b"0"]
+    assert await bodies(stand, "k49") == [b"49"]
+
+
+async def test_the_index_spans_segments_and_large_messages(world: SimulatedWorld) -> None:
+    stand = BrokerStand(world, mapped_file_size_commit_log=1_000_000)
+    await stand.start()
+    for number in range(8):
+        await stand.send("orders", bytes([number]) * 400_000, KEYS=f"k{number}")
+    assert [await bodies(stand, f"k{number}") for number in range(8)] == [[bytes([n]) * 400_000] for n in range(8)]
+    await stand.close()
+
+
+async def test_a_delayed_message_is_found_when_it_was_delivered(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.send("orders", b"a", KEYS="42", DELAY="1")
+    assert await bodies(stand, "42") == []
+    await world.run_for(seconds=2)
+    assert await bodies(stand, "42") == [b"a"]
+
+
+async def test_a_position_finds_its_message_and_no_other_does(stand: BrokerStand) -> None:
+    sent = await stand.send("orders", b"a")
+    position = parse_offset_id(sent.msg_id)[1]
+    answer = await stand.ask(ViewMessage(position))
+    assert [record.body for record in answer.body.records] == [b"a"]
+    for wrong in (position + 1, -1, 1 << 40):
+        answer = await stand.ask(ViewMessage(wrong))
+        assert (answer.code, answer.remark) == (1, f"can not find message by the offset, {wrong}")
+
+
+async def test_a_consume_queue_shows_its_entries(stand: BrokerStand) -> None:
+    positions = [parse_offset_id((await stand.send("orders", b"x", TAGS="red")).msg_id)[1] for _ in range(3)]
+    answer = await stand.ask(QueryConsumeQueue("orders", 0, 1, 10))
+    assert [entry.physic_offset for entry in answer.body.queue_data] == positions[1:]
+    assert (answer.body.min_queue_index, answer.body.max_queue_index) == (0, 3)
+    answer = await stand.ask(QueryConsumeQueue("orders", 0, 3, 10))
+    assert (answer.code, answer.remark, answer.body) == (0, "Index 3 of 0@orders is not exist!", None)
+    answer = await stand.ask(QueryConsumeQueue("nothing", 0, 0, 10))
+    assert (answer.code, answer.remark) == (1, "0@nothing is not exist!")
