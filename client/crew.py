@@ -28,7 +28,7 @@ class Crew:
         self._members = 0
         self._idle: list[asyncio.Future[bool]] = []
         """Of those that wait: True means work, False means leave."""
-        self._tasks: set[asyncio.Task[None]] = set()  # Only counted and waited for, so its order shows nowhere.
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     @property
     def busy(self) -> int:
@@ -46,8 +46,8 @@ class Crew:
             self.is_called = True
             self._members += 1
             task = self._spawn(self._member(), self._name)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
 
     def resize(self, size: int) -> None:
         """Change the limit; members above it leave now if they wait, else after what they are at."""
@@ -90,7 +90,8 @@ class Crew:
         self.resize(0)
         if not self._tasks:
             return 0
-        _, stuck = await asyncio.wait(self._tasks, timeout=timeout_ms / 1000)
+        await asyncio.wait(list(self._tasks), timeout=timeout_ms / 1000)
+        stuck = [task for task in self._tasks if not task.done()]
         for task in stuck:
             task.cancel()
         if stuck:
