@@ -42,6 +42,8 @@ class Registration:
         self._changed: dict[str, asyncio.Event] = {}
         self._pending: dict[str, set[str]] = {}
         self._registered: dict[str, asyncio.Event] = {}
+        self._full_wanted = 0
+        """Counts what a full registration was wanted for: one that was under way then doesn't have it."""
         pool.disconnected = self._lost
 
     def start(self, port: int) -> None:
@@ -59,6 +61,7 @@ class Registration:
 
     def topic_changed(self, topic: TopicConfig | None) -> None:
         """Tell the nameservers soon: that topic, or all of them after a deletion."""
+        self._full_wanted += topic is None
         for address, event in self._changed.items():
             if topic is None:
                 self._registered[address].clear()
@@ -78,7 +81,7 @@ class Registration:
         full_at_ms: int = uptime_ms()
         while True:
             whole = uptime_ms() >= full_at_ms or not self._registered[address].is_set()
-            names = self._take_pending(address)
+            names, full_wanted = self._take_pending(address), self._full_wanted
             self._changed[address].clear()
             try:
                 await self._register(address, None if whole else names)
@@ -89,7 +92,7 @@ class Registration:
                 retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
                 continue
             retry_ms = RETRY_MS
-            if whole:
+            if whole and full_wanted == self._full_wanted:
                 full_at_ms = uptime_ms() + self._state.settings.register_name_server_period
                 self._registered[address].set()
             await _wait(self._changed[address], max(1, full_at_ms - uptime_ms()))
