@@ -35,6 +35,10 @@ class GroupTable:
                 ),
             )
 
+    def use(self, settings: BrokerSettings) -> None:
+        """Go on with other settings."""
+        self._settings = settings
+
     def get(self, name: str) -> SubscriptionGroupConfig | None:
         """Return a group without creating it."""
         return self.groups.get(name)

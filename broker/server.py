@@ -15,6 +15,7 @@ from staticfire.broker.delays import tags_code_of
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.groups import GroupTable
 from staticfire.broker.handlers.clients import ClientHandlers
+from staticfire.broker.handlers.config import ConfigHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
 from staticfire.broker.handlers.locks import LockHandlers
 from staticfire.broker.handlers.offsets import OffsetHandlers
@@ -119,6 +120,7 @@ class Broker(Service):
         asked_by_nameservers.settle = self._settle
         self._pool = ConnectionPool(machine, asked_by_nameservers)
         self._registration = Registration(state, self._pool)
+        ConfigHandlers(state, self._registration, self._pool).register(dispatcher)
         self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
         self._disk_watch = DiskWatch(state, self.pause, self.delays.queue.keep_within_bounds)
         self._started = False

@@ -41,6 +41,12 @@ class BrokerState:
     disk_use: DiskUse = field(default=DiskUse(0, 0))
     """When it was last looked at."""
 
+    def use(self, settings: BrokerSettings) -> None:
+        """Put other settings in place, for all that looks them up while the broker runs."""
+        self.settings = settings
+        self.topics.use(settings)
+        self.groups.use(settings)
+
     @property
     def cluster(self) -> str:
         return self.settings.broker_cluster_name

@@ -76,6 +76,16 @@ class TopicTable:
         for topic in system_topics(self._settings):
             self.topics.setdefault(topic.name, TopicConfig(topic.name, topic.queues, topic.queues, topic.perm))
 
+    def use(self, settings: BrokerSettings) -> None:
+        """Go on with other settings; they may want a system topic that wasn't there."""
+        self._settings = settings
+        self.system |= {topic.name for topic in system_topics(settings)}
+        self.add_system_topics()
+
+    def touch(self) -> None:
+        """Have everything registered anew: what all topics depend on has changed."""
+        self._moved(None)
+
     def get(self, name: str) -> TopicConfig | None:
         return self.topics.get(name)
 

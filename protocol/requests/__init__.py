@@ -7,6 +7,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     brokers,
     clients,
     clock,
+    config,
     connections,
     groups,
     locks,

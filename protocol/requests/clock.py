@@ -19,6 +19,9 @@ MODES = (REAL, FROZEN, SCALED, SKIPPING)
 NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP = "now", "freeze", "run", "advance", "scale", "skip"
 ACTIONS = (NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
 
+ADVANCE_TIMEOUT_MS = 3_600_000
+# Whoever asks waits that long: an advance ends with rest or with NOT_AT_REST, by itself, and a lost connection is seen.
+
 
 class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """What the clock shows. `epoch` grows with every change of the mode or of the time."""

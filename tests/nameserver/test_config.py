@@ -2,10 +2,10 @@
 
 import pytest
 
-from staticfire.nameserver.handlers.config import as_properties, updated
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.java_properties import read_properties
 from staticfire.protocol.requests.routes import GetNameserverConfig, UpdateNameserverConfig
+from staticfire.runtime.live_settings import as_properties, change_settings
 from tests.nameserver.asking import registration
 from tests.nameserver.conftest import Connect
 
@@ -39,13 +39,25 @@ async def test_what_is_not_understood_is_ignored(connect: Connect, body: bytes) 
     assert (await connect().raw(318, body))[0]["code"] == 0
 
 
-def test_values_are_read_as_java_reads_them() -> None:
-    settings = updated(
-        NameserverSettings(), {"enableTopicList": "yes", "orderMessageEnable": " TRUE", "waitSecondsForService": "7"}
+async def test_what_is_ignored_is_told(connect: Connect) -> None:
+    header, _ = await connect().raw(318, b"foo=bar\nscanNotActiveBrokerInterval=soon\nenableTopicList=true")
+    assert header["remark"] == (
+        "foo is ignored: there is no such setting; scanNotActiveBrokerInterval is ignored: the value can't be read"
     )
+
+
+def test_values_are_read_as_java_reads_them() -> None:
+    texts = {"enableTopicList": "yes", "orderMessageEnable": " TRUE", "waitSecondsForService": "7"}
+    settings = change_settings(NameserverSettings(), texts).settings
     assert (settings.enable_topic_list, settings.order_message_enable, settings.wait_seconds_for_service) == (
         False,
         True,
         7,
     )
-    assert updated(settings, as_properties(NameserverSettings())) == NameserverSettings()
+    change = change_settings(settings, as_properties(NameserverSettings()))
+    assert change.settings == NameserverSettings()
+    assert change.changed == {
+        "enable_topic_list": "true",
+        "order_message_enable": "false",
+        "wait_seconds_for_service": "45",
+    }

@@ -1,0 +1,127 @@
+"""Settings, read and changed while the broker runs, and message time for any admin client.
+
+RocketMQ: AdminBrokerProcessor.getBrokerConfig, updateBrokerConfig.
+
+Behaviour
+- All settings under RocketMQ's names; LIVE ones change at once. What isn't understood or can't change is a success all
+  the same, as in RocketMQ; the remark and the log say so.
+- `staticfireClock` is read as what the clock shows. Written, it moves message time (`+2h`, `freeze`, `run`, `skip`,
+  `60x`, `now`) through the first nameserver and is answered when that is done, with its refusal if it refuses.
+  Nothing of a request counts whose `staticfireClock` can't be read.
+- What routes depend on (permission, auto-created groups) is answered when the nameservers know it.
+- A change lasts until the process ends: it isn't written to the configuration file.
+"""
+
+import asyncio
+
+import msgspec
+
+from staticfire.broker.registration import Registration
+from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.clock_words import clock_text, parse_clock_words
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer, refusal
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, UsageError
+from staticfire.protocol.java_properties import read_properties, write_properties
+from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS, Clock
+from staticfire.protocol.requests.config import BrokerConfigAnswer
+from staticfire.protocol.requests.topics import DataVersion
+from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.live_settings import Change, as_properties, change_settings
+from staticfire.runtime.log import logger
+from staticfire.runtime.pool import ConnectionPool
+
+log = logger("broker")
+
+CLOCK_PROPERTY = "staticfireClock"
+BLACK_LIST = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
+REGISTRATION_WAIT_MS_MAX = 3_000
+# A nameserver that is away learns the change when it is back.
+
+LIVE = frozenset(
+    {
+        "auto_create_topic_enable",
+        "auto_create_subscription_group",
+        "broker_permission",
+        "dlq_perm",
+        "long_polling_enable",
+        "short_polling_time_mills",
+        "hold_ms_max",
+        "channel_expired_timeout_ms",
+        "notify_consumer_ids_changed_enable",
+        "use_server_side_reset_offset",
+    }
+)
+"""What is looked up in `state.settings` whenever it matters. Everything else is read at the start."""
+IN_ROUTES = frozenset({"auto_create_topic_enable", "auto_create_subscription_group", "broker_permission"})
+
+
+class ConfigHandlers:
+    """Requests about the broker's settings."""
+
+    def __init__(self, state: BrokerState, registration: Registration, pool: ConnectionPool) -> None:
+        self._state = state
+        self._registration = registration
+        self._pool = pool
+        self._version = DataVersion()
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.GET_BROKER_CONFIG, self.get)
+        dispatcher.handle(RequestCode.UPDATE_BROKER_CONFIG, self.update)
+
+    def get(self, _: Call) -> Answer:
+        """All settings, and message time."""
+        properties = as_properties(self._state.settings)
+        properties[CLOCK_PROPERTY] = clock_text(self._state.clock.reading())
+        version = msgspec.json.encode(self._version).decode()
+        return BrokerConfigAnswer(version, body=write_properties(properties).encode())
+
+    async def update(self, call: Call) -> Answer:
+        """Change settings, then message time."""
+        properties = read_properties((call.request.body or b"").decode("utf-8", "replace"))
+        if BLACK_LIST & properties.keys():
+            return refusal(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+        words = properties.pop(CLOCK_PROPERTY, None)
+        try:
+            move = None if words is None else parse_clock_words(words)
+        except UsageError as error:
+            return refusal(ResponseCode.INVALID_PARAMETER, f"{CLOCK_PROPERTY}: {error}")
+        change = change_settings(self._state.settings, properties, LIVE)
+        if properties:
+            await self._apply(change)
+        if move is not None:
+            await self._move_clock(move)
+        return Answer(remark=change.complaint())
+
+    async def _apply(self, change: Change[BrokerSettings]) -> None:
+        """Put other settings in place and make them known where they show."""
+        state = self._state
+        self._version = DataVersion(0, state.clock.message_ms(), self._version.counter + 1)
+        state.use(change.settings)
+        if change.ignored:
+            log.warning("settings_ignored", reason=change.complaint())
+        if not change.changed:
+            return
+        log.info("settings_updated", settings=change.changed)
+        if IN_ROUTES & change.changed.keys():
+            state.topics.touch()
+            try:
+                async with asyncio.timeout(REGISTRATION_WAIT_MS_MAX / 1_000):
+                    await self._registration.registered()
+            except TimeoutError:
+                log.warning("registration_awaited_in_vain", waited_ms=REGISTRATION_WAIT_MS_MAX)
+
+    async def _move_clock(self, move: Clock) -> None:
+        """Have the owner of message time move it. Raises: BrokerAnswer."""
+        nameservers = self._registration.nameservers
+        if not nameservers:
+            words = "this broker has no nameserver (namesrvAddr), and a nameserver drives message time"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"{CLOCK_PROPERTY}: {words}")
+        try:
+            answer = await self._pool.ask(nameservers[0], move, ADVANCE_TIMEOUT_MS)
+        except NetworkError as error:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"{CLOCK_PROPERTY}: {error}") from None
+        if answer.code != SUCCESS:
+            raise BrokerAnswer(answer.code, f"{CLOCK_PROPERTY}: {answer.remark} [nameserver {nameservers[0]}]")

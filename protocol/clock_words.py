@@ -1,0 +1,44 @@
+"""What one does with message time in one word, for places that take a single text: `+2h`, `freeze`, `60x`.
+
+The broker property `staticfireClock` is such a place. What the clock shows is written the same way.
+"""
+
+import re
+
+from staticfire.protocol.durations import format_moment, parse_duration, parse_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.clock import ADVANCE, FREEZE, NOW, RUN, SCALE, SCALED, SKIP, Clock, ClockReading
+
+FORMS = "+2h, freeze, run, skip, 60x, now, or a time like 2026-11-21T13:30:00Z"
+
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)x")
+
+
+def parse_clock_words(text: str) -> Clock:
+    """Return the request that a text means. Raises: UsageError."""
+    word = text.strip()
+    if word.lower() in (NOW, FREEZE, RUN, SKIP):
+        return Clock(word.lower())
+    rate = _RATE.fullmatch(word)
+    if rate is not None:
+        return Clock(SCALE, rate=float(rate[1]))
+    for advance in (_by, _to):
+        try:
+            return advance(word)
+        except UsageError:
+            pass  # The other one may read it.
+    raise UsageError(f"{text!r} is nothing that can be done with the clock; write {FORMS}")
+
+
+def _by(word: str) -> Clock:
+    return Clock(ADVANCE, by_ms=parse_duration(word))
+
+
+def _to(word: str) -> Clock:
+    return Clock(ADVANCE, to_ms=parse_moment(word))
+
+
+def clock_text(reading: ClockReading) -> str:
+    """Return what a clock shows: how it goes, and the time twice, for people and for programs."""
+    pace = f"{reading.rate:g}x" if reading.mode == SCALED else reading.mode
+    return f"{pace} {format_moment(reading.message_ms)} {reading.message_ms}"

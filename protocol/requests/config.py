@@ -1,0 +1,20 @@
+"""A broker's settings, read and changed while it runs. RocketMQ: GetBrokerConfigResponseHeader."""
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+
+
+@request(RequestCode.UPDATE_BROKER_CONFIG)
+class UpdateBrokerConfig(Request, rename="camel"):
+    """Change settings while it runs; the body is a java.util.Properties text. `staticfireClock` moves message time."""
+
+
+class BrokerConfigAnswer(Answer, rename="camel"):
+    """All settings as a java.util.Properties text; `version` is a DataVersion in JSON."""
+
+    version: str | None = None
+
+
+@request(RequestCode.GET_BROKER_CONFIG, answer=BrokerConfigAnswer)
+class GetBrokerConfig(Request, rename="camel"):
+    """Ask for all settings, and for message time as `staticfireClock`."""
