@@ -30,7 +30,7 @@ from staticfire.protocol.codecs.hot_json import read_header
 from staticfire.protocol.codecs.native import ARRAY_OF_7, CODEC_WORD, ENVELOPE_BYTES, U32
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, LanguageCode, ResponseCode, name_of_request
 from staticfire.protocol.command import REQUESTS, Answer, Request, Shape, declaration_of, refusal
-from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError
+from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from staticfire.runtime.log import logger
 
@@ -146,6 +146,8 @@ def failure(error: Exception, call: Call) -> Answer:
     if isinstance(error, ProtocolError):
         return refusal(_SYSTEM_ERROR, str(error))  # What was asked made no sense after all.
     log.error("handler_failed", request=type(call.request).__name__, peer=call.peer.address, error=repr(error))
+    if isinstance(error, StorageError):
+        return refusal(ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
     return refusal(_SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
 

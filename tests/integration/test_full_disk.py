@@ -12,8 +12,8 @@ import pytest
 
 from staticfire.cluster import Cluster
 from staticfire.protocol.codecs import JSON, NATIVE
-from staticfire.protocol.codes import ResponseCode
-from tests.integration.fuzzing import places_of
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from tests.integration.fuzzing import ask, places_of
 from tests.integration.stand import Sender, connected, read_topic
 
 DISK_BYTES = 12 * 1024 * 1024
@@ -24,12 +24,16 @@ Shortage = Callable[[Cluster, Path], AbstractContextManager[None]]
 
 
 @contextmanager
-def small_files(cluster: Cluster, folder: Path) -> Iterator[None]:
-    """The system lets the broker's files not grow: no new segment, and nothing behind that size in the old one."""
+def file_size_limit(cluster: Cluster, size: int) -> Iterator[None]:
     pid = places_of(cluster)["broker-a"]["pid"]
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (SEGMENT_BYTES // 2, resource.RLIM_INFINITY))
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     yield
     resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+def small_files(cluster: Cluster, folder: Path) -> AbstractContextManager[None]:
+    """The system lets the broker's files not grow: no new segment, and nothing behind that size in the old one."""
+    return file_size_limit(cluster, SEGMENT_BYTES // 2)
 
 
 @contextmanager
@@ -94,3 +98,17 @@ async def test_files_that_can_not_grow_refuse_sends_until_they_can() -> None:
 async def test_a_full_disk_refuses_sends_until_there_is_room(small_disk: Path) -> None:
     with Cluster(isolation="process", settings=SETTINGS, directory=str(small_disk / "data")) as cluster:
         await check(cluster, small_disk, ballast)
+
+
+def test_a_topic_that_can_not_be_saved_is_refused_and_saved_when_there_is_room() -> None:
+    topic = {"topic": "made", "readQueueNums": 3, "writeQueueNums": 3, "perm": 6, "topicFilterType": "SINGLE_TAG"}
+    with Cluster(isolation="process") as cluster:
+        broker = cluster.broker("broker-a")
+        with file_size_limit(cluster, 64):
+            code, _ = ask(broker.address, RequestCode.UPDATE_AND_CREATE_TOPIC, topic)
+            assert code == ResponseCode.SERVICE_NOT_AVAILABLE
+        code, _ = ask(broker.address, RequestCode.UPDATE_AND_CREATE_TOPIC, {**topic, "readQueueNums": 4})
+        assert code == 0
+        broker.kill()
+        broker.restart()
+        assert b'"readQueueNums":4' in ask(broker.address, RequestCode.GET_TOPIC_CONFIG, {"topic": "made"})[1]
