@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from staticfire.client.admin import Admin as Admin
+    from staticfire.client.clock import ClockReport as ClockReport, ClusterClock as ClusterClock
     from staticfire.client.cluster_client import ClusterClient as ClusterClient
     from staticfire.client.consume_results import ConsumeContext as ConsumeContext, ConsumeStatus as ConsumeStatus
     from staticfire.client.producer import Producer as Producer
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "Admin": "staticfire.client.admin",
     "ClientSettings": "staticfire.client.settings",
+    "ClockReport": "staticfire.client.clock",
     "ClusterClient": "staticfire.client.cluster_client",
+    "ClusterClock": "staticfire.client.clock",
     "ConsumeContext": "staticfire.client.consume_results",
     "ConsumeFromWhere": "staticfire.client.push_settings",
     "ConsumeStatus": "staticfire.client.consume_results",

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import BrokerAnswer, NetworkError
+from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NetworkError, NotAtRest
 from staticfire.protocol.requests.clock import (
     FROZEN,
     SKIPPING,
@@ -41,14 +41,6 @@ IDLE_MS = 5
 # How often a clock that skips looks whether something falls due, and how often a lost broker is looked for.
 
 Pause = Callable[[int], Awaitable[None]]
-
-
-class NotAtRest(BrokerAnswer):
-    """The cluster didn't come to rest in time; message time stays where it is."""
-
-    def __init__(self, waited_ms: int, reasons: list[str]) -> None:
-        words = "; ".join(reasons) or "brokers keep storing, delivering or committing messages"
-        super().__init__(ResponseCode.NOT_AT_REST, f"not at rest within {waited_ms} ms: {words}")
 
 
 class ClockOwner:
@@ -175,7 +167,7 @@ class ClockOwner:
     def _take_wheel(self, what: str) -> None:
         if self._driving:
             words = f"message time is being moved already ({self._driving}); wait for that to end"
-            raise BrokerAnswer(ResponseCode.CLOCK_BUSY, words)
+            raise ClockBusy(ResponseCode.CLOCK_BUSY, words)
         self._driving = what
         self._expected = set(self.brokers.values())
 
@@ -205,7 +197,7 @@ class ClockOwner:
                 continue
             seen = {}
             if left_ms <= 0:
-                raise NotAtRest(settle_ms_max, _describe(missing, rests))
+                raise _not_at_rest(settle_ms_max, _describe(missing, rests))
             if missing or len(rests) < len(answers):
                 await self._pause(IDLE_MS)
 
@@ -236,6 +228,11 @@ def _earliest(answers: dict[str, Answer]) -> int | None:
         answer.next_due_ms for answer in answers.values() if isinstance(answer, RestAnswer) and answer.next_due_ms >= 0
     ]
     return min(dues, default=None)
+
+
+def _not_at_rest(waited_ms: int, reasons: list[str]) -> NotAtRest:
+    words = "; ".join(reasons) or "brokers keep storing, delivering or committing messages"
+    return NotAtRest(ResponseCode.NOT_AT_REST, f"not at rest within {waited_ms} ms: {words}")
 
 
 def _describe(missing: list[str], rests: dict[str, RestAnswer]) -> list[str]:

@@ -101,12 +101,22 @@ class GroupNotFound(BrokerAnswer):
     """SUBSCRIPTION_GROUP_NOT_EXIST."""
 
 
+class NotAtRest(BrokerAnswer):
+    """NOT_AT_REST: consumers didn't settle in time; message time stays at the last completed step."""
+
+
+class ClockBusy(BrokerAnswer):
+    """CLOCK_BUSY: somebody else moves message time now."""
+
+
 _CLASS_OF_CODE: dict[int, type[BrokerAnswer]] = {
     ResponseCode.TOPIC_NOT_EXIST: TopicNotFound,
     ResponseCode.NO_PERMISSION: NoPermission,
     ResponseCode.MESSAGE_ILLEGAL: MessageIllegal,
     ResponseCode.SYSTEM_BUSY: SystemBusy,
     ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: GroupNotFound,
+    ResponseCode.NOT_AT_REST: NotAtRest,
+    ResponseCode.CLOCK_BUSY: ClockBusy,
 }
 
 

@@ -12,10 +12,10 @@ gone afterwards. So a test may block, and its own event loop, if it has one, is 
 import asyncio
 import subprocess
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, suppress
-from typing import Any, Literal, Self, TypeVar
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from staticfire.control.door import ControlDoor
 from staticfire.embedded import EmbeddedCluster
@@ -26,6 +26,9 @@ from staticfire.protocol.errors import ClientError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.ports import listen_on, port_of
+
+if TYPE_CHECKING:
+    from staticfire.cluster_clock import BlockingClock
 
 T = TypeVar("T")
 Isolation = Literal["thread", "process"]
@@ -86,6 +89,13 @@ class Cluster:
         if not self._control_url:
             self._control_url = self._call(self._open_control())
         return self._control_url
+
+    @property
+    def clock(self) -> "BlockingClock":
+        """Message time: `cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()`, `.now()`."""
+        from staticfire.cluster_clock import BlockingClock
+
+        return BlockingClock(self)
 
     def broker(self, name: str) -> "BrokerHandle":
         """Return one broker. Raises: ClientError."""
@@ -207,7 +217,7 @@ class Cluster:
 
     # -- calls into the thread -----------------------------------------------------------------------------------
 
-    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _call(self, coroutine: Coroutine[Any, Any, T], timeout_s: float = CALL_TIMEOUT_S) -> T:
         """Run a coroutine on the cluster's loop and wait for its result."""
         try:
             if self._running is None or self._loop is None:
@@ -217,7 +227,7 @@ class Cluster:
         except ClientError:
             coroutine.close()
             raise
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(CALL_TIMEOUT_S)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout_s)
 
     async def _open_control(self) -> str:
         sock = listen_on(HOST, 0, PORTS_WAY_OUT)
@@ -227,10 +237,16 @@ class Cluster:
     async def _reset(self) -> dict[str, Any]:
         from staticfire.control.reset import reset
 
+        async with self._pool() as pool:
+            return await reset(pool, self.namesrv, self.addresses.values())
+
+    @asynccontextmanager
+    async def _pool(self) -> AsyncIterator[ConnectionPool]:
+        """Connections of this call alone."""
         machine = live_machine()
         pool = ConnectionPool(machine)
         try:
-            return await reset(pool, self.namesrv, self.addresses.values())
+            yield pool
         finally:
             await pool.close()
             await machine.workers.close()

@@ -4,6 +4,7 @@ Behaviour
 - ADVANCE is answered when the cluster is at rest at its target; NOT_AT_REST says which group, queue and client keep it
   from that, and time stays at the last completed step.
 - One driver at a time; a target in the past is refused, naming both times.
+- A nameserver that isn't the first of its brokers' list has nobody to drive, and says so instead of moving alone.
 """
 
 from staticfire.nameserver.clock_owner import SETTLE_MS_MAX
@@ -16,6 +17,7 @@ from staticfire.protocol.requests.clock import (
     ADVANCE,
     FREEZE,
     FROZEN,
+    NOW,
     REAL,
     RUN,
     SCALE,
@@ -52,8 +54,13 @@ class ClockHandlers:
         delivered = steps = 0
         if action not in ACTIONS:
             raise _illegal(f"{action!r} is no action of the clock; there are {', '.join(ACTIONS)}")
+        if action != NOW and not owner.brokers and self._state.routes.live:
+            words = (
+                "no broker here follows this nameserver's clock: ask the first nameserver of their list (namesrvAddr)"
+            )
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if action == ADVANCE:
-            settle_ms_max = request.settle_ms_max or SETTLE_MS_MAX
+            settle_ms_max = SETTLE_MS_MAX if request.settle_ms_max is None else request.settle_ms_max
             delivered, steps = await owner.advance(self._target(request), settle_ms_max)
         elif action == SCALE:
             await owner.run_at(SCALED, self._rate(request))

@@ -1,6 +1,7 @@
 """The command line. Each command's module is loaded when it is called, so that `up` starts its processes early.
 
-Exit codes: 0, 1 failed, 2 usage, and those of `run` (runtime/exit_codes.py). What a person did wrong is one line.
+Exit codes: 0, 1 failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py). What a person did wrong is
+one line.
 """
 
 import sys
@@ -12,8 +13,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import click
 
     from staticfire.cli.commands import staticfire
-    from staticfire.protocol.errors import StaticfireError, UsageError
-    from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE, EXIT_USAGE
+    from staticfire.protocol.errors import NotAtRest, StaticfireError, UsageError
+    from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_NOT_AT_REST, EXIT_SIGNAL_BASE, EXIT_USAGE
 
     try:
         result = staticfire.main(args=arguments, prog_name="staticfire", standalone_mode=False)
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_SIGNAL_BASE + 2
     except UsageError as error:
         return _say(f"staticfire: {error}", EXIT_USAGE)
+    except NotAtRest as error:
+        return _say(f"staticfire: {error}", EXIT_NOT_AT_REST)
     except StaticfireError as error:
         return _say(f"staticfire: {error}", EXIT_FAILED)
     return result if isinstance(result, int) else 0

@@ -2,7 +2,7 @@
 
 Behaviour: JSON in every answer, errors included. An unknown path answers with the list of paths, a wrong method with
 the right one, a page of another site with 403. What fails inside is a 500 with its words.
-Not done: clock, faults, dashboard.
+Not done: faults, dashboard.
 """
 
 import json
@@ -12,6 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
+from staticfire.client.clock import ClusterClock
+from staticfire.control import clock
 from staticfire.control.health import complaints
 from staticfire.control.reset import reset
 from staticfire.control.view import ClusterView
@@ -40,6 +42,7 @@ class ControlSite:
             "GET /": "what the cluster consists of",
             "GET /health": "200 when every listener accepts and every route is registered, else 503 and why",
             "POST /reset": "forget all messages, topics, groups and offsets",
+            **clock.PATHS,
         }
 
     async def open(self, sock: socket.socket) -> None:
@@ -50,6 +53,9 @@ class ControlSite:
                 web.get("/", self._what_there_is),
                 web.get("/health", self._health),
                 web.post("/reset", self._reset),
+                web.get("/clock", self._clock),
+                web.post("/clock", self._clock_mode),
+                web.post("/clock/advance", self._clock_advance),
             ]
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_TIMEOUT_S)
@@ -72,6 +78,18 @@ class ControlSite:
 
     async def _reset(self, _: web.Request) -> web.Response:
         return _json(200, await reset(self._pool, self._cluster.namesrv, self._cluster.addresses.values()))
+
+    async def _clock(self, _: web.Request) -> web.Response:
+        return _json(*await clock.show(self._cluster_clock()))
+
+    async def _clock_mode(self, request: web.Request) -> web.Response:
+        return _json(*await clock.go_on(self._cluster_clock(), await request.read()))
+
+    async def _clock_advance(self, request: web.Request) -> web.Response:
+        return _json(*await clock.advance(self._cluster_clock(), request.query))
+
+    def _cluster_clock(self) -> ClusterClock:
+        return ClusterClock(self._pool, self._cluster.namesrv)
 
     @web.middleware
     async def _errors_as_json(self, request: web.Request, handler: Handler) -> web.StreamResponse:

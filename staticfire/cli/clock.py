@@ -1,0 +1,142 @@
+"""`staticfire clock`: message time, which delayed messages, retries and retention run on.
+
+Each command ends with a short report of what the clock shows then. `advance` returns when everything that fell due on
+the way is consumed; when consumers don't settle, exit code 3 and who it is.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+
+import click
+
+from staticfire.cli.options import namesrv_flag
+from staticfire.client.clock import ClockReport, ClusterClock
+from staticfire.protocol.durations import format_duration, format_moment, parse_duration, parse_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.clock import SCALED
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.pool import ConnectionPool
+
+Command = Callable[..., None]
+NAME_CHARS = 14
+
+
+@click.group(no_args_is_help=False)
+def clock() -> None:
+    """Message time: read it, freeze it, advance it, let it run faster, or skip to what falls due.
+
+    Heartbeats, locks and timeouts stay on real time.
+    """
+
+
+def _common_flags(command: Command) -> Command:
+    as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
+    return namesrv_flag(as_json(command))
+
+
+@clock.command()
+@_common_flags
+def now(namesrv: str, as_json: bool) -> None:
+    """Show message time, and when the next message falls due."""
+    _show(_moved(namesrv, ClusterClock.now), as_json)
+
+
+@clock.command()
+@_common_flags
+def freeze(namesrv: str, as_json: bool) -> None:
+    """Let message time stand."""
+    _show(_moved(namesrv, ClusterClock.freeze), as_json)
+
+
+@clock.command()
+@_common_flags
+def run(namesrv: str, as_json: bool) -> None:
+    """Let message time run at its usual pace, from where it is."""
+    _show(_moved(namesrv, ClusterClock.run), as_json)
+
+
+@clock.command(short_help="Skip to whatever falls due, by itself.")
+@_common_flags
+def skip(namesrv: str, as_json: bool) -> None:
+    """Skip to whatever falls due next, again and again, whenever consumers are at rest."""
+    _show(_moved(namesrv, ClusterClock.skip), as_json)
+
+
+@clock.command(short_help="Let message time run faster.")
+@_common_flags
+@click.argument("rate", type=float)
+def scale(namesrv: str, as_json: bool, rate: float) -> None:
+    """Let message time run RATE times faster: 60 makes a minute of every second."""
+    _show(_moved(namesrv, lambda cluster: cluster.scale(rate)), as_json)
+
+
+@clock.command(short_help="Jump ahead, and wait for consumers.")
+@_common_flags
+@click.option("--to", "moment", metavar="TIME", help="Where to: 2026-11-21T13:30:00Z (UTC without a zone), or ms.")
+@click.option("--settle", metavar="DURATION", help="How long consumers may take after each step. [default: 30s]")
+@click.argument("duration", required=False)
+def advance(namesrv: str, as_json: bool, moment: str | None, settle: str | None, duration: str | None) -> None:
+    """Jump ahead by DURATION (2h, 1h30m, 90s, 500ms, 2d) or to a time, and wait for consumers."""
+    if (moment is None) == (duration is None):
+        raise UsageError("clock advance: give a duration (like 2h) or --to TIME, one of them")
+    by_ms = None if duration is None else parse_duration(duration)
+    to_ms = None if moment is None else parse_moment(moment)
+    settle_ms_max = None if settle is None else parse_duration(settle)
+    report = _moved(namesrv, lambda cluster: cluster.advance(by_ms, to_ms, settle_ms_max))
+    _show(report, as_json, has_delivered=True)
+
+
+def _moved(namesrv: str, move: Callable[[ClusterClock], Awaitable[ClockReport]]) -> ClockReport:
+    """Do something with the clock of a cluster."""
+
+    async def on_a_connection() -> ClockReport:
+        machine = live_machine()
+        pool = ConnectionPool(machine)
+        try:
+            return await move(ClusterClock(pool, namesrv))
+        finally:
+            await pool.close()
+            await machine.workers.close()
+
+    return asyncio.run(on_a_connection())
+
+
+def _show(report: ClockReport, as_json: bool, has_delivered: bool = False) -> None:
+    if as_json:
+        click.echo(json.dumps(report.as_json()))
+        return
+    for name, words in _lines(report, has_delivered):
+        click.echo(click.style(name.ljust(NAME_CHARS), bold=True) + words)
+
+
+def _lines(report: ClockReport, has_delivered: bool) -> list[tuple[str, str]]:
+    """Return the report as names and words."""
+    pace = f", {report.rate:g} times as fast as real time" if report.mode == SCALED else ""
+    lines = [
+        ("message time", f"{format_moment(report.message_ms)} ({_ahead(report.ahead_ms)})"),
+        ("wall time", format_moment(report.wall_ms)),
+        ("mode", report.mode + pace),
+        ("next due", _due(report)),
+    ]
+    if has_delivered:
+        lines.append(("delivered", f"{_count(report.delivered, 'message')} in {_count(report.steps, 'step')}"))
+    return lines
+
+
+def _ahead(ahead_ms: int) -> str:
+    seconds = round(ahead_ms / 1_000)
+    if not seconds:
+        return "as the wall clock"
+    return f"{format_duration(abs(seconds) * 1_000)} {'ahead' if seconds > 0 else 'behind'}"
+
+
+def _due(report: ClockReport) -> str:
+    if report.next_due_ms is None:
+        return "nothing"
+    left_ms = report.next_due_ms - report.message_ms
+    return f"{format_moment(report.next_due_ms)} ({'in ' + format_duration(left_ms) if left_ms > 0 else 'now'})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
