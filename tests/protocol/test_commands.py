@@ -109,6 +109,7 @@ def test_records_travel_as_slices_of_the_log_and_arrive_one_by_one(codec: Codec)
     assert batch.store_hosts == (None if codec.number == NATIVE else [STORE_HOST] * 3)
 
 
+@pytest.mark.row("E1")
 def test_the_bytes_of_a_native_request() -> None:
     frame = codec_for(NATIVE).encode_request(GetMaxOffset("orders", 3), 258, oneway=False)
     assert frame == bytes.fromhex(
@@ -118,6 +119,7 @@ def test_the_bytes_of_a_native_request() -> None:
     )
 
 
+@pytest.mark.row("E1")
 def test_the_bytes_of_a_json_answer() -> None:
     answer = SendAnswer("0A000007000029A30000000000000000", 3, 9, "AB12", "DefaultRegion", "true")
     frame = codec_for(JSON).encode_answer(answer, 12, STORE_HOST)
