@@ -30,6 +30,11 @@ def properties(number: int) -> str:
     return f"KEYS\x01order-{number:08d}\x02UNIQ_KEY\x01{unique_id}\x02WAIT\x01true\x02TAGS\x01paid\x02"
 
 
+def batch_properties(number: int) -> str:
+    """Return the property string of a batch, which says nothing of its messages."""
+    return f"UNIQ_KEY\x017F0000010539736EDB5F4321DCBA{number & 0xFFFF:04X}\x02WAIT\x01true\x02"
+
+
 def sends(codec: int, topic: str, count: int = RING_FRAMES) -> list[bytes]:
     """Return frames that send one message each, to the queues in turn."""
     requests = [
@@ -48,7 +53,7 @@ def batches(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8
     for number in range(count):
         body = b"".join([_batch_entry(number * messages + index) for index in range(messages)])
         request = SendBatch(
-            GROUP, topic, TEMPLATE_TOPIC, QUEUES, number % QUEUES, 0, BORN_MS, 0, properties(number), 0, False,
+            GROUP, topic, TEMPLATE_TOPIC, QUEUES, number % QUEUES, 0, BORN_MS, 0, batch_properties(number), 0, False,
             batch=True, body=body,
         )  # fmt: skip
         requests.append(request)

@@ -19,7 +19,8 @@ below 0 is a mark of the broker's own, which becomes 0.
 Invariant: a record of a RocketMQ broker becomes a stored record and the same bytes again, but for its store host.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from struct import Struct, error as StructError
 from typing import NamedTuple
 from zlib import crc32
@@ -202,6 +203,10 @@ class BatchMessage(NamedTuple):
     properties: bytes
 
 
+_make_batch_message: Callable[[tuple[int, bytes, bytes]], BatchMessage] = partial(tuple.__new__, BatchMessage)
+# Half the time that calling the class takes.
+
+
 def encode_batch(messages: Iterable[BatchMessage]) -> bytes:
     """Return the body of a batch send. RocketMQ: MessageDecoder.encodeMessages. Raises: ProtocolError.
 
@@ -223,10 +228,11 @@ def decode_batch(batch: bytes) -> list[BatchMessage]:
 
     Raises: ProtocolError.
     """
-    messages = []
-    at = 0
+    messages: list[BatchMessage] = []
+    append, make = messages.append, _make_batch_message
+    at, end = 0, len(batch)
     try:
-        while at < len(batch):
+        while at < end:
             _, _, _, flag, body_bytes = _batch_head.unpack_from(batch, at)
             body_at = at + _batch_head.size
             if body_bytes < 0:
@@ -234,9 +240,9 @@ def decode_batch(batch: bytes) -> list[BatchMessage]:
             properties_at = body_at + body_bytes + 2
             properties_bytes = _length16(batch, properties_at - 2)[0]
             at = properties_at + properties_bytes
-            if properties_bytes > PROPERTIES_BYTES_MAX or at > len(batch):
+            if properties_bytes > PROPERTIES_BYTES_MAX or at > end:
                 raise ProtocolError(f"a batch has properties of {properties_bytes} bytes")
-            messages.append(BatchMessage(flag, batch[body_at : properties_at - 2], batch[properties_at:at]))
+            append(make((flag, batch[body_at : properties_at - 2], batch[properties_at:at])))
     except StructError as error:
         raise ProtocolError(f"a batch breaks off in its message {len(messages)}: {error}") from error
     return messages

@@ -10,6 +10,7 @@ from typing import Any
 from staticfire.broker.handlers.sending import OUTCOME_CODE, Sending
 from staticfire.broker.handlers.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
+from staticfire.broker.store.burst import Row
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.compression import expand
@@ -20,17 +21,18 @@ from staticfire.protocol.properties import DELAY, UNIQ_KEY, find_property, with_
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.rocketmq_record import BatchMessage, decode_batch
 from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK
-from staticfire.protocol.tags import tags_code
+from staticfire.protocol.tags import code_of_tag, tags_code
 from staticfire.runtime.connection import Call
 
 TRANSACTION_FLAGS = 0xC
+_END = 0x02
 
 
 class BatchHandler:
     """Stores batches."""
 
     def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending) -> None:
-        self._append = state.store.append
+        self._append_all = state.store.append_all
         self._message_ms = state.clock.message_ms
         self._sending = sending
 
@@ -41,20 +43,14 @@ class BatchHandler:
         rows = self._rows(messages, header + self._sending.added)
         queue = target.queue(request.queue_id, call.peer)
         unique_id = find_property(header, UNIQ_KEY)
-        first_offset = queue.next_offset
         positions: list[int] = []
-        context = (call, queue.queue_id, first_offset, unique_id, positions)
-        append, born_ms, born_host = self._append, request.born_timestamp, call.connection.born_host
-        stored_ms, on_stored = self._message_ms(), self._stored
-        for flag, body, properties, code in rows:
-            # The first of them tells the store whom to call for all: a burst is written as a whole or not at all.
-            # fmt: off
-            position = append(
-                queue, born_ms, sys_flag, flag, 0, 0, born_host, properties, body, code, stored_ms,
-                None if positions else on_stored, context,
-            )
-            # fmt: on
-            positions.append(position)
+        context = (call, queue.queue_id, unique_id, positions)
+        # fmt: off
+        positions += self._append_all(
+            queue, request.born_timestamp, sys_flag, call.connection.born_host, rows, self._message_ms(), self._stored,
+            context,
+        )
+        # fmt: on
 
     def _messages(self, request: SendMessage, target: Target, header: bytes) -> tuple[list[BatchMessage], int]:
         """Return the messages and the sysFlag that each of them has. Raises: BrokerAnswer."""
@@ -81,18 +77,25 @@ class BatchHandler:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the batch has no message")
         return messages, sys_flag
 
-    def _rows(self, messages: list[BatchMessage], added: bytes) -> list[tuple[int, bytes, bytes, int]]:
-        """Return flag, body, properties and tags code of each message. Raises: BrokerAnswer, if one is illegal."""
+    def _rows(self, messages: list[BatchMessage], added: bytes) -> list[Row]:
+        """Return each message as it is stored. Raises: BrokerAnswer, if one is illegal."""
         rows, body_bytes_max = [], self._sending.body_bytes_max
+        may_be_quick = b"TAGS\x01" not in added
         for flag, body, properties in messages:
-            whole = with_last_end(properties) + added
+            if properties and properties[-1] != _END:
+                properties += b"\x02"
+            whole = properties + added
             if not body or len(whole) > PROPERTIES_BYTES_MAX or len(body) > body_bytes_max:
                 raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
-            rows.append((flag, body, whole, tags_code(whole)))
+            # What `tags_code` does, in half the time if the tag isn't the first property.
+            _, found, behind = properties.rpartition(b"\x02TAGS\x01")
+            tag = behind.partition(b"\x02")[0]
+            code = code_of_tag(tag) if found and tag and may_be_quick else tags_code(whole)
+            rows.append((flag, whole, body, code))
         return rows
 
-    def _stored(self, context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
-        call, queue_id, first_offset, unique_id, positions = context
+    def _stored(self, context: Any, first_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        call, queue_id, unique_id, positions = context
         if outcome is PutOutcome.FAILED:
             call.answer(self._sending.not_stored())
             return

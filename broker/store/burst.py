@@ -5,7 +5,7 @@ it visible and settles every append, or none of it. Invariants: a burst that fai
 gets the same offsets and positions; nobody is told STORED before the bytes are where the flush policy promises.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from staticfire.broker.store.commit_log import Chunk, CommitLog
@@ -15,12 +15,15 @@ from staticfire.broker.store.queue_files import ENTRY
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.record import BLANK_BYTES_MIN, IPV4_HOST_BYTES, pack_blank, pack_record
+from staticfire.protocol.record import BLANK_BYTES_MIN, IPV4_HOST_BYTES, pack_blank, pack_record, record_size
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 
 WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
 """Takes over appends that are to be settled when the log is synced up to a position."""
+
+Row: TypeAlias = tuple[int, bytes, bytes, int]
+"""A record of a row of them: flag, properties, body, tags code."""
 
 _pack_entry = ENTRY.pack
 _UNSEEN = 0x4
@@ -139,6 +142,73 @@ class Burst:
             self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
         return position
 
+    def append_all(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        born_host: bytes,
+        rows: Sequence[Row],
+        stored_ms: MessageMs,
+        on_stored: OnStored,
+        context: Any,
+    ) -> list[int]:
+        """Put records of one queue on the burst, side by side, and return their log positions.
+
+        `on_stored` is called once, for the first: a burst is written as a whole or not at all. Raises: as `append`.
+        """
+        first = self._position
+        position, queue_offset, plain_bytes = first, queue.next_offset, queue.plain_bytes
+        pack_plain, size_max = queue.pack_plain or queue.plain_packer(), self._record_bytes_max
+        positions: list[int] = []
+        pieces: list[bytes] = []
+        entries: list[bytes] = []
+        is_plain = not sys_flag and not queue.deleted and len(born_host) == IPV4_HOST_BYTES
+        for flag, properties, body, tags_code in rows:
+            size = plain_bytes + len(properties) + len(body)
+            if flag or size > size_max or position + size > self._records_end or not is_plain:
+                return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
+            pieces += pack_plain(position, queue_offset, stored_ms, born_ms, born_host, properties, body)
+            entries.append(_pack_entry(position, size, tags_code))
+            positions.append(position)
+            position += size
+            queue_offset += 1
+        if positions:
+            # Nothing has changed so far; from here on nothing can fail.
+            self._settlements.append((on_stored, context, queue.next_offset, first, True))
+            self._records += pieces
+            self._position = position
+            self._last_start = positions[-1]
+            self.last_stored_ms = stored_ms
+            queue.next_offset = queue_offset
+            queue.tail += b"".join(entries)
+            self._queues[queue] = None
+        return positions
+
+    def _append_each(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        born_host: bytes,
+        rows: Sequence[Row],
+        stored_ms: MessageMs,
+        on_stored: OnStored,
+        context: Any,
+    ) -> list[int]:
+        """`append_all` of records that aren't plain or don't all fit into this segment."""
+        positions: list[int] = []
+        self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in rows))
+        for flag, properties, body, tags_code in rows:
+            # fmt: off
+            position = self.append(
+                queue, born_ms, sys_flag, flag, 0, 0, born_host, properties, body, tags_code, stored_ms,
+                None if positions else on_stored, context,
+            )
+            # fmt: on
+            positions.append(position)
+        return positions
+
     def _append_any(
         self,
         queue: Queue,
@@ -235,8 +305,7 @@ class Burst:
             raise StorageError(
                 f"the queues of {queue.topic} were deleted while a message was on its way; send it again"
             )
-        if size > self._record_bytes_max:
-            raise StorageError(f"a record of {size} bytes is too large: {self._record_bytes_max} is the limit")
+        self._check_size(size)
         if self._position + size <= self._records_end:
             return
         segment_end = self._records_end + BLANK_BYTES_MIN
@@ -247,6 +316,10 @@ class Burst:
         self._records = []
         self._chunk_position = self._position = segment_end
         self._set_room_end(segment_end + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._record_bytes_max:
+            raise StorageError(f"a record of {size} bytes is too large: {self._record_bytes_max} is the limit")
 
     def commit(self) -> dict[Queue, int]:
         """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.

@@ -49,6 +49,8 @@ class MessageStore:
         self._burst = Burst(self.log, self._queues, settings, folder)
         self.append = self._burst.append
         """Put a record on the burst: `Burst.append`, without a hop on the hot path."""
+        self.append_all = self._burst.append_all
+        """Put records of one queue on the burst, side by side: `Burst.append_all`."""
 
     # --- from start to end
 
