@@ -96,7 +96,10 @@ class ConcurrentConsumption:
         if self._crew.is_leaving:
             return
         batch_max = self._settings.consume_message_batch_max_size
-        self._waiting.extend([(process_queue, batch) for batch in split_into_batches(messages, batch_max)])
+        if batch_max == 1:
+            self._waiting.extend([(process_queue, (message,)) for message in messages])
+        else:
+            self._waiting.extend([(process_queue, batch) for batch in split_into_batches(messages, batch_max)])
         self._call()
 
     def _call(self) -> None:
@@ -153,7 +156,10 @@ class ConcurrentConsumption:
                     raise
                 status = self._note(error)  # Something that the listener awaited was cancelled, not the listener.
             if status is _SUCCESS and context.ack_index is None:
-                self._done(process_queue, messages)
+                if process_queue.finished:  # It is `_done` without the call: this is the hot path.
+                    process_queue.finished += messages
+                else:
+                    self._done(process_queue, messages)
             else:
                 await self._judge(Call(process_queue, messages, context, status))
             in_a_row += 1

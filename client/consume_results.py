@@ -52,6 +52,4 @@ def count_done(
 
 def split_into_batches(messages: Sequence[ReceivedMessage], batch_max: int) -> list[Messages]:
     """Return what the listener gets, call by call."""
-    if batch_max == 1:
-        return [(message,) for message in messages]
     return [tuple(messages[at : at + batch_max]) for at in range(0, len(messages), batch_max)]

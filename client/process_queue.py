@@ -94,17 +94,16 @@ class ProcessQueue:
         held = self._held
         if not held:
             return NOTHING_HELD
-        for message in messages:
-            gone = held.pop(message.record.queue_offset, None)
-            if gone is not None:
-                self.bytes -= len(gone.body)
+        gone = [held.pop(message.record.queue_offset, None) for message in messages]
         order = self._order
-        while order and order[0] not in held:
+        if not held:
+            order.clear()
+            self.bytes = 0
+            return self.next_offset
+        self.bytes -= sum([len(message.body) for message in gone if message is not None])
+        while order[0] not in held:
             order.popleft()
-        if order:
-            return order[0]
-        self.bytes = 0
-        return self.next_offset
+        return order[0]
 
     def clear(self) -> None:
         """Forget everything that is held."""
