@@ -16,6 +16,7 @@ from tools.differential.step import Ask, Close, Fetch, Pause, Raw, Reads, Step
 TIMEOUT_S = 20
 SILENT_S = 1.0
 ANSWER_FLAG = 1
+JSON = 0
 
 CLOSED, SILENT = "the connection was closed", "nothing came back"
 
@@ -31,6 +32,7 @@ class Reply:
     reads: Reads = "bytes"
     told: list[int] = field(default_factory=list)
     apart: tuple[str, ...] = ()
+    codec: int = JSON
 
 
 class Line:
@@ -85,18 +87,20 @@ class Line:
             return CLOSED
         self._data += more
         while len(self._data) >= 8:
-            size, head_size = struct.unpack_from(">II", self._data)
+            size, word = struct.unpack_from(">II", self._data)
             if len(self._data) < 4 + size:
                 break
-            self._take(self._data[8 : 8 + head_size], self._data[8 + head_size : 4 + size])
+            body_at = 8 + (word & 0xFFFFFF)
+            self._take(word >> 24, self._data[8:body_at], self._data[body_at : 4 + size])
             self._data = self._data[4 + size :]
         return None
 
-    def _take(self, head: bytes, body: bytes) -> None:
-        header = json.loads(head)
+    def _take(self, codec: int, head: bytes, body: bytes) -> None:
+        header = json.loads(head) if codec == JSON else read_binary(head)
         if header.get("flag", 0) & ANSWER_FLAG:
             told, self.told = self.told, []
-            reply = Reply(header["code"], header.get("remark"), header.get("extFields"), body, told=told)
+            fields = header.get("extFields")
+            reply = Reply(header["code"], header.get("remark"), fields, body, told=told, codec=codec)
             self._answers[header["opaque"]] = reply
         else:
             self.told.append(header["code"])
@@ -183,6 +187,21 @@ class Side:
         if isinstance(value, dict):
             return {self._filled(key): self._filled(item) for key, item in value.items()}
         return [self._filled(item) for item in value] if isinstance(value, list) else value
+
+
+def read_binary(head: bytes) -> dict[str, Any]:
+    """Return a header in RocketMQ's own binary form as if it were JSON. RocketMQ: RocketMQSerializable."""
+    code, _, version, opaque, flag, remark_size = struct.unpack_from(">hbhiii", head)
+    at = 17 + remark_size
+    (fields_end,) = (at + 4 + size for size in struct.unpack_from(">i", head, at))
+    remark = head[17:at].decode() if remark_size else None
+    fields, at = {}, at + 4
+    while at < fields_end:
+        (size,) = struct.unpack_from(">h", head, at)
+        name, at = head[at + 2 : at + 2 + size].decode(), at + 2 + size
+        (size,) = struct.unpack_from(">i", head, at)
+        fields[name], at = head[at + 4 : at + 4 + size].decode(), at + 4 + size
+    return {"code": code, "version": version, "opaque": opaque, "flag": flag, "remark": remark, "extFields": fields}
 
 
 def read_json(body: bytes) -> Any:

@@ -60,6 +60,7 @@ EXPLAINED = [
     Explained("send to any queue of a topic without queues", "*", "29 as for any other queue that there isn't"),
     Explained("route of an unknown retry topic", "*", "so that a new group pulls its retries from its first rebalance"),
     Explained("pull with a class filter", "*", "class filters are no goal, and not silently ignored"),
+    Explained("a binary header*", "codec", "an answer goes out in the codec of its request"),
     # Malformed frames
     Explained("header that is*", "code", MALFORMED, SILENT),
     Explained("header without code", "*", MALFORMED),
@@ -67,7 +68,6 @@ EXPLAINED = [
     Explained("a frame over the limit", "*", "it is answered before the connection is closed"),
     Explained("TLS", "code", "recognised and refused: there is no TLS yet", SILENT),
     # Not yet
-    Explained("a binary header", "*", "not yet: the ROCKETMQ header codec"),
     Explained("send half a transaction", "field queueOffset", "not yet: transactions"),
     Explained("check of a client", "*", "not yet: SQL92"),
     Explained("heartbeat *", "field IS_SUB_CHANGE", "not yet: heartbeats in short; clients then send whole ones"),

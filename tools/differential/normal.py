@@ -7,7 +7,7 @@ from typing import Any
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.properties import parse_properties
 from staticfire.protocol.rocketmq_record import split_rocketmq
-from tools.differential.exchange import Reply, read_json
+from tools.differential.exchange import JSON, Reply, read_json
 
 Plain = dict[str, Any]
 
@@ -28,6 +28,8 @@ def normal(reply: Reply) -> Plain:
         if name not in reply.apart:
             parts[f"field {name}"] = _field(name, value)
     parts["body"] = _body(reply)
+    if reply.codec != JSON:
+        parts["codec"] = reply.codec
     if reply.told:
         parts["told"] = reply.told
     return parts

@@ -18,9 +18,13 @@ def frame(
     return struct.pack(">II", whole, codec << 24 | (len(header) if head is None else head)) + header + body
 
 
-def binary(code: int) -> bytes:
+def binary(code: int, **fields: str) -> bytes:
     """A header in RocketMQ's own binary form."""
-    return struct.pack(">hbhiiii", code, 0, 479, 1, 0, 0, 0)
+    entries = b"".join(
+        struct.pack(">h", len(name)) + name.encode() + struct.pack(">i", len(value)) + value.encode()
+        for name, value in fields.items()
+    )
+    return struct.pack(">hbhiiii", code, 0, 479, 1, 0, 0, len(entries)) + entries
 
 
 def steps() -> Iterator[Step]:
@@ -82,6 +86,11 @@ def _bytes() -> Iterator[Step]:
     yield Raw("half a frame", frame(good)[:-10])
     yield Raw("an unknown codec", frame(good, codec=9))
     yield Raw("a binary header", frame(binary(106), codec=1), to="nameserver")
+    yield Raw("a binary header with fields", frame(binary(30, topic="nobodys", queueId="0"), codec=1))
+    yield Raw("a binary header without a field", frame(binary(30, topic="nobodys"), codec=1))
+    yield Raw("a binary header of an unknown code", frame(binary(9999), codec=1))
+    yield Raw("a binary header that is cut", frame(binary(30, topic="nobodys", queueId="0")[:-3], codec=1))
+    yield Raw("a binary header of garbage", frame(b"\x7f" * 60, codec=1))
     yield Raw("an answer nobody asked for", frame(b'{"code":0,"flag":1,"opaque":77}'))
     yield Raw("one-way nonsense", frame(b'{"code":9999,"flag":2,"opaque":77}'))
     yield Raw("two requests at once", frame(good) + frame(good.replace(b"5", b"5", 1)))

@@ -1,0 +1,57 @@
+"""Topics that tools make, one or many at a time."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigList, UpdateTopic, UpdateTopics
+from tests.scenarios.broker_stand import BrokerStand
+
+
+@pytest.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
+    stand = BrokerStand(world)
+    await stand.start()
+    yield stand
+    await stand.close()
+
+
+async def config_of(stand: BrokerStand, topic: str) -> TopicConfig | None:
+    answer = await stand.ask(GetTopicConfig(topic))
+    config: TopicConfig | None = answer.body
+    return config
+
+
+async def test_all_topics_of_a_list_are_made_and_survive_a_kill(stand: BrokerStand) -> None:
+    wanted = [TopicConfig("a", 2, 2), TopicConfig("b", 3, 3, 4, attributes={"+message.type": "FIFO"})]
+    assert (await stand.ask(UpdateTopics(body=TopicConfigList(wanted)))).code == 0
+    await stand.kill_and_start()
+    assert await config_of(stand, "a") == TopicConfig("a", 2, 2)
+    assert await config_of(stand, "b") == TopicConfig("b", 3, 3, 4, attributes={"message.type": "FIFO"})
+
+
+async def test_no_topic_of_a_list_is_made_when_one_of_them_cannot_be(stand: BrokerStand) -> None:
+    answer = await stand.ask(UpdateTopics(body=TopicConfigList([TopicConfig("a"), TopicConfig("b c")])))
+    assert answer.code == ResponseCode.INVALID_PARAMETER
+    assert await config_of(stand, "a") is None
+
+
+async def test_mixed_message_types_are_refused(stand: BrokerStand) -> None:
+    answer = await stand.ask(UpdateTopic("a", 1, 1, 6, attributes="+message.type=MIXED"))
+    assert (answer.code, answer.remark) == (ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+    assert await config_of(stand, "a") is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "remark"),
+    [
+        ("message.type=FIFO", "add/alter attribute format is wrong: message.type"),
+        ("+message.type", "delete attribute format is wrong: +message.type"),
+        ("+nope=1", "unsupported key: nope"),
+    ],
+)
+async def test_attributes_that_cannot_be_read_are_refused(stand: BrokerStand, attributes: str, remark: str) -> None:
+    answer = await stand.ask(UpdateTopic("a", 1, 1, 6, attributes=attributes))
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
