@@ -8,8 +8,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from staticfire.broker.delay_service import DelayService
+from staticfire.broker.handlers.connections import ConnectionHandlers
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queries import QueryHandlers
+from staticfire.broker.handlers.runtime_info import RuntimeInfo
+from staticfire.broker.handlers.statistics import StatisticsHandlers
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import SAMPLE_MS
@@ -30,15 +33,22 @@ class Administration:
     def __init__(self, state: BrokerState, pulls: PullHandlers, delays: DelayService) -> None:
         self._state = state
         self._index = KeyIndexer(state.machine, f"{state.settings.store_path_root_dir}/index", state.store.log)
-        self._queries = QueryHandlers(state, self._index)
+        self._runtime_info = RuntimeInfo(state, delays)
+        self._families = (
+            QueryHandlers(state, self._index),
+            StatisticsHandlers(state, self._runtime_info),
+            ConnectionHandlers(state),
+        )
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
-        self._queries.register(dispatcher)
+        for family in self._families:
+            family.register(dispatcher)
 
     async def start(self, spawn: Spawn, pause: Pause) -> None:
         """Open the index, follow the log, sample the counters. The store is open."""
         self._state.statistics.started(self._state.store.max_position)
+        self._runtime_info.started()
         await self._index.open()
         spawn(self._index.loop(pause), "key_index")
         spawn(self._sample_loop(pause), "statistics")

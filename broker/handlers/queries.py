@@ -12,9 +12,9 @@ Different from RocketMQ
 
 from collections.abc import Callable
 
+from staticfire.broker.handlers.queues import find_queue
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
 from staticfire.protocol.errors import StorageError
@@ -86,11 +86,8 @@ class QueryHandlers:
         keys = (find_property(properties, KEYS) or b"").split(b" ")
         if record.topic != request.topic or (key not in keys and find_property(properties, UNIQ_KEY) != key):
             return False
-        config = self._state.topics.get(record.topic)
-        if config is None:
-            return False
-        queue = self._store.queue(record.topic, record.queue_id)
-        if not queue.min_offset <= record.queue_offset < queue.max_offset:
+        queue = find_queue(self._state, record.topic, record.queue_id)
+        if queue is None or not queue.min_offset <= record.queue_offset < queue.max_offset:
             return False
         entries = self._store.entries(queue, record.queue_offset, 1)
         return bool(entries) and entries[0].log_position == record.log_position
@@ -109,7 +106,7 @@ class QueryHandlers:
     def queue_entries(self, call: Call) -> Answer:
         """What a consume queue has from an index on."""
         request: QueryConsumeQueue = call.request
-        queue = self._find_queue(request.topic, request.queue_id)
+        queue = find_queue(self._state, request.topic, request.queue_id)
         if queue is None:
             words = f"{request.queue_id}@{request.topic} is not exist!"
             return refusal(ResponseCode.SYSTEM_ERROR, words)
@@ -126,14 +123,9 @@ class QueryHandlers:
                 queue.min_offset,
                 queue.max_offset,
                 subscription,
+                "null",  # what an expression was compiled to, as text
             )
         )
-
-    def _find_queue(self, topic: str, queue_id: int) -> Queue | None:
-        config = self._state.topics.get(topic)
-        if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
-            return None
-        return self._store.queue(topic, queue_id)
 
     def _subscription(self, request: QueryConsumeQueue) -> SubscriptionData | None:
         online = self._state.consumers.consumer_table.get(request.consumer_group or "")

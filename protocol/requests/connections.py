@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.command import Answer, Records, Request, request
 from staticfire.protocol.requests.clients import SubscriptionData
+from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.routes import TopicListAnswer
 
 
@@ -144,9 +145,65 @@ class QuerySubscription(Request, rename="camel"):
     bname: str | None = None
 
 
-@request(RequestCode.GET_CONSUMER_RUNNING_INFO)
+class ProcessQueueInfo(msgspec.Struct, rename="camel", gc=False):
+    """What a consumer holds of a queue. `droped` is RocketMQ's spelling."""
+
+    commit_offset: int = 0
+    cached_msg_min_offset: int = 0
+    cached_msg_max_offset: int = 0
+    cached_msg_count: int = 0
+    cached_msg_size_in_mi_b: int = msgspec.field(name="cachedMsgSizeInMiB", default=0)
+    transaction_msg_min_offset: int = 0
+    transaction_msg_max_offset: int = 0
+    transaction_msg_count: int = 0
+    locked: bool = False
+    try_unlock_times: int = 0
+    last_lock_timestamp: int = 0
+    droped: bool = False
+    last_pull_timestamp: int = 0
+    last_consume_timestamp: int = 0
+
+
+class PopQueueInfo(msgspec.Struct, rename="camel", gc=False):
+    """What a POP consumer holds of a queue. RocketMQ: PopProcessQueueInfo."""
+
+    wait_ack_count: int = 0
+    droped: bool = False
+    last_pop_timestamp: int = 0
+
+
+class ConsumeStatus(msgspec.Struct, rename="camel", gc=False):
+    """How fast a consumer is in a topic; milliseconds and messages per second."""
+
+    pull_rt: float = msgspec.field(name="pullRT", default=0.0)
+    pull_tps: float = msgspec.field(name="pullTPS", default=0.0)
+    consume_rt: float = msgspec.field(name="consumeRT", default=0.0)
+    consume_ok_tps: float = msgspec.field(name="consumeOKTPS", default=0.0)
+    consume_failed_tps: float = msgspec.field(name="consumeFailedTPS", default=0.0)
+    consume_failed_msgs: int = 0
+
+
+class ConsumerRunningInfo(msgspec.Struct, rename="camel", gc=False):
+    """What a consumer is doing."""
+
+    properties: dict[str, str] = {}
+    subscription_set: list[SubscriptionData] = []
+    mq_table: dict[MessageQueue, ProcessQueueInfo] = {}
+    mq_pop_table: dict[MessageQueue, PopQueueInfo] = {}
+    status_table: dict[str, ConsumeStatus] = {}
+    user_consumer_info: dict[str, str] = {}
+    jstack: str | None = None
+
+
+class RunningInfoAnswer(Answer, rename="camel"):
+    """What a consumer is doing."""
+
+    body_type: ClassVar[Any] = ConsumerRunningInfo
+
+
+@request(RequestCode.GET_CONSUMER_RUNNING_INFO, answer=RunningInfoAnswer)
 class GetConsumerRunningInfo(Request, rename="camel"):
-    """Ask a consumer what it is doing: at the broker, which passes it on. The answer's body is the client's own."""
+    """Ask a consumer what it is doing: at the broker, which passes it on."""
 
     consumer_group: str
     client_id: str
@@ -154,12 +211,25 @@ class GetConsumerRunningInfo(Request, rename="camel"):
     bname: str | None = None
 
 
-@request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
-class ConsumeDirectly(Request, rename="camel"):
-    """Let a consumer consume one message now: at the broker, which passes it on with the message as the body.
+class ConsumedDirectly(msgspec.Struct, rename="camel", gc=False):
+    """How a message fared. `consume_result`: CR_SUCCESS, CR_LATER, ... RocketMQ: ConsumeMessageDirectlyResult."""
 
-    The answer's body is the client's own: how it went.
-    """
+    order: bool = False
+    auto_commit: bool = True
+    consume_result: str | None = None
+    remark: str | None = None
+    spent_time_mills: int = 0
+
+
+class ConsumedDirectlyAnswer(Answer, rename="camel"):
+    """How a message fared."""
+
+    body_type: ClassVar[Any] = ConsumedDirectly
+
+
+@request(RequestCode.CONSUME_MESSAGE_DIRECTLY, answer=ConsumedDirectlyAnswer)
+class ConsumeDirectly(Request, rename="camel"):
+    """Let a consumer consume one message now: at the broker, which passes it on with the message as the body."""
 
     consumer_group: str
     client_id: str | None = None
@@ -169,6 +239,7 @@ class ConsumeDirectly(Request, rename="camel"):
     topic_sys_flag: int | None = None
     group_sys_flag: int | None = None
     bname: str | None = None
+    body_type: ClassVar[Any] = Records
 
 
 class ClientConfig(msgspec.Struct, rename="camel", gc=False):

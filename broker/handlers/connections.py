@@ -1,0 +1,209 @@
+"""Who is connected, and questions to a client by way of its broker. RocketMQ: AdminBrokerProcessor, Broker2Client.
+
+Behaviour
+- What is asked of a client goes out on its own connection, in the codec that it has shown; its code, remark and body
+  come back as they are.
+- A group's topics are those in which it stands somewhere; online members count by what they subscribe to.
+
+Different from RocketMQ
+- The groups of a topic are named by their own names (5.3.3 names an online group like the topic).
+
+Not done
+- SQL92: a subscription with it is refused. Subscriptions of pulls without a heartbeat aren't kept.
+"""
+
+from staticfire.broker.consumers import Member
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codecs import NATIVE
+from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, Records, Request, refusal
+from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError, StorageError
+from staticfire.protocol.hosts import host_text
+from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.requests.connections import (
+    CheckClientConfig,
+    ClientConnection,
+    ConsumedDirectlyAnswer,
+    ConsumeDirectly,
+    ConsumerConnections,
+    ConsumerConnectionsAnswer,
+    GetConsumerConnections,
+    GetConsumerRunningInfo,
+    GetProducerConnections,
+    GroupList,
+    GroupListAnswer,
+    GroupSubscribed,
+    GroupSubscribedAnswer,
+    ProducerConnections,
+    ProducerConnectionsAnswer,
+    ProducerInfo,
+    ProducerTable,
+    ProducerTableAnswer,
+    QueryGroupsOfTopic,
+    QuerySubscription,
+    QueryTopicsOfGroup,
+    RunningInfoAnswer,
+)
+from staticfire.protocol.requests.routes import TopicList, TopicListAnswer
+from staticfire.protocol.rocketmq_record import to_rocketmq
+from staticfire.runtime.connection import Call, Connection, Dispatcher
+
+CLIENT_TIMEOUT_MS = 10_000
+VERSION_3_1_8 = 62
+_LANGUAGES = {int(language): language.name for language in LanguageCode}
+
+
+class ConnectionHandlers:
+    """Shows who is there, and passes questions on."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._consumers = state.consumers.consumer_table
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumers)
+        dispatcher.handle(RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producers)
+        dispatcher.handle(RequestCode.GET_ALL_PRODUCER_INFO, self.all_producers)
+        dispatcher.handle(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic)
+        dispatcher.handle(RequestCode.QUERY_TOPICS_BY_CONSUMER, self.topics_of_group)
+        dispatcher.handle(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, self.subscription)
+        dispatcher.handle(RequestCode.GET_CONSUMER_RUNNING_INFO, self.running_info)
+        dispatcher.handle(RequestCode.CONSUME_MESSAGE_DIRECTLY, self.consume_directly)
+        dispatcher.handle(RequestCode.CHECK_CLIENT_CONFIG, self.check_config)
+
+    # -- who is there ------------------------------------------------------------------------------------------------
+
+    def consumers(self, call: Call) -> Answer:
+        """The members of a group."""
+        request: GetConsumerConnections = call.request
+        group = self._consumers.get(request.consumer_group)
+        if group is None:
+            words = f"the consumer group[{request.consumer_group}] not online"
+            return refusal(ResponseCode.CONSUMER_NOT_ONLINE, words)
+        members = [_shown(member.client_id, member.connection) for member in group.channel_info_table.values()]
+        return ConsumerConnectionsAnswer(
+            body=ConsumerConnections(
+                members, group.subscriptions, group.consume_type, group.message_model, group.consume_from_where
+            )
+        )
+
+    def producers(self, call: Call) -> Answer:
+        """The clients of a producer group."""
+        request: GetProducerConnections = call.request
+        clients = self._state.producers.producer_table.get(request.producer_group)
+        if not clients:
+            return refusal(ResponseCode.SYSTEM_ERROR, f"the producer group[{request.producer_group}] not exist")
+        shown = [_shown(client.client_id, client.connection) for client in clients.values()]
+        return ProducerConnectionsAnswer(body=ProducerConnections(shown))
+
+    def all_producers(self, call: Call) -> Answer:
+        """All producers."""
+        clock = self._state.machine.clock
+        wall_before_ms = clock.wall_ms() - clock.uptime_ms()
+        table: dict[str, list[ProducerInfo]] = {}
+        for group, clients in self._state.producers.producer_table.items():
+            table[group] = []
+            for client in clients.values():
+                peer = client.connection.peer
+                seen_ms = wall_before_ms + client.last_seen_ms
+                language = _LANGUAGES.get(peer.language, "OTHER")
+                table[group].append(ProducerInfo(client.client_id, peer.address, language, peer.version, seen_ms))
+        return ProducerTableAnswer(body=ProducerTable(table))
+
+    def groups_of_topic(self, call: Call) -> Answer:
+        """Who consumes a topic."""
+        request: QueryGroupsOfTopic = call.request
+        stored = self._state.offsets.groups_of(request.topic)
+        online = [group.name for group in self._consumers.values() if request.topic in group.subscriptions]
+        return GroupListAnswer(body=GroupList(sorted({*stored, *online})))
+
+    def topics_of_group(self, call: Call) -> Answer:
+        """What a group consumes."""
+        request: QueryTopicsOfGroup = call.request
+        topics = self._state.offsets.topics_of(request.group)
+        return TopicListAnswer(body=TopicList(topics, host_text(call.connection.store_host)))
+
+    def subscription(self, call: Call) -> Answer:
+        """What a group subscribes to in a topic."""
+        request: QuerySubscription = call.request
+        group = self._consumers.get(request.group)
+        subscription = None if group is None else group.subscriptions.get(request.topic)
+        return GroupSubscribedAnswer(body=GroupSubscribed(request.group, request.topic, subscription))
+
+    def check_config(self, call: Call) -> Answer:
+        """Whether the broker can filter by a subscription."""
+        request: CheckClientConfig = call.request
+        wanted = None if request.body is None else request.body.subscription_data
+        if wanted is None or wanted.expression_type in ("", "TAG"):
+            return Answer()
+        words = f"The broker does not support consumer to filter message by {wanted.expression_type}"
+        return refusal(ResponseCode.SYSTEM_ERROR, words)
+
+    # -- questions to clients ----------------------------------------------------------------------------------------
+
+    async def running_info(self, call: Call) -> Answer:
+        """What a consumer is doing, in its own words."""
+        request: GetConsumerRunningInfo = call.request
+        member = find_member(self._state, request.consumer_group, request.client_id)
+        passed_on = GetConsumerRunningInfo(request.consumer_group, request.client_id, request.jstack_enable)
+        answer = await ask_member(member, request.consumer_group, passed_on)
+        return RunningInfoAnswer(code=answer.code, remark=answer.remark, body=answer.body)
+
+    async def consume_directly(self, call: Call) -> Answer:
+        """Let a consumer consume a message now."""
+        request: ConsumeDirectly = call.request
+        member = find_member(self._state, request.consumer_group, request.client_id or "")
+        passed_on = ConsumeDirectly(
+            request.consumer_group, request.client_id, request.msg_id, self._state.settings.broker_name,
+            request.topic, request.topic_sys_flag, request.group_sys_flag,
+            body=_message_for(member.connection, self._record(request)),
+        )  # fmt: skip
+        answer = await ask_member(member, request.consumer_group, passed_on)
+        return ConsumedDirectlyAnswer(code=answer.code, remark=answer.remark, body=answer.body)
+
+    def _record(self, request: ConsumeDirectly) -> bytes:
+        """Return the message that an id names. Raises: BrokerAnswer."""
+        try:
+            record = self._state.store.record_at(parse_offset_id(request.msg_id or "")[1])
+        except (ProtocolError, StorageError, OSError):
+            record = None
+        if record is None:
+            words = f"there is no message {request.msg_id} on this broker: it takes offset message ids"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+        return record
+
+
+def _message_for(connection: Connection, record: bytes) -> Records | bytes:
+    """Return a message in the form of the other side's codec."""
+    if connection.codec.number == NATIVE:
+        return Records([record], 1)
+    return to_rocketmq(record, connection.store_host)
+
+
+async def ask_member(member: Member, group: str, request: Request) -> Answer:
+    """Return what a client answers to a request. Raises: BrokerAnswer."""
+    try:
+        return await member.connection.ask(request, CLIENT_TIMEOUT_MS)
+    except AnswerTimeout as error:
+        words = f"consumer <{group}> <{member.client_id}> Timeout: {error}"
+        raise BrokerAnswer(ResponseCode.CONSUME_MSG_TIMEOUT, words) from None
+    except (ConnectionLost, ProtocolError) as error:
+        words = f"invoke consumer <{group}> <{member.client_id}> Exception: {error}"
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words) from None
+
+
+def find_member(state: BrokerState, group: str, client_id: str) -> Member:
+    """Return a member of a group that can be asked. Raises: BrokerAnswer (not online, or too old)."""
+    member = state.consumers.find_member(group, client_id)
+    if member is None:
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
+    if member.connection.peer.version < VERSION_3_1_8:
+        words = f"The Consumer <{client_id}> Version too low to finish, please upgrade it to V3_1_8_SNAPSHOT"
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+    return member
+
+
+def _shown(client_id: str, connection: Connection) -> ClientConnection:
+    peer = connection.peer
+    return ClientConnection(client_id, peer.address, _LANGUAGES.get(peer.language, "OTHER"), peer.version)

@@ -1,0 +1,113 @@
+"""What a broker tells of itself as names and texts. RocketMQ: prepareRuntimeInfo, StoreStatsService.
+
+Tools parse these texts: `putTps` is three rates, of the last 10 s, the last minute and the last hour.
+"""
+
+from collections.abc import Iterator
+
+from staticfire.broker.delay_service import DelayService
+from staticfire.broker.state import BrokerState
+from staticfire.broker.statistics import Counter
+from staticfire.protocol.codes import VERSION
+from staticfire.protocol.delay_levels import queue_of_level
+from staticfire.protocol.names import SCHEDULE_TOPIC
+
+VERSION_WORDS = "V5_3_3"
+_POOLS = ("send", "pull", "litePull", "query", "ack")
+
+
+class RuntimeInfo:
+    """Collects it."""
+
+    def __init__(self, state: BrokerState, delays: DelayService) -> None:
+        self._state = state
+        self._delays = delays
+        self._started_ms = 0
+        self._started_uptime_ms = 0
+
+    def started(self) -> None:
+        """Count from now on."""
+        self._started_ms = self._state.clock.message_ms()
+        self._started_uptime_ms = self._state.machine.clock.uptime_ms()
+
+    def table(self) -> dict[str, str]:
+        """Return everything, by name."""
+        rows = (*self._broker_rows(), *self._store_rows(), *self._rate_rows(), *self._pool_rows(), *self._delay_rows())
+        return {name: str(value) for name, value in sorted(rows)}
+
+    def _broker_rows(self) -> Iterator[tuple[str, object]]:
+        state = self._state
+        yield "brokerVersionDesc", VERSION_WORDS
+        yield "brokerVersion", VERSION
+        yield "brokerActive", "true"
+        yield "bootTimestamp", self._started_ms
+        yield "startAcceptSendRequestTimeStamp", 0
+        yield "runtime", _span_in_words(state.machine.clock.uptime_ms() - self._started_uptime_ms)
+
+    def _store_rows(self) -> Iterator[tuple[str, object]]:
+        state = self._state
+        store, use = state.store, state.disk_use
+        ratio = use.used_bytes / use.total_bytes if use.total_bytes else 0.0
+        folder = f"{state.settings.store_path_root_dir}/commitlog"
+        yield "commitLogMinOffset", store.min_position
+        yield "commitLogMaxOffset", store.max_position
+        yield "earliestMessageTimeStamp", -1 if store.oldest_stored_ms is None else store.oldest_stored_ms
+        yield "commitLogDiskRatio", ratio
+        yield f"commitLogDiskRatio_{folder}", ratio
+        yield "consumeQueueDiskRatio", ratio
+        total, free = _gib(use.total_bytes), _gib(use.total_bytes - use.used_bytes)
+        yield "commitLogDirCapacity", f"Total : {total}, Free : {free}."
+        yield "remainHowManyDataToFlush", f"{max(0, store.log.end_position - store.log.synced_position)} B"
+        yield "remainHowManyDataToCommit", "0 B"
+        for name in ("dispatchBehindBytes", "pageCacheLockTimeMills", "dispatchMaxBuffer", "putMessageFailedTimes"):
+            yield name, 0
+        yield "remainTransientStoreBufferNumbs", 2**31 - 1
+        for name in ("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps"):
+            yield name, 0 if not name.endswith("Tps") else 0.0
+
+    def _rate_rows(self) -> Iterator[tuple[str, object]]:
+        counts = self._state.statistics
+        yield "putTps", _rates(counts.put)
+        for name in ("getFoundTps", "getTotalTps", "getTransferredTps"):
+            yield name, _rates(counts.got)
+        yield "getMissTps", "0.0 0.0 0.0"
+        yield "putMessageTimesTotal", counts.put.value
+        yield "putMessageSizeTotal", counts.put_bytes.value
+        yield "putMessageAverageSize", counts.put_bytes.value / max(1, counts.put.value)
+        for name in ("putMessageEntireTimeMax", "getMessageEntireTimeMax"):
+            yield name, 0
+        yield "putMessageDistributeTime", ""
+        for name in ("putLatency99", "putLatency999"):
+            yield name, "0.0"
+        for what, counter in (("Put", counts.put), ("Get", counts.got)):
+            # Days aren't told apart: what a broker has counted since it started is of today.
+            yield f"msg{what}TotalYesterdayMorning", 0
+            yield f"msg{what}TotalTodayMorning", 0
+            yield f"msg{what}TotalTodayNow", counter.value
+
+    def _pool_rows(self) -> Iterator[tuple[str, object]]:
+        for pool in _POOLS:
+            yield f"{pool}ThreadPoolQueueSize", 0
+            yield f"{pool}ThreadPoolQueueCapacity", 100_000 if pool != "send" else 10_000
+            yield f"{pool}ThreadPoolQueueHeadWaitTimeMills", 0
+        yield "EndTransactionQueueSize", 0
+        yield "EndTransactionThreadPoolQueueCapacity", 100_000
+
+    def _delay_rows(self) -> Iterator[tuple[str, object]]:
+        for level in range(1, self._delays.queue.level_max + 1):
+            queue = self._state.store.queue(SCHEDULE_TOPIC, queue_of_level(level))
+            yield f"scheduleMessageOffset_{level}", f"{self._delays.queue.offset(level)},{queue.max_offset}"
+
+
+def _rates(counter: Counter) -> str:
+    return " ".join(str(rate) for rate in counter.recent_tps())
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+def _span_in_words(span_ms: int) -> str:
+    seconds = span_ms // 1000
+    days, hours, minutes = seconds // 86_400, seconds // 3600 % 24, seconds // 60 % 60
+    return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds % 60} seconds ]"

@@ -1,0 +1,180 @@
+"""How full queues are, how far groups have come, how busy the broker is. RocketMQ: AdminBrokerProcessor.
+
+Behaviour
+- Every queue of a topic is listed, also of an empty one: tools create a topic and wait for its queues.
+- A group without an offset in a queue counts as standing at 0. Of an online group only subscribed topics count.
+- Ages count from stored times in message time; rates are measured on liveness time.
+
+Not done
+- Thread pools: there are none. Their keys are there, with values of an idle one.
+- Times in words are UTC, not of the machine's zone.
+"""
+
+from datetime import UTC, datetime
+
+from staticfire.broker.handlers.queues import find_queue, named, stored_ms_before
+from staticfire.broker.handlers.runtime_info import RuntimeInfo
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.hosts import host_text
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.statistics import (
+    BrokerConsumeStats,
+    BrokerConsumeStatsAnswer,
+    ConsumeStats,
+    ConsumeStatsAnswer,
+    ConsumeTimeSpanAnswer,
+    ConsumeTimeSpans,
+    GetBrokerConsumeStats,
+    GetConsumeStats,
+    GetTopicStats,
+    GroupOffset,
+    QueryConsumeTimeSpan,
+    QueueTimeSpan,
+    RuntimeInfoAnswer,
+    StatsAnswer,
+    TopicOffset,
+    TopicStats,
+    TopicStatsAnswer,
+    ViewStats,
+)
+from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.runtime.connection import Call, Dispatcher
+
+
+class StatisticsHandlers:
+    """Answers what dashboards ask."""
+
+    def __init__(self, state: BrokerState, runtime_info: RuntimeInfo) -> None:
+        self._state = state
+        self._runtime_info = runtime_info
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.GET_TOPIC_STATS_INFO, self.topic_stats)
+        dispatcher.handle(RequestCode.GET_CONSUME_STATS, self.consume_stats)
+        dispatcher.handle(RequestCode.GET_BROKER_CONSUME_STATS, self.broker_consume_stats)
+        dispatcher.handle(RequestCode.QUERY_CONSUME_TIME_SPAN, self.time_spans)
+        dispatcher.handle(RequestCode.GET_BROKER_RUNTIME_INFO, self.runtime)
+        dispatcher.handle(RequestCode.VIEW_BROKER_STATS_DATA, self.view)
+
+    def topic_stats(self, call: Call) -> Answer:
+        """How full a topic's queues are."""
+        request: GetTopicStats = call.request
+        topic = self._state.topics.get(request.topic)
+        if topic is None:
+            return _no_topic(request.topic)
+        offsets: dict[MessageQueue, TopicOffset] = {}
+        for queue_id in range(max(topic.read_queue_nums, topic.write_queue_nums)):
+            queue = self._queue(topic, queue_id)
+            stored_ms = stored_ms_before(self._state, queue, queue.max_offset) or 0
+            offset = TopicOffset(queue.min_offset, queue.max_offset, stored_ms)
+            offsets[named(self._state, topic.topic_name, queue_id)] = offset
+        return TopicStatsAnswer(body=TopicStats(offsets, self._state.statistics.put_tps(request.topic)))
+
+    def _queue(self, topic: TopicConfig, queue_id: int) -> Queue:
+        return self._state.store.queue(topic.topic_name, queue_id)
+
+    # -- how far groups have come ----------------------------------------------------------------------------------
+
+    def consume_stats(self, call: Call) -> Answer:
+        """How far a group has come."""
+        request: GetConsumeStats = call.request
+        wanted = [topic for topic in (request.topic_list or "").split(";") if topic]
+        if not wanted:
+            given = [request.topic] if request.topic else self._state.offsets.topics_of(request.consumer_group)
+            wanted = [topic for topic in given if self._counts(request.consumer_group, topic)]
+        stats = ConsumeStats({}, 0.0)
+        for topic in map(self._state.topics.get, wanted):
+            if topic is not None:
+                self._add_offsets(stats, request.consumer_group, topic, topic.read_queue_nums)
+        return ConsumeStatsAnswer(body=stats)
+
+    def _counts(self, group: str, topic: str) -> bool:
+        """Whether a topic belongs to what a group consumes: of an online group, when it is subscribed."""
+        online = self._state.consumers.consumer_table.get(group)
+        return online is None or not online.subscriptions or topic in online.subscriptions
+
+    def _add_offsets(self, stats: ConsumeStats, group: str, topic: TopicConfig, queues: int) -> None:
+        state = self._state
+        for queue_id in range(queues):
+            queue = self._queue(topic, queue_id)
+            consumed = max(0, state.offsets.committed(group, topic.topic_name, queue_id))
+            pulled = max(consumed, state.offsets.pull_offset(group, topic.topic_name, queue_id))
+            stored_ms = stored_ms_before(state, queue, consumed) or 0
+            offset = GroupOffset(queue.max_offset, consumed, pulled, stored_ms)
+            stats.offset_table[named(state, topic.topic_name, queue_id)] = offset
+        stats.consume_tps += state.statistics.get_tps(group, topic.topic_name)
+
+    def broker_consume_stats(self, call: Call) -> Answer:
+        """How far all groups have come."""
+        request: GetBrokerConsumeStats = call.request
+        found = BrokerConsumeStats([], host_text(call.connection.store_host))
+        for group in list(self._state.groups.groups):
+            rows = [self._stats_of(group, topic) for topic in self._topics_of(group, request.is_order)]
+            for offset in (offset for stats in rows for offset in stats.offset_table.values()):
+                found.total_diff += offset.broker_offset - offset.consumer_offset
+                found.total_inflight_diff += offset.pull_offset - offset.consumer_offset
+            found.consume_stats_list.append({group: rows})
+        return BrokerConsumeStatsAnswer(body=found)
+
+    def _topics_of(self, group: str, ordered_only: bool) -> list[TopicConfig]:
+        names = [name for name in self._state.offsets.topics_of(group) if self._counts(group, name)]
+        topics = [topic for topic in map(self._state.topics.get, names) if topic is not None]
+        return [topic for topic in topics if topic.order or not ordered_only]
+
+    def _stats_of(self, group: str, topic: TopicConfig) -> ConsumeStats:
+        stats = ConsumeStats({}, 0.0)
+        self._add_offsets(stats, group, topic, topic.write_queue_nums)
+        return stats
+
+    def time_spans(self, call: Call) -> Answer:
+        """How late a group is."""
+        request: QueryConsumeTimeSpan = call.request
+        topic = self._state.topics.get(request.topic)
+        if topic is None:
+            return _no_topic(request.topic)
+        spans = [self._time_span(request, queue_id) for queue_id in range(topic.write_queue_nums)]
+        return ConsumeTimeSpanAnswer(body=ConsumeTimeSpans(spans))
+
+    def _time_span(self, request: QueryConsumeTimeSpan, queue_id: int) -> QueueTimeSpan:
+        state = self._state
+        queue = find_queue(state, request.topic, queue_id)
+        assert queue is not None, "the topic has that many queues"
+        first_ms = state.store.stored_ms_of(queue, queue.min_offset)
+        last_ms = stored_ms_before(state, queue, queue.max_offset)
+        consumed = state.offsets.committed(request.group, request.topic, queue_id)
+        consumed_ms = stored_ms_before(state, queue, consumed) if consumed > 0 else first_ms
+        next_ms = state.store.stored_ms_of(queue, max(consumed, 0))
+        late_ms = 0 if next_ms is None else max(0, state.clock.message_ms() - next_ms)
+        first, last, consumed_at = (-1 if time_ms is None else time_ms for time_ms in (first_ms, last_ms, consumed_ms))
+        where = named(state, request.topic, queue_id)
+        words = _in_words(first), _in_words(last), _in_words(consumed_at)
+        return QueueTimeSpan(where, first, last, consumed_at, late_ms, *words)
+
+    # -- how busy the broker is --------------------------------------------------------------------------------------
+
+    def runtime(self, call: Call) -> Answer:
+        """What the broker is doing."""
+        return RuntimeInfoAnswer(body=KVTable(self._runtime_info.table()))
+
+    def view(self, call: Call) -> Answer:
+        """One counter."""
+        request: ViewStats = call.request
+        counter = self._state.statistics.find(request.stats_name, request.stats_key, self._state.cluster)
+        if counter is None:
+            words = f"The stats <{request.stats_name}> <{request.stats_key}> not exist"
+            return refusal(ResponseCode.SYSTEM_ERROR, words)
+        return StatsAnswer(body=counter.spans())
+
+
+def _no_topic(topic: str) -> Answer:
+    return refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+
+
+def _in_words(time_ms: int) -> str:
+    moment = datetime.fromtimestamp(time_ms // 1000, UTC)
+    return f"{moment:%Y-%m-%d#%H:%M:%S}:{time_ms % 1000:03d}"

@@ -1,0 +1,146 @@
+"""What dashboards ask a broker: queues, progress, lateness, counters."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.protocol.requests.offsets import UpdateConsumerOffset
+from staticfire.protocol.requests.statistics import (
+    ConsumeStats,
+    GetBrokerConsumeStats,
+    GetConsumeStats,
+    GetRuntimeInfo,
+    GetTopicStats,
+    GroupOffset,
+    QueryConsumeTimeSpan,
+    StatsSpans,
+    TopicOffset,
+    ViewStats,
+)
+from tests.scenarios.broker_stand import ADDRESS, BrokerStand
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
+    stand = BrokerStand(world)
+    await stand.start()
+    await stand.put_topic("orders", 2)
+    yield stand
+    await stand.close()
+
+
+def queue(queue_id: int, topic: str = "orders") -> MessageQueue:
+    return MessageQueue(topic, "broker-a", queue_id)
+
+
+async def progress(stand: BrokerStand, group: str, topic: str | None = None) -> ConsumeStats:
+    answer = await stand.ask(GetConsumeStats(group, topic))
+    stats: ConsumeStats = answer.body
+    return stats
+
+
+async def commit(stand: BrokerStand, offset: int, topic: str = "orders", group: str = "billing") -> None:
+    await stand.put_group(group)
+    assert (await stand.ask(UpdateConsumerOffset(group, topic, 0, offset))).code == 0
+
+
+async def counted(stand: BrokerStand, name: str, key: str) -> StatsSpans:
+    answer = await stand.ask(ViewStats(name, key))
+    assert answer.code == 0, answer.remark
+    spans: StatsSpans = answer.body
+    return spans
+
+
+async def test_an_empty_topic_shows_all_its_queues(stand: BrokerStand) -> None:
+    answer = await stand.ask(GetTopicStats("orders"))
+    assert answer.body.offset_table == {queue(0): TopicOffset(), queue(1): TopicOffset()}
+    answer = await stand.ask(GetTopicStats("nothing"))
+    assert (answer.code, answer.remark) == (ResponseCode.TOPIC_NOT_EXIST, "topic[nothing] not exist")
+
+
+async def test_a_queue_tells_when_its_newest_message_was_stored(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.send("orders", b"a")
+    await world.run_for(seconds=5)
+    await stand.send("orders", b"b")
+    stored_ms = (await stand.stored("orders"))[-1].stored_ms
+    answer = await stand.ask(GetTopicStats("orders"))
+    assert answer.body.offset_table[queue(0)] == TopicOffset(0, 2, stored_ms)
+
+
+async def test_progress_is_shown_for_every_queue(stand: BrokerStand) -> None:
+    for body in (b"a", b"b", b"c"):
+        await stand.send("orders", body)
+    await commit(stand, 2)
+    stored_ms = (await stand.stored("orders"))[1].stored_ms
+    expected = {queue(0): GroupOffset(3, 2, 2, stored_ms), queue(1): GroupOffset()}
+    assert (await progress(stand, "billing")).offset_table == expected
+    assert (await progress(stand, "billing", "orders")).offset_table == expected
+    assert (await progress(stand, "nobody")).offset_table == {}
+    assert (await progress(stand, "nobody", "nothing")).offset_table == {}
+
+
+async def test_progress_of_all_groups(stand: BrokerStand) -> None:
+    for body in (b"a", b"b", b"c"):
+        await stand.send("orders", body)
+    await commit(stand, 1)
+    body = (await stand.ask(GetBrokerConsumeStats(False))).body
+    assert [row for row in body.consume_stats_list if any(row.values())] == [
+        {"billing": [await progress(stand, "billing")]}
+    ]
+    assert (body.total_diff, body.broker_addr) == (2, ADDRESS)
+    ordered = (await stand.ask(GetBrokerConsumeStats(True))).body.consume_stats_list
+    assert {"billing": []} in ordered
+
+
+async def test_how_late_a_group_is(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.send("orders", b"a")
+    await world.run_for(seconds=60)
+    await commit(stand, 0)
+    spans = (await stand.ask(QueryConsumeTimeSpan("orders", "billing"))).body.consume_time_span_set
+    stored_ms = (await stand.stored("orders"))[0].stored_ms
+    assert [span.message_queue.queue_id for span in spans] == [0, 1]
+    assert (spans[0].min_time_stamp, spans[0].max_time_stamp, spans[0].consume_time_stamp) == (stored_ms,) * 3
+    assert 60_000 <= spans[0].delay_time <= 61_000
+    assert (spans[1].min_time_stamp, spans[1].delay_time) == (-1, 0)
+    assert spans[1].min_time_stamp_str == "1969-12-31#23:59:59:999"
+
+
+async def test_puts_and_gets_are_counted(world: SimulatedWorld, stand: BrokerStand) -> None:
+    for number in range(20):
+        await stand.send("orders", b"x", number % 2)
+    await stand.stored("orders")
+    await world.run_for(seconds=20)
+    minute = (await counted(stand, "TOPIC_PUT_NUMS", "orders")).stats_minute
+    assert (minute.sum, minute.avgpt) == (20, 1.0)
+    assert minute.tps > 0
+    assert (await counted(stand, "GROUP_GET_NUMS", "orders@readers")).stats_minute.sum == 10
+    assert (await counted(stand, "BROKER_PUT_NUMS", "DefaultCluster")).stats_hour.sum == 20
+    size = (await counted(stand, "TOPIC_PUT_SIZE", "orders")).stats_minute.sum
+    assert size == stand.broker.state.store.max_position
+    answer = await stand.ask(ViewStats("X", "y"))
+    assert (answer.code, answer.remark) == (1, "The stats <X> <y> not exist")
+    assert (await progress(stand, "readers", "orders")).consume_tps > 0
+    assert (await stand.ask(GetTopicStats("orders"))).body.topic_put_tps > 0
+
+
+async def test_rates_end_with_the_minute(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.send("orders", b"x")
+    await world.run_for(seconds=80)
+    spans = await counted(stand, "TOPIC_PUT_NUMS", "orders")
+    assert (spans.stats_minute.sum, spans.stats_hour.sum, spans.stats_day.sum) == (0, 1, 1)
+
+
+async def test_the_broker_tells_of_itself(world: SimulatedWorld, stand: BrokerStand) -> None:
+    for _ in range(10):
+        await stand.send("orders", b"x")
+    await stand.send("orders", b"x", DELAY="3")
+    await world.run_for(seconds=30)
+    table = (await stand.ask(GetRuntimeInfo())).body.table
+    assert len(table["putTps"].split(" ")) == 3
+    assert table["msgPutTotalTodayNow"] == "12"
+    assert table["scheduleMessageOffset_3"] == "1,1"
+    assert table["brokerVersionDesc"] == "V5_3_3"
+    assert table["runtime"].startswith("[ 0 days, 0 hours, 0 minutes, 30 seconds")
