@@ -11,6 +11,7 @@ COMMANDS = {
     "broker": "One broker in the foreground.",
     "send": "Send messages: given ones, or the lines of standard input.",
     "peek": "Show messages of a topic, without side effects.",
+    "consume": "Consume topics as a member of a group, and print the messages.",
     "clock": "Message time: read, freeze, advance, scale, skip.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }

@@ -1,18 +1,16 @@
 """`staticfire peek`: what is in a topic, without side effects: no member of any group, no offset stored anywhere."""
 
 import asyncio
-import json
-from datetime import UTC, datetime
 
 import click
 
+from staticfire.cli.messages import body_text, message_json, queue_text, stored_text
 from staticfire.cli.options import namesrv_flag
 from staticfire.client import MessageQueue, PullConsumer, PullStatus, ReceivedMessage
 from staticfire.protocol.errors import UsageError
 
 GROUP = "TOOLS_CONSUMER"
 # RocketMQ's own group for this; every broker has it, so that looking creates none.
-BODY_CHARS_MAX = 200
 
 
 @click.command()
@@ -40,7 +38,7 @@ def peek(
     found = asyncio.run(_peek(namesrv, topic, queue_text, offset, last, tags, max_messages))
     if as_json:
         for message in found:
-            click.echo(json.dumps(_as_dict(message), ensure_ascii=False))
+            click.echo(message_json(message))
     else:
         _print_table(topic, found)
 
@@ -91,23 +89,6 @@ def _chosen(queues: list[MessageQueue], text: str | None) -> list[MessageQueue]:
     return chosen
 
 
-def _as_dict(message: ReceivedMessage) -> dict[str, object]:
-    return {
-        "messageId": message.message_id,
-        "brokerName": message.broker_name,
-        "queueId": message.queue_id,
-        "queueOffset": message.queue_offset,
-        "storedMs": message.stored_ms,
-        "bornMs": message.born_ms,
-        "bornHost": message.born_host,
-        "tags": message.tags,
-        "keys": message.keys,
-        "reconsumeTimes": message.reconsume_times,
-        "properties": message.properties,
-        "body": message.body.decode("utf-8", "backslashreplace"),
-    }
-
-
 def _print_table(topic: str, messages: list[ReceivedMessage]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -128,9 +109,7 @@ def _print_table(topic: str, messages: list[ReceivedMessage]) -> None:
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     table.add_column("body", ratio=1, overflow="ellipsis", no_wrap=True)
     for message in messages:
-        stored = datetime.fromtimestamp(message.stored_ms / 1000, UTC).isoformat(" ", "milliseconds")[:-6]
-        body = message.body[: BODY_CHARS_MAX * 4].decode("utf-8", "backslashreplace")[:BODY_CHARS_MAX]
-        cells = [f"{message.broker_name}/{message.queue_id}", str(message.queue_offset), stored]
-        cells += [message.tags or "", " ".join(message.keys), body]
+        cells = [queue_text(message), str(message.queue_offset), stored_text(message)]
+        cells += [message.tags or "", " ".join(message.keys), body_text(message)]
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)

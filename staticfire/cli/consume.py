@@ -1,0 +1,194 @@
+"""`staticfire consume`: one member of a consumer group in the foreground, which prints what it gets.
+
+A message is done when its line is written: whatever ends the command, what wasn't printed stays with the group.
+"""
+
+import asyncio
+import os
+import signal
+
+import click
+
+from staticfire.cli.messages import body_text, message_json, printable, queue_text, stored_text
+from staticfire.cli.options import namesrv_flag
+from staticfire.cli.stand import tell
+from staticfire.cli.stay import signals_call
+from staticfire.client import (
+    ClientSettings,
+    ConsumeContext,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    MessageModel,
+    PushConsumer,
+    PushSettings,
+    ReceivedMessage,
+)
+from staticfire.protocol.durations import parse_duration, parse_moment
+from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE, EXIT_STOPPED
+from staticfire.runtime.live import live_machine
+
+STARTS = {
+    None: ConsumeFromWhere.LAST_OFFSET,
+    "first": ConsumeFromWhere.FIRST_OFFSET,
+    "last": ConsumeFromWhere.LAST_OFFSET,
+}
+LEAVE_MS = 1_000
+# For a message that is being sent back. Printing takes no time.
+
+
+@click.command()
+@namesrv_flag
+@click.option("--group", "-g", required=True, help="The consumer group; it is created when there is none.")
+@click.option("--tag", default="*", help="Only messages with these tags, like 'paid || refunded'.")
+@click.option(
+    "--from", "start", metavar="first|last|TIME",
+    help="Where a new group begins: at the oldest message, behind the newest, or with what was stored since "
+    "2026-11-21T13:30:00Z (or ms since 1970). [default: last, but first in queues that still have their first message]",
+)  # fmt: skip
+@click.option("--broadcast", is_flag=True, help="Get all messages, whoever else is in the group; offsets stay here.")
+@click.option("--max", "max_messages", type=click.IntRange(1), help="End after so many; 1 is the exit code of fewer.")
+@click.option("--timeout", metavar="DURATION", help="End after 10s, 1m30s or the like. [default: never]")
+@click.option("--fail", is_flag=True, help="Say RECONSUME_LATER to every message, so that it is retried.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
+@click.option(
+    "--protocol", type=click.Choice(["staticfire", "rocketmq"]), default="staticfire", show_default=True,
+    help="rocketmq: for the nameservers and brokers of Apache RocketMQ, too.",
+)  # fmt: skip
+@click.argument("topics", nargs=-1, required=True)
+def consume(
+    namesrv: str,
+    group: str,
+    tag: str,
+    start: str | None,
+    broadcast: bool,
+    max_messages: int | None,
+    timeout: str | None,
+    fail: bool,
+    as_json: bool,
+    protocol: str,
+    topics: tuple[str, ...],
+) -> int:
+    """Consume TOPICS as a member of a group and print each message, until Ctrl-C."""
+    timeout_ms = None if timeout is None else parse_duration(timeout)
+    settings = PushSettings(
+        client=ClientSettings(protocol=protocol),  # type: ignore[arg-type]  # one of its words: see the flag
+        message_model=MessageModel.BROADCASTING if broadcast else MessageModel.CLUSTERING,
+        consume_from_where=STARTS.get(start, ConsumeFromWhere.TIMESTAMP),
+        consume_timestamp_ms=None if start in STARTS or start is None else parse_moment(start),
+        skip_young_history=start is not None,
+        consume_threads=1,
+        await_termination_ms=LEAVE_MS,
+        local_offset_store_dir=os.path.expanduser("~/.rocketmq_offsets"),
+    )
+    status = ConsumeStatus.RECONSUME_LATER if fail else ConsumeStatus.CONSUME_SUCCESS
+    printer = _Printer(status, as_json, max_messages)
+    try:
+        return asyncio.run(_consume(namesrv, group, topics, tag, settings, printer, timeout_ms))
+    except asyncio.CancelledError:
+        return EXIT_SIGNAL_BASE + signal.SIGINT
+
+
+class _Printer:
+    """The listener: prints, and ends the consumer when it has seen enough."""
+
+    def __init__(self, status: ConsumeStatus, as_json: bool, max_messages: int | None) -> None:
+        self._status = status
+        self._as_json = as_json
+        self.max_messages = max_messages
+        self.seen = 0
+        self.error: OSError | None = None
+        """Why nothing can be printed any more."""
+
+    def listen(self, consumer: PushConsumer) -> None:
+        """Become the listener of a consumer."""
+
+        @consumer.listener
+        async def show(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
+            if self.seen != self.max_messages and self.error is None:
+                self._print(messages[0])
+                if self.seen == self.max_messages or self.error is not None:
+                    consumer.suspend()
+                    consumer.stop()
+                if self.error is None:
+                    return self._status
+            await _leave_it()
+            return self._status
+
+    def _print(self, message: ReceivedMessage) -> None:
+        try:
+            click.echo(message_json(message) if self._as_json else _line(message))
+            self.seen += 1
+        except OSError as error:
+            self.error = error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more when it ends.
+
+    def exit_code(self) -> int:
+        """Return the exit code, and say on stderr why it isn't 0."""
+        if isinstance(self.error, BrokenPipeError):
+            return EXIT_SIGNAL_BASE + signal.SIGPIPE  # as other programs before `| head`
+        if self.error is not None:
+            tell(f"the message can't be printed: {self.error}")
+            return EXIT_FAILED
+        if self.max_messages is not None and self.seen < self.max_messages:
+            tell(f"{self.seen} of {self.max_messages} messages came")
+            return EXIT_FAILED
+        return EXIT_STOPPED
+
+
+class _Stop:
+    """What signals do: the first one ends the consumer in order, the second one at once."""
+
+    def __init__(self, consumer: PushConsumer) -> None:
+        self._consumer = consumer
+        self._main = asyncio.current_task()
+        self._is_asked = False
+
+    def __call__(self, _: signal.Signals) -> None:
+        if self._is_asked and self._main is not None:
+            self._main.cancel()
+        self._is_asked = True
+        self._consumer.stop()
+
+
+async def _leave_it() -> None:
+    """End the listener's call without a result: the message stays with the group, for whoever consumes next."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
+def _line(message: ReceivedMessage) -> str:
+    """Return one line for a person."""
+    times = f"(retry {message.reconsume_times})" if message.reconsume_times else ""
+    words = [message.tags or "", " ".join(message.keys), times, body_text(message)]
+    place = f"{message.topic} {queue_text(message)} {message.queue_offset}"
+    return printable(f"{place:<28} {stored_text(message)}  {' '.join(word for word in words if word)}")
+
+
+async def _consume(
+    namesrv: str,
+    group: str,
+    topics: tuple[str, ...],
+    tag: str,
+    settings: PushSettings,
+    printer: _Printer,
+    timeout_ms: int | None,
+) -> int:
+    """Consume until there were enough messages, the time is over, or a signal comes."""
+    machine = live_machine()
+    try:
+        consumer = PushConsumer(group, namesrv, settings, machine)
+        for topic in topics:
+            consumer.subscribe(topic, tag)
+        printer.listen(consumer)
+        with signals_call(_Stop(consumer)):
+            async with consumer:
+                try:
+                    async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                        await consumer.wait()
+                except TimeoutError:
+                    pass  # The time is over.
+    finally:
+        await machine.workers.close()
+    return printer.exit_code()

@@ -1,0 +1,50 @@
+"""How `peek` and `consume` show messages: as JSON for programs, in a few words for people."""
+
+import json
+
+from staticfire.client import ReceivedMessage
+from staticfire.protocol.durations import format_moment
+
+BODY_CHARS_MAX = 200
+
+
+def message_json(message: ReceivedMessage) -> str:
+    """Return one line of JSON with all that a message has."""
+    return json.dumps(
+        {
+            "topic": message.topic,
+            "messageId": message.message_id,
+            "brokerName": message.broker_name,
+            "queueId": message.queue_id,
+            "queueOffset": message.queue_offset,
+            "storedMs": message.stored_ms,
+            "bornMs": message.born_ms,
+            "bornHost": message.born_host,
+            "tags": message.tags,
+            "keys": message.keys,
+            "reconsumeTimes": message.reconsume_times,
+            "properties": message.properties,
+            "body": message.body.decode("utf-8", "backslashreplace"),
+        },
+        ensure_ascii=False,
+    )
+
+
+def queue_text(message: ReceivedMessage) -> str:
+    """Return where a message lies, as `peek --queue` takes it."""
+    return f"{message.broker_name}/{message.queue_id}"
+
+
+def stored_text(message: ReceivedMessage) -> str:
+    """Return when a message was stored, in UTC."""
+    return format_moment(message.stored_ms).replace("T", " ").removesuffix("Z")
+
+
+def body_text(message: ReceivedMessage) -> str:
+    """Return the beginning of a body."""
+    return message.body[: BODY_CHARS_MAX * 4].decode("utf-8", "backslashreplace")[:BODY_CHARS_MAX]
+
+
+def printable(text: str) -> str:
+    """Return a text that stays on its line and does nothing to a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
