@@ -14,8 +14,11 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.figures import Family, Stand, Values
+from benchmarks.figures.dead_letter import DeadLetter
+from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.held import Held
 from benchmarks.figures.latency import Latency
+from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
 from benchmarks.figures.producer import ProducerFigure
 from benchmarks.figures.starts import Starts
 from benchmarks.figures.throughput import THROUGHPUT
@@ -25,7 +28,20 @@ from benchmarks.report import medians, number, show, write
 ROUNDS, QUICK_ROUNDS = 5, 2
 TOUCHED_MIB = 1536
 
-FAMILIES: list[Family] = [Latency(), *THROUGHPUT, ProducerFigure(), Held(), Starts()]
+LONG = Delayed()
+# Measured in the first round only: it waits for most of a minute.
+FAMILIES: list[Family] = [
+    Latency(),
+    *THROUGHPUT,
+    ProducerFigure(),
+    EndToEnd(),
+    ListenerLatency(),
+    FirstMessage(),
+    DeadLetter(),
+    Held(),
+    Starts(),
+    LONG,
+]
 
 
 def main() -> int:
@@ -33,7 +49,7 @@ def main() -> int:
     arguments = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 180)
     families = _chosen(arguments.only)
-    stand = Stand(arguments.seconds, arguments.dir)
+    stand = Stand(arguments.seconds, arguments.dir, is_quick=arguments.quick)
     about = machine.describe()
     console.print(", ".join(f"{name} {value}" for name, value in about.items()))
     machine.touch_memory(arguments.dir or tempfile.gettempdir(), TOUCHED_MIB)
@@ -42,6 +58,9 @@ def main() -> int:
     try:
         for index in range(arguments.rounds):
             rounds.append(_round(console, families, stand, f"round {index + 1}/{arguments.rounds}"))
+            families = [family for family in families if family is not LONG]
+            if not families:
+                break
     except UnexpectedAnswerError as error:
         console.print(f"[red]bench: {error}")
         return 1
@@ -60,7 +79,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_const", dest="rounds", const=QUICK_ROUNDS, help="two rounds")
+    parser.add_argument("--quick", action="store_true", help="two rounds, and a tenth of the delayed messages")
     parser.add_argument("--rounds", type=int, help=f"how many rounds (default: {ROUNDS})")
     parser.add_argument(
         "--only", default="", metavar="KEY,KEY", help="figures or their families; part of a key will do"
@@ -70,8 +89,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--oracle", action="store_true", help="beside a real RocketMQ, too (a JDK and Maven are needed)"
     )
-    parser.set_defaults(rounds=ROUNDS)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
+    return arguments
 
 
 def _chosen(only: str) -> list[Family]:

@@ -60,13 +60,16 @@ def batches(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8
     return _frames(codec, requests)
 
 
-def manys(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8) -> list[bytes]:
+def manys(
+    codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8, body: bytes = BODY, delay_level: int = 0
+) -> list[bytes]:
     """Return frames that send many messages each, every one with a queue and a result of its own."""
+    delay = f"DELAY\x01{delay_level}\x02" if delay_level else ""
     requests = []
     for number in range(count):
+        texts = [delay + properties(number * messages + index) for index in range(messages)]
         bodies = [
-            ManyMessage(topic, index % QUEUES, properties(number * messages + index).encode(), BODY, 0, 0, BORN_MS)
-            for index in range(messages)
+            ManyMessage(topic, index % QUEUES, text.encode(), body, 0, 0, BORN_MS) for index, text in enumerate(texts)
         ]
         requests.append(SendMany(GROUP, TEMPLATE_TOPIC, QUEUES, body=bodies))
     return _frames(codec, requests)

@@ -19,6 +19,8 @@ class Stand:
     """Of one window."""
     folder: str | None
     """Below which stores lie."""
+    is_quick: bool = False
+    """What takes long by nature is done with less."""
 
 
 class Family(Protocol):

@@ -1,0 +1,75 @@
+"""Starts a consumer's process and talks to it. Neither it nor the load is pinned then: three processes share the cores.
+
+A broker that is pinned stays where it is; the kernel puts the others where there is room, as it does for a program.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks import machine
+from benchmarks.servers import ROOT, STOP_S_MAX, environment
+
+
+class ConsumerProcess:
+    """A process of `benchmarks.consumer` that has said that it is ready."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.pid = process.pid
+        self._process = process
+        self._input, self._output = process.stdin, process.stdout
+
+    @property
+    def output(self) -> int:
+        """The file descriptor that its words come from."""
+        return self._output.fileno()
+
+    def tell(self, word: object) -> None:
+        """Tell it something."""
+        self._input.write(f"{word}\n")
+        self._input.flush()
+
+    def hear(self) -> str:
+        """Wait for a word of it."""
+        line = self._output.readline().strip()
+        if not line:
+            raise SystemExit(f"bench: the consumer has ended with exit code {self._process.wait()}")
+        return line
+
+    def ask(self, word: object) -> int:
+        """Tell it something and wait for a number."""
+        self.tell(word)
+        return int(self.hear())
+
+
+@contextmanager
+def consumer_process(task: str, namesrv: str, topic: str) -> Iterator[ConsumerProcess]:
+    """Run a consumer; meanwhile this process may use all cores."""
+    own_cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, machine.ALL_CORES)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.consumer", task, namesrv, topic],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    try:
+        consumer = ConsumerProcess(process)
+        if consumer.hear() != "ready":
+            raise SystemExit("bench: the consumer isn't ready")
+        yield consumer
+    finally:
+        os.sched_setaffinity(0, own_cores)
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
