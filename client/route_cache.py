@@ -103,7 +103,7 @@ class RouteCache:
             ResponseCode.TOPIC_NOT_EXIST,
             f"no route to topic {topic} at nameserver {self._nameservers.chosen}"
             + (f" ({detail})" if detail else "")
-            + f"; create it with `staticfire mqadmin updateTopic -n {self._nameservers} -c DefaultCluster -t {topic}`, "
+            + f"; create it with `mqadmin updateTopic -n {self._nameservers} -c DefaultCluster -t {topic}`, "
             "or let brokers create topics at the first send: autoCreateTopicEnable=true",
         )
 
