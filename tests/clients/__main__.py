@@ -1,0 +1,72 @@
+"""usage: python -m tests.clients [CLIENT ...]
+
+Runs real RocketMQ clients against clusters and shows client x behaviour; CLIENT is a part of a column's name. Ends with
+1 when a behaviour failed. A client whose toolchain is missing is named; with CI=true that is a failure, too.
+"""
+
+import os
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from staticfire.cluster import Cluster
+from tests.clients.behaviours import BEHAVIOURS
+from tests.clients.driving import Outcome, drive
+from tests.clients.toolchains import CLIENTS, ClientUnavailable
+
+MARKS = {"ok": "[green]ok[/]", "failed": "[bold red]FAILED[/]", "cannot": "[dim]-[/]"}
+
+
+def main(wanted: list[str]) -> int:
+    """Run the clients; return the exit code."""
+    console = Console(width=max(100, Console().width))
+    columns: dict[str, dict[str, Outcome]] = {}
+    unavailable: dict[str, str] = {}
+    with Cluster(settings={"autoCreateTopicEnable": False}) as strict:
+        for client in CLIENTS:
+            if wanted and not any(part in client.name for part in wanted):
+                continue
+            began = time.monotonic()
+            try:
+                command = client.command()
+            except ClientUnavailable as reason:
+                unavailable[client.name] = str(reason)
+                continue
+            columns[client.name] = drive(command, strict.namesrv)
+            failed = sum(outcome.word == "failed" for outcome in columns[client.name].values())
+            took_s = time.monotonic() - began
+            console.print(f"{client.name}: {f'{failed} failed' if failed else 'fine'}, {took_s:.0f} s", highlight=False)
+    show(console, columns)
+    for name, reason in unavailable.items():
+        console.print(f"[yellow]{name} was not tested:[/] ", end="")
+        console.print(reason, markup=False, highlight=False)
+    if not columns and not unavailable:
+        console.print(f"there is no such client: {', '.join(wanted)}")
+        return 2
+    return verdict(columns, unavailable)
+
+
+def verdict(columns: dict[str, dict[str, Outcome]], unavailable: dict[str, str]) -> int:
+    """Return 1 when something failed, or couldn't be tried where everything has to be."""
+    failed = any(outcome.word == "failed" for column in columns.values() for outcome in column.values())
+    return int(failed or (bool(unavailable) and os.environ.get("CI") == "true"))
+
+
+def show(console: Console, columns: dict[str, dict[str, Outcome]]) -> None:
+    """Print the table, then what is behind each failure and each dash."""
+    table = Table("behaviour", *columns)
+    for behaviour in BEHAVIOURS:
+        table.add_row(behaviour, *[MARKS[column[behaviour].word] for column in columns.values()])
+    console.print(table)
+    for word in ("cannot", "failed"):
+        for name, column in columns.items():
+            for behaviour, outcome in column.items():
+                if outcome.word == word:
+                    console.print(f"{MARKS[word]} {name}, {behaviour} ", end="")
+                    console.print(f"({BEHAVIOURS[behaviour]}): {outcome.detail}", markup=False, highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

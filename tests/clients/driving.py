@@ -1,0 +1,113 @@
+"""Runs a client's driver against a cluster of its own, and gathers what it tells.
+
+A driver is a program `DRIVER NAMESRV STRICT_NAMESRV`; at STRICT_NAMESRV is a cluster that creates no topics unasked. It
+writes one JSON line per behaviour, in any order, and whatever else it likes in between:
+
+    {"behaviour": "delay", "ok": true, "ms": 5123, "detail": "level 2 after 5030 ms"}
+    {"behaviour": "lite-pull", "cannot": "the client has no lite pull consumer"}
+    {"restart": "broker"}                  the broker is restarted; then the driver reads a line
+    {"create": ["orders", "sync"]}         the topics are created, with 4 queues; then the driver reads a line
+
+A behaviour of which it says nothing has failed.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from staticfire.cluster import Cluster
+from tests.clients.behaviours import BEHAVIOURS
+
+DRIVER_TIMEOUT_S = 150
+TAIL_LINES = 12
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one behaviour."""
+
+    word: str
+    """ok, failed or cannot."""
+    detail: str
+    ms: int = 0
+
+
+def drive(command: list[str], strict_namesrv: str) -> dict[str, Outcome]:
+    """Run a driver; return an outcome for every behaviour."""
+    with (
+        tempfile.TemporaryDirectory(prefix="staticfire-client-") as home,
+        Cluster(isolation="process") as cluster,
+        (Path(home) / "stderr").open("w+") as stderr,
+    ):
+        driver = subprocess.Popen(
+            [*_at_home(command, home), cluster.namesrv, strict_namesrv],
+            cwd=home,
+            env={**os.environ, "HOME": home},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        deadline = Timer(DRIVER_TIMEOUT_S, driver.kill)
+        deadline.start()
+        try:
+            outcomes, other = _listen(driver, cluster)
+            code = driver.wait()
+        finally:
+            deadline.cancel()
+            driver.kill()
+            driver.wait()
+        stderr.seek(0)
+        said = [*other, *stderr.read().splitlines(), *cluster.deaths][-TAIL_LINES:]
+    silent = Outcome("failed", "\n".join([f"the driver ended with {code} and said nothing of it", *said]))
+    return {name: outcomes.get(name, silent) for name in BEHAVIOURS}
+
+
+def _at_home(command: list[str], home: str) -> list[str]:
+    """Return the command with Java's own notion of a home, where the client keeps logs and offsets."""
+    return [command[0], f"-Duser.home={home}", *command[1:]] if command[0] == "java" else command
+
+
+def _listen(driver: "subprocess.Popen[str]", cluster: Cluster) -> tuple[dict[str, Outcome], list[str]]:
+    """Read what the driver writes until its end; return the outcomes and all lines that are none."""
+    outcomes: dict[str, Outcome] = {}
+    other: list[str] = []
+    assert driver.stdout is not None
+    assert driver.stdin is not None
+    for line in driver.stdout:
+        told = _parse(line)
+        if told is None:
+            other.append(line.rstrip())
+        elif "restart" in told or "create" in told:
+            _do(told, cluster)
+            driver.stdin.write("done\n")
+            driver.stdin.flush()
+        elif "cannot" in told:
+            outcomes[told["behaviour"]] = Outcome("cannot", told["cannot"])
+        else:
+            word = "ok" if told["ok"] else "failed"
+            outcomes[told["behaviour"]] = Outcome(word, told["detail"], told["ms"])
+    return outcomes, other
+
+
+def _do(asked: dict[str, Any], cluster: Cluster) -> None:
+    for topic in asked.get("create", ()):
+        cluster.create_topic(topic)
+    if "restart" in asked:
+        for name in cluster.addresses:
+            cluster.broker(name).restart()
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        told: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return told
