@@ -11,6 +11,7 @@ from staticfire.broker.delay_service import DelayService
 from staticfire.broker.handlers.connections import ConnectionHandlers
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queries import QueryHandlers
+from staticfire.broker.handlers.reset_offset import ResetOffsetHandlers
 from staticfire.broker.handlers.runtime_info import RuntimeInfo
 from staticfire.broker.handlers.statistics import StatisticsHandlers
 from staticfire.broker.key_index import KeyIndexer
@@ -38,6 +39,7 @@ class Administration:
             QueryHandlers(state, self._index),
             StatisticsHandlers(state, self._runtime_info),
             ConnectionHandlers(state),
+            ResetOffsetHandlers(state, pulls),
         )
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -57,11 +59,25 @@ class Administration:
         while True:
             await pause(SAMPLE_MS)
             self._state.statistics.sample(self._state.machine.clock.uptime_ms())
+            await self._forget_removed()
+
+    async def _forget_removed(self) -> None:
+        try:
+            await self._index.forget_old()
+        except sqlite3.Error as error:
+            log.warning("key_index_not_cut", error=str(error))
 
     def stored(self, arrivals: Mapping[Queue, int]) -> None:
         """A burst was stored."""
         self._state.statistics.stored(arrivals, self._state.store.max_position)
         self._index.wake()
+
+    async def forget_old(self) -> None:
+        """Let the index forget what is no longer in the log."""
+        try:
+            await self._index.forget_old()
+        except sqlite3.Error as error:
+            log.warning("key_index_not_shortened", error=str(error))
 
     async def stop(self) -> None:
         """Close the index; the loops may still be there, and find it closed."""

@@ -138,3 +138,17 @@ async def test_a_consume_queue_shows_its_entries(stand: BrokerStand) -> None:
     assert (answer.code, answer.remark, answer.body) == (0, "Index 3 of 0@orders is not exist!", None)
     answer = await stand.ask(QueryConsumeQueue("nothing", 0, 0, 10))
     assert (answer.code, answer.remark) == (1, "0@nothing is not exist!")
+
+
+async def test_what_retention_removed_is_not_found(world: SimulatedWorld) -> None:
+    stand = BrokerStand(world, mapped_file_size_commit_log=1_000_000)
+    await stand.start()
+    for number in range(5):
+        await stand.send("orders", bytes(400_000), KEYS=f"k{number}")
+    await world.run_for(seconds=20)
+    store = stand.broker.state.store
+    assert store.remove_segments_before(store.max_position)
+    assert [len(await look_up(stand, f"k{number}")) for number in range(5)] == [0, 0, 0, 0, 1]
+    await world.run_for(seconds=20)
+    assert [len(await look_up(stand, f"k{number}")) for number in range(5)] == [0, 0, 0, 0, 1]
+    await stand.close()

@@ -1,0 +1,192 @@
+"""Groups are moved, copied and compared by administrators. RocketMQ: AdminBrokerProcessor.resetOffset, Broker2Client.
+
+Behaviour
+- A reset is answered to the group's next pull, and at once to one that is held: the client goes on there. Nobody has
+  to be online for it, and commits of that queue are ignored until then.
+- With useServerSideResetOffset=false the online members are told instead, and without any it is refused.
+- An offset that is named has to lie in the queue, or one behind its end.
+
+Different from RocketMQ
+- A held pull is answered at once; RocketMQ's waits for a message or for its time to be over.
+- A queue that the topic doesn't have is refused, whether an offset is named or not.
+"""
+
+import asyncio
+
+from staticfire.broker.handlers.connections import ask_member
+from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.queues import find_queue, named
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.time_search import Boundary
+from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.protocol.requests.reset_offset import (
+    CloneGroupOffset,
+    ConsumerStatus,
+    ConsumerStatusAnswer,
+    CorrectionOffsets,
+    CorrectionOffsetsAnswer,
+    CppQueueOffset,
+    CppQueueOffsets,
+    GetClientStatus,
+    GetConsumerStatus,
+    QueryCorrectionOffset,
+    QueueOffsets,
+    QueueOffsetsAnswer,
+    ResetClientOffset,
+    ResetOffset,
+)
+from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.connection import Call, Dispatcher
+
+Offsets = dict[MessageQueue, int]
+
+OFFSET_MAX = (1 << 63) - 1
+
+
+class ResetOffsetHandlers:
+    """Moves groups."""
+
+    def __init__(self, state: BrokerState, pulls: PullHandlers) -> None:
+        self._state = state
+        self._offsets = state.offsets
+        self._pulls = pulls
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self.reset)
+        dispatcher.handle(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self.status)
+        dispatcher.handle(RequestCode.CLONE_GROUP_OFFSET, self.clone)
+        dispatcher.handle(RequestCode.QUERY_CORRECTION_OFFSET, self.correction)
+
+    # -- resets ------------------------------------------------------------------------------------------------------
+
+    def reset(self, call: Call) -> Answer:
+        """Move a group in one queue or in all of a topic."""
+        request: ResetOffset = call.request
+        topic = self._check(request)
+        if not self._state.settings.use_server_side_reset_offset:
+            return self._tell_members(call, request, topic)
+        queue_ids = range(topic.read_queue_nums) if request.queue_id < 0 else [request.queue_id]
+        moved: Offsets = {}
+        for queue_id in queue_ids:
+            moved[named(self._state, request.topic, queue_id)] = self._target(request, queue_id)
+        for queue, offset in moved.items():
+            self._offsets.reset(request.group, request.topic, queue.queue_id, offset)
+        for queue in moved:
+            self._free_held_pulls(request, queue.queue_id)
+        return QueueOffsetsAnswer(body=QueueOffsets(moved))
+
+    def _check(self, request: ResetOffset) -> TopicConfig:
+        """Return the topic. Raises: BrokerAnswer."""
+        if self._state.settings.broker_id != 0:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a slave resets no offsets: ask its master")
+        topic = self._state.topics.get(request.topic)
+        if topic is None:
+            raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"Topic {request.topic} does not exist")
+        if self._state.groups.get(request.group) is None:
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {request.group} does not exist")
+        return topic
+
+    def _target(self, request: ResetOffset, queue_id: int) -> int:
+        """Return where the group is to go on. Raises: BrokerAnswer (outside of the queue)."""
+        queue = find_queue(self._state, request.topic, queue_id)
+        if queue is not None and (request.queue_id < 0 or request.offset == -1):
+            return self._offset_at(queue, request.timestamp)
+        first, end = (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
+        if queue is None or not first <= request.offset <= end + 1:
+            words = f"Target offset {request.offset} not in consume queue range [{first}-{end}]"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+        return request.offset
+
+    def _offset_at(self, queue: Queue, timestamp: int) -> int:
+        if timestamp < 0:
+            return queue.max_offset
+        return self._state.store.search_offset(queue, MessageMs(timestamp), Boundary.LOWER)
+
+    def _free_held_pulls(self, request: ResetOffset, queue_id: int) -> None:
+        """Answer the group's pulls that wait on a queue: the reset is what they get."""
+        held = self._state.held
+        for pull in held.take(request.topic, queue_id):
+            if pull.call.request.consumer_group == request.group:
+                self._pulls.look_last(pull)
+            else:
+                held.hold(pull)
+
+    # -- with useServerSideResetOffset=false ---------------------------------------------------------------------------
+
+    def _tell_members(self, call: Call, request: ResetOffset, topic: TopicConfig) -> Answer:
+        """Let the members move themselves. RocketMQ: Broker2Client.resetOffset. Raises: BrokerAnswer."""
+        moved: Offsets = {}
+        for queue_id in range(topic.write_queue_nums):
+            committed = self._offsets.committed(request.group, request.topic, queue_id)
+            if committed == -1:
+                raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{request.group}> not exist")
+            offset = self._offset_at(self._state.store.queue(request.topic, queue_id), request.timestamp)
+            goes = request.is_force or offset < committed
+            moved[named(self._state, request.topic, queue_id)] = offset if goes else committed
+        online = self._state.consumers.consumer_table.get(request.group)
+        if online is None:
+            words = (
+                f"Consumer not online, so can not reset offset, Group: {request.group} Topic: {request.topic} "
+                f"Timestamp: {request.timestamp}"
+            )
+            raise BrokerAnswer(ResponseCode.CONSUMER_NOT_ONLINE, words)
+        body: QueueOffsets | CppQueueOffsets = QueueOffsets(moved)
+        if call.peer.language == LanguageCode.CPP:
+            body = CppQueueOffsets([CppQueueOffset(q.topic, q.broker_name, q.queue_id, o) for q, o in moved.items()])
+        for member in online.channel_info_table.values():
+            if member.connection.is_open:
+                told = ResetClientOffset(request.topic, request.group, request.timestamp, body=body)
+                member.connection.tell(told)
+        return QueueOffsetsAnswer(body=QueueOffsets(moved))
+
+    # -- where members stand -------------------------------------------------------------------------------------------
+
+    async def status(self, call: Call) -> Answer:
+        """Where a group's members stand, each asked for itself; who doesn't answer is left out."""
+        request: GetConsumerStatus = call.request
+        online = self._state.consumers.consumer_table.get(request.group)
+        if online is None:
+            words = f"the consumer group <{request.group}> is not online: only its members know where they stand"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+        members = [
+            member
+            for member in online.channel_info_table.values()
+            if not request.client_addr or member.client_id == request.client_addr
+        ]
+        asked = [ask_member(one, request.group, GetClientStatus(request.topic, request.group)) for one in members]
+        table: dict[str, Offsets] = {}
+        for member, answer in zip(members, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if isinstance(answer, Answer) and answer.code == 0 and answer.body is not None:
+                table[member.client_id] = answer.body.message_queue_table
+        return ConsumerStatusAnswer(body=ConsumerStatus({}, table))
+
+    # -- copies and comparisons ----------------------------------------------------------------------------------------
+
+    def clone(self, call: Call) -> Answer:
+        """Let a group stand where another one does; in a topic in which that has been nowhere, nothing happens."""
+        request: CloneGroupOffset = call.request
+        topics = [request.topic] if request.topic else self._offsets.topics_of(request.src_group)
+        for topic in topics:
+            for queue_id, offset in self._offsets.queues_of(request.src_group, topic).items():
+                self._offsets.commit(request.dest_group, topic, queue_id, offset)
+        return Answer()
+
+    def correction(self, call: Call) -> Answer:
+        """The smallest offset of each queue over the groups; the largest number where the compared one is behind it."""
+        request: QueryCorrectionOffset = call.request
+        left_out = {group.strip() for group in (request.filter_groups or "").split(",")}
+        smallest: dict[int, int] = {}
+        for group in self._offsets.groups_of(request.topic):
+            for queue_id, offset in self._offsets.queues_of(group, request.topic).items():
+                if group not in left_out:
+                    smallest[queue_id] = min(offset, smallest.get(queue_id, offset))
+        for queue_id, offset in self._offsets.queues_of(request.compare_group, request.topic).items():
+            if offset < smallest.get(queue_id, offset):
+                smallest[queue_id] = OFFSET_MAX
+        return CorrectionOffsetsAnswer(body=CorrectionOffsets(dict(sorted(smallest.items()))))
