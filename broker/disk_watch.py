@@ -26,12 +26,17 @@ class DiskWatch:
         state: BrokerState,
         pause: Callable[[int], Awaitable[None]],
         on_removed: Callable[[], None],
+        forget_removed: Callable[[], Awaitable[None]],
     ) -> None:
-        """`on_removed`: called when records are gone. Raises: UsageError (deleteWhen has something that is no hour)."""
+        """`on_removed`: called at once when records are gone; `forget_removed`: when no more go for now.
+
+        Raises: UsageError (deleteWhen has something that is no hour).
+        """
         self._state = state
         self._policy = RetentionPolicy(state.settings)
         self._pause = pause
         self._on_removed = on_removed
+        self._forget_removed = forget_removed
         self._folder = state.settings.store_path_root_dir
         self._is_full = False
         self._trouble = ""
@@ -79,7 +84,9 @@ class DiskWatch:
                 await self._pause(PAUSE_MS)
                 self.look()
         finally:
-            self._tell(removed)
+            if removed:
+                self._tell(removed)
+                await self._forget_removed()
 
     def _remove_one(self) -> Reason | None:
         state = self._state

@@ -122,7 +122,9 @@ class Broker(Service):
         self._registration = Registration(state, self._pool)
         ConfigHandlers(state, self._registration, self._pool).register(dispatcher)
         self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
-        self._disk_watch = DiskWatch(state, self.pause, self.delays.queue.keep_within_bounds)
+        self._disk_watch = DiskWatch(
+            state, self.pause, self.delays.queue.keep_within_bounds, self._administration.forget_old
+        )
         self._started = False
 
     @property

@@ -8,6 +8,7 @@ import pytest_asyncio
 from staticfire.broker.retention import HOUR_MS
 from staticfire.faults.simulated import SimulatedWorld
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
+from staticfire.protocol.requests.queries import QueryMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from tests.scenarios.broker_stand import NAME, BrokerStand
 from tests.scenarios.stand import Stand
@@ -146,3 +147,13 @@ async def test_delayed_messages_that_went_with_their_segment_keep_nobody_from_be
     assert [record.body.lstrip(b"x") for record in await stand.stored("orders", 0)] == [
         b"%d" % number for number in range(6, 12)
     ]
+
+
+@pytest.mark.row("F3")
+async def test_a_key_finds_only_what_is_still_there(world: SimulatedWorld, stand: BrokerStand) -> None:
+    for number in range(12):
+        await stand.send("orders", BODY + b"%d" % number, KEYS="42")
+    world.disk(NAME).others_bytes = TIB * 86 // 100
+    await world.run_for(minutes=1)
+    answer = await stand.ask(QueryMessage("orders", "42", 32, 0, 1 << 62))
+    assert len(answer.body.records) == 6
