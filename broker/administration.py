@@ -4,7 +4,7 @@ Wired here, not in server.py: none of it is on the way of a message.
 """
 
 import sqlite3
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from staticfire.broker.delay_service import DelayService
@@ -14,6 +14,7 @@ from staticfire.broker.handlers.queries import QueryHandlers
 from staticfire.broker.handlers.reset_offset import ResetOffsetHandlers
 from staticfire.broker.handlers.runtime_info import RuntimeInfo
 from staticfire.broker.handlers.statistics import StatisticsHandlers
+from staticfire.broker.handlers.upkeep import UpkeepHandlers
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import SAMPLE_MS
@@ -35,7 +36,9 @@ class Administration:
         self._state = state
         self._index = KeyIndexer(state.machine, f"{state.settings.store_path_root_dir}/index", state.store.log)
         self._runtime_info = RuntimeInfo(state, delays)
+        self._upkeep = UpkeepHandlers(state, delays)
         self._families = (
+            self._upkeep,
             QueryHandlers(state, self._index),
             StatisticsHandlers(state, self._runtime_info),
             ConnectionHandlers(state),
@@ -46,6 +49,10 @@ class Administration:
         """File the handlers."""
         for family in self._families:
             family.register(dispatcher)
+
+    def use_retention(self, remove_old: Callable[[], Awaitable[None]]) -> None:
+        """Let administrators remove what is old."""
+        self._upkeep.remove_old = remove_old
 
     async def start(self, spawn: Spawn, pause: Pause) -> None:
         """Open the index, follow the log, sample the counters. The store is open."""
@@ -59,25 +66,11 @@ class Administration:
         while True:
             await pause(SAMPLE_MS)
             self._state.statistics.sample(self._state.machine.clock.uptime_ms())
-            await self._forget_removed()
-
-    async def _forget_removed(self) -> None:
-        try:
-            await self._index.forget_old()
-        except sqlite3.Error as error:
-            log.warning("key_index_not_cut", error=str(error))
 
     def stored(self, arrivals: Mapping[Queue, int]) -> None:
         """A burst was stored."""
         self._state.statistics.stored(arrivals, self._state.store.max_position)
         self._index.wake()
-
-    async def forget_old(self) -> None:
-        """Let the index forget what is no longer in the log."""
-        try:
-            await self._index.forget_old()
-        except sqlite3.Error as error:
-            log.warning("key_index_not_shortened", error=str(error))
 
     async def stop(self) -> None:
         """Close the index; the loops may still be there, and find it closed."""

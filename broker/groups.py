@@ -11,6 +11,8 @@ from staticfire.protocol.requests.topics import DataVersion
 from staticfire.protocol.times import MessageMs
 
 GROUPS_MAX = 100_000
+FORBIDDEN_READ = 0x4
+# RocketMQ: PermName.INDEX_PERM_READ, as a bit.
 
 
 class GroupTable:
@@ -20,6 +22,8 @@ class GroupTable:
         self._settings = settings
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         """One dictionary for good: handlers hold it."""
+        self.forbidden: dict[str, dict[str, int]] = {}
+        """What groups may not do with topics, as bits; `FORBIDDEN_READ` is the only one in use."""
         self.version = DataVersion()
         self.changed: Callable[[], None] = lambda: None
         self.now: Callable[[], MessageMs] = lambda: MessageMs(0)
@@ -63,14 +67,31 @@ class GroupTable:
 
     def delete(self, name: str) -> bool:
         """Forget a group; return whether there was one."""
-        if self.groups.pop(name, None) is None:
+        was_forbidden = self.forbidden.pop(name, None) is not None
+        if self.groups.pop(name, None) is None and not was_forbidden:
             return False
         self._moved()
         return True
 
+    def may_read(self, group: str, topic: str) -> bool:
+        """Whether a group may consume a topic: all may, but for what was forbidden one by one."""
+        return not self.forbidden.get(group, {}).get(topic, 0) & FORBIDDEN_READ
+
+    def let_read(self, group: str, topic: str, allowed: bool) -> None:
+        """Allow or forbid a group to consume a topic; the group needn't be there."""
+        if self.may_read(group, topic) == allowed:
+            return
+        topics = self.forbidden.setdefault(group, {})
+        bits = topics.pop(topic, 0) ^ FORBIDDEN_READ
+        if bits:
+            topics[topic] = bits
+        if not topics:
+            del self.forbidden[group]
+        self._moved()
+
     def snapshot(self) -> bytes:
         """Return subscriptionGroup.json."""
-        table = {"dataVersion": self.version, "forbiddenTable": {}, "subscriptionGroupTable": self.groups}
+        table = {"dataVersion": self.version, "forbiddenTable": self.forbidden, "subscriptionGroupTable": self.groups}
         return msgspec.json.format(msgspec.json.encode(table), indent=1)
 
     def restore(self, data: bytes) -> None:
@@ -78,6 +99,7 @@ class GroupTable:
         saved = msgspec.json.decode(data, type=_SavedGroups)
         self.groups.clear()
         self.groups.update(saved.subscription_group_table)
+        self.forbidden = saved.forbidden_table
         self.version = saved.data_version
 
     def _moved(self) -> None:
@@ -87,4 +109,5 @@ class GroupTable:
 
 class _SavedGroups(msgspec.Struct, rename="camel"):
     subscription_group_table: dict[str, SubscriptionGroupConfig] = {}
+    forbidden_table: dict[str, dict[str, int]] = {}
     data_version: DataVersion = DataVersion()

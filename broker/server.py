@@ -125,6 +125,7 @@ class Broker(Service):
         self._disk_watch = DiskWatch(
             state, self.pause, self.delays.queue.keep_within_bounds, self._administration.forget_old
         )
+        self._administration.use_retention(self._disk_watch.remove_old)
         self._started = False
 
     @property

@@ -1,14 +1,27 @@
-"""Consumer groups are created and changed. RocketMQ: AdminBrokerProcessor.updateAndCreateSubscriptionGroup.
+"""Consumer groups are created, changed and deleted. RocketMQ: AdminBrokerProcessor.updateAndCreateSubscriptionGroup.
 
 Behaviour
-- Any name is stored, as in 5.3; auto-creation checks names, this does not.
+- Any name is stored, as in 5.3; auto-creation checks names, this does not. Of a list all groups are made, or none.
 - Answered when it is saved.
+- A deleted group may come back by itself, with defaults. Its retry and dead-letter topics stay: tools delete those.
+- A group can be forbidden a topic; its pulls are refused then.
 """
 
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
-from staticfire.protocol.requests.groups import GetGroupConfig, GroupConfigAnswer, UpdateGroup
+from staticfire.protocol.requests.groups import (
+    AllGroupsAnswer,
+    DeleteGroup,
+    ForbidGroup,
+    GetGroupConfig,
+    GroupConfigAnswer,
+    GroupConfigTable,
+    GroupForbidden,
+    GroupForbiddenAnswer,
+    UpdateGroup,
+    UpdateGroups,
+)
 from staticfire.runtime.connection import Call, Dispatcher
 
 
@@ -21,7 +34,11 @@ class GroupHandlers:
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, self.update)
+        dispatcher.handle(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, self.update_all)
+        dispatcher.handle(RequestCode.DELETE_SUBSCRIPTIONGROUP, self.delete)
         dispatcher.handle(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, self.config)
+        dispatcher.handle(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self.all_configs)
+        dispatcher.handle(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, self.forbid)
 
     async def update(self, call: Call) -> Answer:
         """Create or change a group."""
@@ -39,3 +56,38 @@ class GroupHandlers:
         if group is None:
             return refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
         return GroupConfigAnswer(body=group)
+
+    async def update_all(self, call: Call) -> Answer:
+        """Create or change groups, all of them or none."""
+        request: UpdateGroups = call.request
+        if request.body is None or any(group.group_name is None for group in request.body.group_config_list):
+            return refusal(ResponseCode.SYSTEM_ERROR, "a list of groups needs a body with a groupConfigList")
+        for group in request.body.group_config_list:
+            self._state.groups.put(group)
+        await self._state.small_state.saved()
+        return Answer()
+
+    async def delete(self, call: Call) -> Answer:
+        """Forget a group, and where it stands if that is wanted."""
+        request: DeleteGroup = call.request
+        self._state.groups.delete(request.group_name)
+        if request.clean_offset:
+            self._state.offsets.forget_group(request.group_name)
+            self._state.small_state.changed("consumerOffset.json")
+        await self._state.small_state.saved()
+        return Answer()
+
+    def all_configs(self, call: Call) -> Answer:
+        """All groups' configurations."""
+        groups = self._state.groups
+        return AllGroupsAnswer(body=GroupConfigTable(groups.groups, groups.forbidden, groups.version))
+
+    async def forbid(self, call: Call) -> Answer:
+        """Allow or forbid a group a topic, and tell what holds now."""
+        request: ForbidGroup = call.request
+        groups = self._state.groups
+        if request.readable is not None:
+            groups.let_read(request.group, request.topic, request.readable)
+            await self._state.small_state.saved()
+        readable = groups.may_read(request.group, request.topic)
+        return GroupForbiddenAnswer(body=GroupForbidden(request.group, request.topic, readable))

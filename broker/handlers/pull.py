@@ -167,6 +167,9 @@ class PullHandlers:
         group = self._groups[name]
         if online.message_model == "BROADCASTING" and not group.consume_broadcast_enable:
             raise Forbidden(FORBIDDEN_BROADCAST, f"the consumer group[{name}] can not consume by broadcast way")
+        if not self._state.groups.may_read(name, request.topic):
+            words = f"the consumer group[{name}] is forbidden for topic[{request.topic}]"
+            raise Forbidden(FORBIDDEN_SUBSCRIPTION, words)
         subscription = online.subscriptions.get(request.topic)
         if subscription is None:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{FAQ}")

@@ -3,7 +3,8 @@
 Behaviour
 - Queue numbers and permissions are taken as they are; a configuration that is there already is a success.
 - Of a list all topics are made, or none when one of them can't be.
-- Creation and change are answered when they are saved: a broker that dies right after has them.
+- Creation and change are answered when they are saved: a broker that dies right after has them. And when the
+  nameservers know of them.
 """
 
 import msgspec
@@ -15,6 +16,8 @@ from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import is_system_topic, topic_fault
 from staticfire.protocol.requests.topics import (
+    AllTopics,
+    AllTopicsAnswer,
     DeleteTopic,
     GetTopicConfig,
     TopicConfig,
@@ -48,6 +51,7 @@ class TopicHandlers:
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self.update_all)
         dispatcher.handle(RequestCode.DELETE_TOPIC_IN_BROKER, self.delete)
         dispatcher.handle(RequestCode.GET_TOPIC_CONFIG, self.config)
+        dispatcher.handle(RequestCode.GET_ALL_TOPIC_CONFIG, self.all_configs)
 
     async def update(self, call: Call) -> Answer:
         """Create or change a topic."""
@@ -63,6 +67,7 @@ class TopicHandlers:
         )
         if self._state.topics.put(self._checked(wanted, request.attributes)):
             await self._state.small_state.saved()
+            await self._targets.new_topics.told()
         return Answer()
 
     async def update_all(self, call: Call) -> Answer:
@@ -76,6 +81,7 @@ class TopicHandlers:
         changed = [topic for topic in checked if self._state.topics.put(topic)]
         if changed:
             await self._state.small_state.saved()
+            await self._targets.new_topics.told()
         return Answer()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
@@ -110,6 +116,10 @@ class TopicHandlers:
         if topic is None:
             return refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
         return TopicConfigAnswer(body=topic)
+
+    def all_configs(self, call: Call) -> Answer:
+        """All topics' configurations."""
+        return AllTopicsAnswer(body=AllTopics(self._state.topics.topics, self._state.topics.version))
 
     def _check_name(self, name: str) -> None:
         fault = topic_fault(name)

@@ -21,4 +21,5 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     send_back,
     statistics,
     topics,
+    upkeep,
 )

@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.requests.topics import DataVersion
 
 
 class ExponentialRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -78,4 +79,70 @@ class GetGroupConfig(Request, rename="camel"):
     """Ask for a group's configuration."""
 
     group: str
+    bname: str | None = None
+
+
+class GroupConfigList(msgspec.Struct, rename="camel", gc=False):
+    """Groups to be made together. RocketMQ: SubscriptionGroupList."""
+
+    group_config_list: list[SubscriptionGroupConfig] = []
+
+
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
+class UpdateGroups(Request, rename="camel"):
+    """Create consumer groups, or change them."""
+
+    bname: str | None = None
+    body_type: ClassVar[Any] = GroupConfigList
+
+
+@request(RequestCode.DELETE_SUBSCRIPTIONGROUP)
+class DeleteGroup(Request, rename="camel"):
+    """Forget a group; `clean_offset`: and where it stands."""
+
+    group_name: str
+    clean_offset: bool = False
+    bname: str | None = None
+
+
+class GroupConfigTable(msgspec.Struct, rename="camel", gc=False):
+    """All groups of a broker. RocketMQ: SubscriptionGroupWrapper."""
+
+    subscription_group_table: dict[str, SubscriptionGroupConfig] = {}
+    forbidden_table: dict[str, dict[str, int]] = {}
+    data_version: DataVersion = DataVersion()
+
+
+class AllGroupsAnswer(Answer, rename="camel"):
+    """All groups."""
+
+    body_type: ClassVar[Any] = GroupConfigTable
+
+
+@request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, answer=AllGroupsAnswer)
+class GetAllGroups(Request, rename="camel"):
+    """Ask for the configurations of all groups."""
+
+
+class GroupForbidden(msgspec.Struct, rename="camel", gc=False):
+    """Whether a group may consume a topic."""
+
+    group: str
+    topic: str
+    readable: bool
+
+
+class GroupForbiddenAnswer(Answer, rename="camel"):
+    """Whether a group may consume a topic."""
+
+    body_type: ClassVar[Any] = GroupForbidden
+
+
+@request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, answer=GroupForbiddenAnswer)
+class ForbidGroup(Request, rename="camel"):
+    """Allow or forbid a group to consume a topic, or ask whether it may."""
+
+    group: str
+    topic: str
+    readable: bool | None = None
     bname: str | None = None

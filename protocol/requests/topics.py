@@ -84,3 +84,27 @@ class GetTopicConfig(Request, rename="camel"):
     topic: str
     lo: bool | None = None
     bname: str | None = None
+
+
+class AllTopics(msgspec.Struct, rename="camel", gc=False):
+    """All topics of a broker; the mappings are those of static topics, which there are none of.
+
+    RocketMQ: TopicConfigAndMappingSerializeWrapper.
+    """
+
+    topic_config_table: dict[str, TopicConfig] = {}
+    data_version: DataVersion = DataVersion()
+    mapping_data_version: DataVersion = DataVersion()
+    topic_queue_mapping_detail_map: dict[str, str] = {}
+    topic_queue_mapping_info_map: dict[str, str] = {}
+
+
+class AllTopicsAnswer(Answer, rename="camel"):
+    """All topics."""
+
+    body_type: ClassVar[Any] = AllTopics
+
+
+@request(RequestCode.GET_ALL_TOPIC_CONFIG, answer=AllTopicsAnswer)
+class GetAllTopicConfigs(Request, rename="camel"):
+    """Ask for the configurations of all topics."""

@@ -1,0 +1,89 @@
+"""What keeps a broker in order. RocketMQ: AdminBrokerProcessor.
+
+Behaviour
+- The files that replicas copy are answered from memory, as they will be saved.
+- Cleaning ends before its answer, and keeps to the rules of retention: what isn't old stays.
+
+Not done
+- Slaves: a master has none here.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from staticfire.broker.delay_service import DelayService
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.names import SYSTEM_TOPICS
+from staticfire.protocol.requests.routes import TopicList, TopicListAnswer
+from staticfire.protocol.requests.upkeep import (
+    AllOffsetsAnswer,
+    DelayOffsetFile,
+    DelayOffsetsAnswer,
+    HighAvailability,
+    HighAvailabilityAnswer,
+    OffsetFile,
+)
+from staticfire.runtime.connection import Call, Dispatcher
+
+
+class UpkeepHandlers:
+    """Cleans, and shows what there is to copy."""
+
+    def __init__(self, state: BrokerState, delays: DelayService) -> None:
+        self._state = state
+        self._delays = delays
+        self.remove_old: Callable[[], Awaitable[None]] | None = None
+        """Removes now what retention lets go."""
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, self.system_topics)
+        dispatcher.handle(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, self.clean_queues)
+        dispatcher.handle(RequestCode.CLEAN_UNUSED_TOPIC, self.clean_topics)
+        dispatcher.handle(RequestCode.DELETE_EXPIRED_COMMITLOG, self.delete_expired)
+        dispatcher.handle(RequestCode.GET_ALL_CONSUMER_OFFSET, self.all_offsets)
+        dispatcher.handle(RequestCode.GET_ALL_DELAY_OFFSET, self.delay_offsets)
+        dispatcher.handle(RequestCode.GET_BROKER_HA_STATUS, self.high_availability)
+
+    def system_topics(self, call: Call) -> Answer:
+        """The topics that are the broker's own."""
+        names = sorted(SYSTEM_TOPICS | self._state.topics.system)
+        return TopicListAnswer(body=TopicList(names, None))
+
+    def clean_queues(self, call: Call) -> Answer:
+        """Nothing is left to clean: queues lose their old files together with the log."""
+        return Answer()
+
+    def clean_topics(self, call: Call) -> Answer:
+        """Remove the queues of topics that aren't there any more."""
+        for topic in self._state.store.topics():
+            if self._state.topics.get(topic) is None:
+                self._state.store.delete_queues(topic)
+        return Answer()
+
+    async def delete_expired(self, call: Call) -> Answer:
+        """Remove now what retention lets go."""
+        if self.remove_old is not None:
+            await self.remove_old()
+        return Answer()
+
+    def all_offsets(self, call: Call) -> Answer:
+        """Where all groups stand."""
+        offsets = self._state.offsets
+        was_dirty = offsets.dirty
+        snapshot = offsets.snapshot()
+        offsets.dirty = was_dirty  # looking at it saves nothing
+        return AllOffsetsAnswer(body=msgspec.json.decode(snapshot, type=OffsetFile))
+
+    def delay_offsets(self, call: Call) -> Answer:
+        """How far each level has been delivered."""
+        snapshot = self._delays.queue.snapshot(self._state.store.max_position)
+        return DelayOffsetsAnswer(body=msgspec.json.decode(snapshot, type=DelayOffsetFile))
+
+    def high_availability(self, call: Call) -> Answer:
+        """How far the slaves have come: there are none."""
+        is_master = self._state.settings.broker_id == 0
+        return HighAvailabilityAnswer(body=HighAvailability(is_master, self._state.store.max_position))
