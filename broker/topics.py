@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import msgspec
 
 from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
@@ -25,6 +27,10 @@ from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 from staticfire.protocol.times import MessageMs
 
 TOPICS_MAX = 100_000
+QUEUES_OF_TOPIC_MAX = 65_536
+# RocketMQ takes any number. Who asks about a topic is told of each of its queues, so a thousand million of them, which a
+# slip of the keyboard makes, would keep a broker busy for good.
+_INT32 = range(-(2**31), 2**31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,8 @@ class TopicTable:
         return self.topics.get(name)
 
     def put(self, topic: TopicConfig) -> bool:
-        """Store a configuration; return whether it differs from what was there."""
+        """Store a configuration; return whether it differs from what was there. Raises: BrokerAnswer."""
+        check_numbers(topic)
         if self.topics.get(topic.topic_name) == topic:
             return False
         self.topics[topic.topic_name] = topic
@@ -166,6 +173,18 @@ class TopicTable:
 class _SavedTopics(msgspec.Struct, rename="camel"):
     topic_config_table: dict[str, TopicConfig] = {}
     data_version: DataVersion = DataVersion()
+
+
+def check_numbers(topic: TopicConfig) -> None:
+    """Refuse more queues than a topic may have, and what Java can't read. Raises: BrokerAnswer."""
+    queues = max(topic.read_queue_nums, topic.write_queue_nums)
+    if queues > QUEUES_OF_TOPIC_MAX:
+        words = f"topic {topic.topic_name} can't have {queues} queues: {QUEUES_OF_TOPIC_MAX} is the limit"
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+    numbers = (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.topic_sys_flag)
+    if any(number not in _INT32 for number in numbers):
+        words = f"topic {topic.topic_name} can't be made: {numbers} has a number of more than 32 bits"
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
 
 
 def describe(topic: TopicConfig) -> str:

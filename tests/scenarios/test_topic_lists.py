@@ -55,3 +55,11 @@ async def test_mixed_message_types_are_refused(stand: BrokerStand) -> None:
 async def test_attributes_that_cannot_be_read_are_refused(stand: BrokerStand, attributes: str, remark: str) -> None:
     answer = await stand.ask(UpdateTopic("a", 1, 1, 6, attributes=attributes))
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
+
+
+@pytest.mark.parametrize(("queues", "perm"), [(2**31 - 1, 6), (65_537, 6), (4, 2**40), (-(2**40), 6)])
+async def test_numbers_that_no_topic_can_have_are_refused(stand: BrokerStand, queues: int, perm: int) -> None:
+    answer = await stand.ask(UpdateTopic("a", queues, 4, perm))
+    assert answer.code == ResponseCode.INVALID_PARAMETER
+    assert "a can't" in answer.remark
+    assert await config_of(stand, "a") is None
