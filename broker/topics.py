@@ -28,8 +28,8 @@ from staticfire.protocol.times import MessageMs
 
 TOPICS_MAX = 100_000
 QUEUES_OF_TOPIC_MAX = 65_536
-# RocketMQ takes any number. Who asks about a topic is told of each of its queues, so a thousand million of them, which a
-# slip of the keyboard makes, would keep a broker busy for good.
+# RocketMQ takes any number. Who asks about a topic is told of each of its queues, so a thousand million of them, from a
+# slip of the keyboard, would keep a broker busy for good.
 _INT32 = range(-(2**31), 2**31)
 
 
