@@ -264,11 +264,11 @@ def attack(address: str, frames: bytes) -> bytes:
 class Bystander:
     """A connection that was there before, and asks for nothing unusual."""
 
-    def __init__(self, address: str, code: int, fields: dict[str, Any]) -> None:
+    def __init__(self, address: str, code: int, fields: dict[str, Any], body: bytes = b"") -> None:
         host, port = address.rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)), timeout=10)
         head = json.dumps({"code": code, "opaque": 7, "version": 479, "extFields": fields}).encode()
-        self._frame = struct.pack(">II", 4 + len(head), len(head)) + head
+        self._frame = struct.pack(">II", 4 + len(head) + len(body), len(head)) + head + body
 
     def ask(self) -> int:
         """Return the code of the answer."""
