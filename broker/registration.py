@@ -5,6 +5,7 @@ RocketMQ: BrokerOuterAPI.registerBrokerAll.
 """
 
 import asyncio
+from contextlib import suppress
 
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
@@ -28,6 +29,8 @@ TIMEOUT_MS = 24_000
 RETRY_MS = 50
 RETRY_MS_MAX = 1_000
 UNREGISTER_TIMEOUT_MS = 1_000
+TOLD_MS_MAX = 1_000
+# RocketMQ waits for up to 24 s, and the producer whose topic it is has given up by then.
 
 
 class Registration:
@@ -42,6 +45,8 @@ class Registration:
         self._changed: dict[str, asyncio.Event] = {}
         self._pending: dict[str, set[str]] = {}
         self._registered: dict[str, asyncio.Event] = {}
+        self._told: dict[str, asyncio.Event] = {}
+        """Set while a nameserver knows every change, or could not be told."""
         self._full_wanted = 0
         """Counts what a full registration was wanted for: one that was under way then doesn't have it."""
         pool.disconnected = self._lost
@@ -52,12 +57,20 @@ class Registration:
         for address in self.nameservers:
             self._changed[address] = asyncio.Event()
             self._registered[address] = asyncio.Event()
+            self._told[address] = asyncio.Event()
             self._pending[address] = set()
 
     async def registered(self) -> None:
         """Return when every nameserver knows this broker."""
         for event in self._registered.values():
             await event.wait()
+
+    async def told(self) -> None:
+        """Return when the nameservers know every change so far, soon when one of them can't be reached."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TOLD_MS_MAX / 1000):
+                for event in self._told.values():
+                    await event.wait()
 
     def topic_changed(self, topic: TopicConfig | None) -> None:
         """Tell the nameservers soon: that topic, or all of them after a deletion."""
@@ -67,6 +80,7 @@ class Registration:
                 self._registered[address].clear()
             else:
                 self._pending[address].add(topic.topic_name)
+            self._told[address].clear()
             event.set()
 
     def _lost(self, address: str, _: object) -> None:
@@ -88,6 +102,7 @@ class Registration:
             except (NetworkError, BrokerAnswer, ProtocolError) as error:
                 log.warning("registration_failed", nameserver=address, error=str(error), retry_ms=retry_ms)
                 self._registered[address].clear()
+                self._told[address].set()
                 await _wait(self._changed[address], retry_ms)
                 retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
                 continue
@@ -95,6 +110,8 @@ class Registration:
             if whole and full_wanted == self._full_wanted:
                 full_at_ms = uptime_ms() + self._state.settings.register_name_server_period
                 self._registered[address].set()
+            if not self._changed[address].is_set():
+                self._told[address].set()
             await _wait(self._changed[address], max(1, full_at_ms - uptime_ms()))
 
     def _take_pending(self, address: str) -> list[str]:

@@ -5,6 +5,7 @@ Behaviour
   hot path asks one dictionary.
 - A message is answered when the burst that brought it is written (or, with SYNC_FLUSH, on the disk): the store calls
   back, so nothing is acknowledged that isn't stored. The messages of a burst share one look at the clock.
+- The first messages of a new topic wait until the nameservers know it (new_topics.py), but for those of a SEND_MANY.
 - What is added to the properties: sending.py. A batch is all or nothing (send_batch.py); of a SEND_MANY each message
   succeeds or fails by itself (send_many.py).
 
@@ -60,7 +61,12 @@ class SendHandlers:
         """Store one message, or a batch when it is marked as one."""
         request: SendMessage = call.request
         try:
-            target = self._find_target(request.topic) or self._targets.for_request(request, call.peer)
+            target = self._find_target(request.topic)
+            if target is None:
+                target, new_topics = self._targets.for_request(request, call.peer), self._targets.new_topics
+                if target.topic in new_topics:
+                    new_topics.hold(target.topic, call, self.send)
+                    return None
             if request.batch:
                 self._batch.send(call, request, target)
                 return None

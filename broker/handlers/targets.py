@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from staticfire.broker.delay_service import DelayService
+from staticfire.broker.handlers.new_topics import NewTopics
 from staticfire.broker.retries import is_dead_on_arrival, reconsume_times_max
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
@@ -80,6 +81,7 @@ class TargetTable:
         self._append = state.store.append
         self._message_ms = state.clock.message_ms
         self.by_topic: dict[str, Target] = {}
+        self.new_topics = NewTopics()
 
     def forget(self) -> None:
         """Start anew: a topic or a setting changed."""
@@ -103,7 +105,10 @@ class TargetTable:
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
         if config is None:
             config = self._create(request)
-        target = self.by_topic[name] = Target(config, state.store.queue, self._random)
+            self.new_topics.add(name)
+        target = Target(config, state.store.queue, self._random)
+        if name not in self.new_topics:
+            self.by_topic[name] = target
         return target
 
     def _create(self, request: SendMessage) -> TopicConfig:

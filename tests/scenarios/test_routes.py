@@ -1,5 +1,6 @@
 """Brokers and the nameserver together: what clients are told while brokers come, change, fall silent and go."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,6 +12,7 @@ from staticfire.faults.simulated.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
+from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
 
@@ -48,6 +50,13 @@ class Cluster:
         wanted = UpdateTopic(topic=topic, read_queue_nums=4, write_queue_nums=4, perm=6)
         assert (await self._pool.ask(address, wanted)).code == 0
 
+    async def send(self, address: str, topic: str, body: bytes = b"flight 1") -> int | None:
+        """Send a message to queue 0; return its queue offset."""
+        message = SendMessage("shop", topic, "TBW102", 4, 0, 0, 0, 0, body=body)
+        answer = await self._pool.ask(address, message)
+        assert answer.code == 0
+        return answer.queue_offset
+
     @property
     def is_connected(self) -> bool:
         """Whether the program's connection to the nameserver is open."""
@@ -71,10 +80,36 @@ async def test_brokers_that_started_are_routed(cluster: Cluster) -> None:
     assert await cluster.masters(TOPIC) == BOTH
 
 
-async def test_a_new_topic_is_routed_with_its_creation(world: SimulatedWorld, cluster: Cluster) -> None:
+async def test_a_new_topic_is_routed_with_its_creation(cluster: Cluster) -> None:
     await cluster.create_topic(BOTH["broker-b"], "orders")
-    await world.run_for(ms=10)
     assert await cluster.masters("orders") == {"broker-b": BOTH["broker-b"]}
+
+
+async def test_a_topic_that_a_send_creates_is_routed_when_the_send_is_answered(cluster: Cluster) -> None:
+    await cluster.send(BOTH["broker-b"], "orders")
+    assert await cluster.masters("orders") == {"broker-b": BOTH["broker-b"]}
+
+
+async def test_sends_that_wait_for_their_new_topic_are_stored_in_their_order(cluster: Cluster) -> None:
+    sends = [cluster.send(BOTH["broker-a"], "orders", b"%d" % number) for number in range(5)]
+    assert await asyncio.gather(*sends) == [0, 1, 2, 3, 4]
+    assert await cluster.send(BOTH["broker-a"], "orders") == 5
+
+
+@pytest.mark.parametrize("cut", ["kill", "freeze"])
+async def test_a_nameserver_that_is_away_delays_the_first_message_of_a_topic_only(
+    world: SimulatedWorld, cluster: Cluster, cut: str
+) -> None:
+    if cut == "kill":
+        world.kill("nameserver")
+    else:
+        world.freeze("nameserver")
+    began_ms = world.uptime_ms
+    assert await cluster.send(BOTH["broker-a"], "orders") == 0
+    assert world.uptime_ms - began_ms < 1_100
+    began_ms = world.uptime_ms
+    assert await cluster.send(BOTH["broker-a"], "orders") == 1
+    assert world.uptime_ms - began_ms < 10
 
 
 async def test_a_new_group_has_retry_queues_everywhere(cluster: Cluster) -> None:
