@@ -72,6 +72,13 @@ class Administration:
         self._state.statistics.stored(arrivals, self._state.store.max_position)
         self._index.wake()
 
+    async def forget_old(self) -> None:
+        """Let the index forget what is no longer in the log."""
+        try:
+            await self._index.forget_old()
+        except sqlite3.Error as error:
+            log.warning("key_index_not_shortened", error=str(error))
+
     async def stop(self) -> None:
         """Close the index; the loops may still be there, and find it closed."""
         try:

@@ -74,11 +74,15 @@ class DiskWatch:
             log.warning("disk_has_room", folder=self._folder, used_percent=state.disk_use.percent)
         self._is_full = refusal is not None
 
-    async def remove_old(self) -> None:
+    async def remove_expired(self) -> None:
+        """Remove what is old enough, although it isn't the hour of deleteWhen. Raises: StorageError."""
+        await self.remove_old(at_any_hour=True)
+
+    async def remove_old(self, at_any_hour: bool = False) -> None:
         """Remove segments, the oldest first, until one has to stay. Raises: StorageError."""
         removed: Counter[Reason] = Counter()
         try:
-            while (reason := self._remove_one()) is not None:
+            while (reason := self._remove_one(at_any_hour)) is not None:
                 removed[reason] += 1
                 self._on_removed()
                 await self._pause(PAUSE_MS)
@@ -88,7 +92,7 @@ class DiskWatch:
                 self._tell(removed)
                 await self._forget_removed()
 
-    def _remove_one(self) -> Reason | None:
+    def _remove_one(self, at_any_hour: bool) -> Reason | None:
         state = self._state
         if state.clock.stands:
             return None
@@ -96,7 +100,7 @@ class DiskWatch:
         if segment is None:
             return None
         reason = self._policy.reason_to_remove(
-            segment, state.store.max_position, state.clock.message_ms(), state.disk_use.percent
+            segment, state.store.max_position, state.clock.message_ms(), state.disk_use.percent, at_any_hour
         )
         if reason is None or not state.store.remove_segments_before(segment.end_position):
             return None  # It stays, or the disk doesn't have its queue entries yet.

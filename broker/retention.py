@@ -39,13 +39,18 @@ class RetentionPolicy:
         self._hours = parse_hours(settings.delete_when)
 
     def reason_to_remove(
-        self, segment: OldSegment, end_position: int, message_ms: MessageMs, used_percent: int
+        self,
+        segment: OldSegment,
+        end_position: int,
+        message_ms: MessageMs,
+        used_percent: int,
+        at_any_hour: bool = False,
     ) -> Reason | None:
         """Return why the oldest segment of a log that ends at `end_position` goes now; None when it stays."""
         settings = self.settings
         forced = settings.clean_file_forcibly_enable and used_percent > settings.disk_space_clean_forcibly_ratio
         if segment.newest_ms + self._reserved_ms <= message_ms:
-            is_hour = message_ms // HOUR_MS % 24 in self._hours
+            is_hour = at_any_hour or message_ms // HOUR_MS % 24 in self._hours
             if is_hour or forced or used_percent > settings.disk_max_used_space_ratio:
                 return Reason.AGE
         if forced and end_position - segment.end_position >= settings.clean_file_forcibly_keep_bytes:

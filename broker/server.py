@@ -125,7 +125,7 @@ class Broker(Service):
         self._disk_watch = DiskWatch(
             state, self.pause, self.delays.queue.keep_within_bounds, self._administration.forget_old
         )
-        self._administration.use_retention(self._disk_watch.remove_old)
+        self._administration.use_retention(self._disk_watch.remove_expired)
         self._started = False
 
     @property
@@ -156,7 +156,6 @@ class Broker(Service):
         self._registration.start(self.port)
         for address in self._registration.nameservers:
             self.spawn(self._registration.keep_registered(address), f"registration {address}")
-        self._targets.new_topics.start(self._registration.told, self.spawn, self._settle)
         self.delays.start(self.spawn)
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")

@@ -54,6 +54,12 @@ def test_all_of_it_is_a_setting() -> None:
     assert reason(NOON_MS, 0, 99, 2 * GIB, clean_file_forcibly_enable=False) is None
 
 
+def test_who_asks_for_it_needs_no_hour() -> None:
+    policy, segment = RetentionPolicy(BrokerSettings()), OldSegment(4096, MessageMs(NOON_MS - 72 * HOUR_MS))
+    assert policy.reason_to_remove(segment, 4096, NOON_MS, 10, at_any_hour=True) is Reason.AGE
+    assert policy.reason_to_remove(segment, 4096, MessageMs(NOON_MS - 1), 10, at_any_hour=True) is None
+
+
 @pytest.mark.parametrize("hours", ["24", "4am", "-1", "04,16"])
 def test_hours_that_are_none_are_refused(hours: str) -> None:
     with pytest.raises(UsageError, match=f"deleteWhen={hours} is no list of hours"):

@@ -154,6 +154,6 @@ async def test_a_key_finds_only_what_is_still_there(world: SimulatedWorld, stand
     for number in range(12):
         await stand.send("orders", BODY + b"%d" % number, KEYS="42")
     world.disk(NAME).others_bytes = TIB * 86 // 100
-    await world.run_for(minutes=1)
+    await world.run_for(minutes=2)
     answer = await stand.ask(QueryMessage("orders", "42", 32, 0, 1 << 62))
     assert len(answer.body.records) == 6
