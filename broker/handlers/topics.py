@@ -11,6 +11,7 @@ import msgspec
 
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer
@@ -87,6 +88,7 @@ class TopicHandlers:
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
         """Return a configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
         self._check_name(wanted.topic_name)
+        check_numbers(wanted)
         filter_type = wanted.topic_filter_type
         if filter_type not in FILTER_TYPES:
             words = f"topicFilterType = [{filter_type}] value invalid, it is one of {', '.join(FILTER_TYPES)}"

@@ -32,8 +32,9 @@ async def test_all_topics_of_a_list_are_made_and_survive_a_kill(stand: BrokerSta
     assert await config_of(stand, "b") == TopicConfig("b", 3, 3, 4, attributes={"message.type": "FIFO"})
 
 
-async def test_no_topic_of_a_list_is_made_when_one_of_them_cannot_be(stand: BrokerStand) -> None:
-    answer = await stand.ask(UpdateTopics(body=TopicConfigList([TopicConfig("a"), TopicConfig("b c")])))
+@pytest.mark.parametrize("bad", [TopicConfig("b c"), TopicConfig("b", 10**6)], ids=["name", "queues"])
+async def test_no_topic_of_a_list_is_made_when_one_of_them_cannot_be(stand: BrokerStand, bad: TopicConfig) -> None:
+    answer = await stand.ask(UpdateTopics(body=TopicConfigList([TopicConfig("a"), bad])))
     assert answer.code == ResponseCode.INVALID_PARAMETER
     assert await config_of(stand, "a") is None
 
