@@ -27,7 +27,7 @@ import msgspec
 from staticfire.protocol import requests as _declarations  # noqa: F401 (fills REQUESTS)
 from staticfire.protocol.codecs import ANSWER_FLAG, JSON, NATIVE, ONEWAY_FLAG, Codec, Envelope, codec_for
 from staticfire.protocol.codecs.hot_json import read_header
-from staticfire.protocol.codecs.native import ARRAY_OF_7, CODEC_WORD, ENVELOPE_BYTES, U32
+from staticfire.protocol.codecs.native import ARRAY_OF_7, CODEC_WORD, ENVELOPE_BYTES, ENVELOPE_HEADER_BYTES, U32
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, LanguageCode, ResponseCode, name_of_request
 from staticfire.protocol.command import REQUESTS, Answer, Request, Shape, declaration_of, refusal
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError, StorageError
@@ -49,6 +49,8 @@ _native_start = Struct(">II7sI6s").unpack_from
 # As far as the header's fields, see native.py: length, codec and header length, seven bytes that say which code,
 # opaque, and the six bytes from the flag to the remark.
 _pack_code = Struct(">BBIB").pack
+_WORD_WITHOUT_FIELDS = CODEC_WORD | ENVELOPE_HEADER_BYTES
+# Codec and header length of a header whose fields have no bytes.
 _TAIL_AT = 19
 _NO_TAIL = b""
 _OTHER_LANGUAGE = int(LanguageCode.OTHER)
@@ -276,49 +278,59 @@ class Connection(asyncio.Protocol):
     def _read_frames(self, data: bytes) -> int:
         """Handle all whole frames; return where the first unfinished one begins. Raises: ProtocolError."""
         at, end = 0, len(data)
-        hot, intercept = self._dispatcher.hot, self._dispatcher.intercept
         if not self._started and end:
             self._started = True
             recognise(data)
         self._wanted_bytes = 8
-        while end - at >= 8:
-            if self._tail and end - at >= ENVELOPE_BYTES:
-                length, word, code_bytes, opaque, tail = _native_start(data, at)
-                if tail == self._tail and (found := hot.get(code_bytes)) is not None:
-                    # The straight way of send and pull. Everything else, every error included, goes through _slowly.
-                    stop = at + 4 + length
-                    body_at = at + 8 + word - CODEC_WORD
-                    if stop <= end and at + ENVELOPE_BYTES <= body_at <= stop:
-                        code, decode, handler = found
-                        try:
-                            request = decode(data[at + ENVELOPE_BYTES : body_at])
-                        except _DECODE_ERRORS:
-                            self._slowly(data, at, body_at, stop, word)
-                            at = stop
-                            continue
-                        request.body = data[body_at:stop]
-                        at = stop
-                        call = Call(request, opaque, False, _NATIVE_CODEC, self)
-                        if intercept is not None and intercept(call, code):
-                            continue
-                        try:
-                            answer = handler(call)
-                        except Exception as error:  # noqa: BLE001 (one request: its failure is its answer)
-                            answer = failure(error, call)
-                        if answer is not None:
-                            self.send_answer(call, answer)
-                        continue
+        while True:
+            if self._tail:
+                at = self._native_straight(data, at, end)
+            if end - at < 8:
+                return at
             length, word = _HEAD(data, at)
             if length > _LENGTH_MAX or length < 4 or word & 0xFFFFFF > length - 4:
                 self._reject_length(data, at, length, word)
             stop = at + 4 + length
             if stop > end:
                 self._wanted_bytes = 4 + length
-                break
+                return at
             body_at = at + 8 + (word & 0xFFFFFF)
             if word >> 24 != JSON or not self._json_straight(data, at + 8, body_at, stop):
                 self._slowly(data, at, body_at, stop, word)
             at = stop
+
+    def _native_straight(self, data: bytes, at: int, end: int) -> int:
+        """Handle native requests as long as they are like the last one; return where something else begins.
+
+        The straight way of send and pull. Everything else, every error included, goes through `_slowly`.
+        """
+        hot, intercept, tail = self._dispatcher.hot, self._dispatcher.intercept, self._tail
+        while end - at >= ENVELOPE_BYTES:
+            length, word, code_bytes, opaque, this_tail = _native_start(data, at)
+            found = hot.get(code_bytes)
+            if found is None or this_tail != tail:
+                break
+            fields_at = at + ENVELOPE_BYTES
+            body_at = fields_at + word - _WORD_WITHOUT_FIELDS
+            stop = at + 4 + length
+            if not fields_at <= body_at <= stop <= end:
+                break
+            code, decode, handler = found
+            try:
+                request = decode(data[fields_at:body_at])
+            except _DECODE_ERRORS:
+                break
+            request.body = data[body_at:stop]
+            at = stop
+            call = Call(request, opaque, False, _NATIVE_CODEC, self)
+            if intercept is not None and intercept(call, code):
+                continue
+            try:
+                answer = handler(call)
+            except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+                answer = failure(error, call)
+            if answer is not None:
+                self.send_answer(call, answer)
         return at
 
     def _json_straight(self, data: bytes, at: int, body_at: int, stop: int) -> bool:

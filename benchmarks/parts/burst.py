@@ -110,6 +110,15 @@ def run_bursts(connection: Connection, reads: list[bytes], rounds: int) -> float
     return sorted(times)[len(times) // 20]
 
 
+async def create_topic(connection: Connection) -> None:
+    """Send a message and wait until it is answered, and so its topic is known."""
+    transport = connection.transport
+    assert isinstance(transport, NullTransport)
+    connection.data_received(frames.sends(NATIVE, TOPIC, 1)[0])
+    while not transport.last:
+        await asyncio.sleep(0.001)
+
+
 async def measure(name: str, arguments: argparse.Namespace) -> None:
     """Measure one case in a new folder and print its rows."""
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
@@ -117,6 +126,7 @@ async def measure(name: str, arguments: argparse.Namespace) -> None:
         async with Broker(live_machine(), settings) as broker:
             connection = Connection(broker.dispatcher, codec_for(NATIVE), accepting=True)
             connection.connection_made(NullTransport())
+            await create_topic(connection)
             if name.endswith("pull"):
                 for read in bursts_of("send", 64)[0] * (STORED_PER_QUEUE * frames.QUEUES // frames.RING_FRAMES):
                     connection.data_received(read)
