@@ -92,6 +92,10 @@ check-house: $(READY)
 test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains (ARGS='-k pull' and the like)
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign' $(ARGS)
 
+.PHONY: test-oracle
+test-oracle: $(READY) ## the same requests to a real RocketMQ 5.3.3 and to staticfire, compared (needs a JDK and Maven)
+	bash tools/compare.sh
+
 .PHONY: test-clients
 test-clients: $(READY) ## Java, Go, Node and Python clients of RocketMQ, from their registries, against clusters (ARGS=go: one)
 	@$(BIN)/python -m tests.clients $(ARGS)

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# `make test-oracle`: starts a real Apache RocketMQ, sends the same requests to it and to staticfire, and stops it again.
+# Needs a JDK (8-17) and Maven; says which of them is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+for tool in java mvn; do
+  command -v "$tool" >/dev/null || { echo "test-oracle: $tool is missing; install a JDK (8-17) and Maven" >&2; exit 1; }
+done
+folder=$(mktemp -d)
+export NAMESRV_PORT=${NAMESRV_PORT:-18876} BROKER_PORT=${BROKER_PORT:-18911}
+trap 'bash tools/oracle.sh stop "$folder" >/dev/null 2>&1; rm -rf "$folder"' EXIT
+bash tools/oracle.sh start "$folder"
+.venv/bin/python -m tools.differential "127.0.0.1:$NAMESRV_PORT"
