@@ -228,8 +228,7 @@ class Broker(Service):
             self.state.rest.activity += 1
             self._administration.stored(arrivals)
         if arrivals and len(self.state.held):
-            for queue in arrivals:
-                self._pull.arrived(queue)
+            self._pull.arrived(arrivals)
         self._clock_control.settled()
 
     def _disconnected(self, connection: Connection) -> None:

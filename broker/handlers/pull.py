@@ -10,7 +10,7 @@ Not done
 - SQL92 expressions (they match everything, as RocketMQ's uncompiled ones do), slaves, broadcast offsets of proxies.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from staticfire.broker.held_pulls import MISMATCH_HOLD_MS_MAX, HeldPull
 from staticfire.broker.state import BrokerState
@@ -33,7 +33,7 @@ from staticfire.protocol.requests.pull import (
 )
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.connection import Call, Dispatcher, failure
+from staticfire.runtime.connection import Call, Connection, Dispatcher, failure
 
 Wanted = Callable[[int], bool] | None
 
@@ -226,16 +226,23 @@ class PullHandlers:
         pull = HeldPull(call, request.topic, request.queue_id, request.queue_offset, deadline_ms)
         return hold_ms > 0 and self._state.held.hold(pull)
 
-    def arrived(self, queue: Queue) -> None:
-        """Look again at the pulls held on a queue that got messages."""
+    def arrived(self, queues: Iterable[Queue]) -> None:
+        """Look again at the pulls held on queues that got messages."""
         if not self._state.settings.long_polling_enable:
             return
         held = self._state.held
-        for pull in held.take(queue.topic, queue.queue_id):
-            if pull.offset < queue.max_offset and pull.call.connection.is_open:
-                self._look_again(pull, queue)
-            elif pull.call.connection.is_open:
-                held.hold(pull)
+        woken: dict[Connection, None] = {}
+        for queue in queues:
+            for pull in held.take(queue.topic, queue.queue_id):
+                connection = pull.call.connection
+                if pull.offset < queue.max_offset and connection.is_open:
+                    woken[connection] = None
+                    self._look_again(pull, queue)
+                elif connection.is_open:
+                    held.hold(pull)
+        # These leave before the answers to those who sent: the way to a listener is the longer one.
+        for connection in woken:
+            connection.flush()
 
     def _look_again(self, pull: HeldPull, queue: Queue) -> None:
         request: PullMessage = pull.call.request
