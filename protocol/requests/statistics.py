@@ -150,9 +150,9 @@ class StatsSpan(msgspec.Struct, rename="camel", gc=False):
 class StatsSpans(msgspec.Struct, rename="camel", gc=False):
     """The last minute, hour and day. RocketMQ: BrokerStatsData."""
 
-    stats_minute: StatsSpan
-    stats_hour: StatsSpan
-    stats_day: StatsSpan
+    stats_minute: StatsSpan = msgspec.field(default_factory=StatsSpan)
+    stats_hour: StatsSpan = msgspec.field(default_factory=StatsSpan)
+    stats_day: StatsSpan = msgspec.field(default_factory=StatsSpan)
 
 
 class StatsAnswer(Answer, rename="camel"):

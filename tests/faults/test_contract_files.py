@@ -1,5 +1,8 @@
 """What the files seam promises, kept by the real file system and by the simulated one."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.faults.conftest import Stand
@@ -200,3 +203,10 @@ async def test_how_full_the_disk_is(stand: Stand) -> None:
     assert 0 <= use.percent <= 100
     with pytest.raises(FileNotFoundError, match="nowhere"):
         stand.machine.files.disk_usage(f"{stand.folder}/nowhere")
+
+
+async def test_a_database_can_be_kept(stand: Stand) -> None:
+    with closing(sqlite3.connect(stand.machine.files.database_path(f"{stand.folder}/keys.sqlite"))) as database:
+        database.execute("CREATE TABLE numbers (number INTEGER)")
+        database.execute("INSERT INTO numbers VALUES (42)")
+        assert database.execute("SELECT number FROM numbers").fetchall() == [(42,)]

@@ -130,6 +130,7 @@ async def test_a_client_tells_what_it_does_by_way_of_its_broker(
     await client.stop()
 
 
+@pytest.mark.row("C4")
 @pytest.mark.parametrize("client_codec", [0, 2])
 async def test_a_client_consumes_one_message_now(world: SimulatedWorld, stand: BrokerStand, client_codec: int) -> None:
     sent = await stand.send("orders", b"a")

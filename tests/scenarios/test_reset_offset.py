@@ -25,6 +25,8 @@ from staticfire.runtime.connection import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 
+pytestmark = pytest.mark.row("C11")
+
 
 @pytest_asyncio.fixture
 async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:

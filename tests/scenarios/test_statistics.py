@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from staticfire.faults.simulated.world import SimulatedWorld
@@ -70,6 +71,7 @@ async def test_a_queue_tells_when_its_newest_message_was_stored(world: Simulated
     assert answer.body.offset_table[queue(0)] == TopicOffset(0, 2, stored_ms)
 
 
+@pytest.mark.row("F1")
 async def test_progress_is_shown_for_every_queue(stand: BrokerStand) -> None:
     for body in (b"a", b"b", b"c"):
         await stand.send("orders", body)
