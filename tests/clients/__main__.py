@@ -35,9 +35,7 @@ def main(wanted: list[str]) -> int:
                 unavailable[client.name] = str(reason)
                 continue
             columns[client.name] = drive(command, strict.namesrv)
-            failed = sum(outcome.word == "failed" for outcome in columns[client.name].values())
-            took_s = time.monotonic() - began
-            console.print(f"{client.name}: {f'{failed} failed' if failed else 'fine'}, {took_s:.0f} s", highlight=False)
+            console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)
     show(console, columns)
     for name, reason in unavailable.items():
         console.print(f"[yellow]{name} was not tested:[/] ", end="")
@@ -46,6 +44,14 @@ def main(wanted: list[str]) -> int:
         console.print(f"there is no such client: {', '.join(wanted)}")
         return 2
     return verdict(columns, unavailable)
+
+
+def summary(name: str, column: dict[str, Outcome], took_s: float) -> str:
+    """Return a client's line while the others still run."""
+    failed = sum(outcome.word == "failed" for outcome in column.values())
+    slowest = max(column, key=lambda behaviour: column[behaviour].ms)
+    words = f"{failed} failed" if failed else "fine"
+    return f"{name}: {words}, {took_s:.0f} s (slowest: {slowest}, {column[slowest].ms / 1000:.0f} s)"
 
 
 def verdict(columns: dict[str, dict[str, Outcome]], unavailable: dict[str, str]) -> int:

@@ -17,6 +17,7 @@ BEHAVIOURS = {
     "broker-restart": "offsets survive a restart of the broker, and the producer finds it again",
     "pull": "queues are pulled from any offset, to and behind their ends",
     "lite-pull": "the lite pull consumer subscribes, is assigned, seeks",
+    "queries": "messages are found by key, by unique id, by offset id",
     "too-large": "a message of more than 4 MiB is refused with code 13; the next one is stored",
     "auto-create": "an unknown topic is created with 4 queues",
     "no-auto-create": "without auto-creation an unknown topic is refused",

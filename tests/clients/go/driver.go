@@ -80,6 +80,7 @@ func main() {
 	}
 	running.Wait()
 	cannot("lite-pull", "the client has no lite pull consumer")
+	cannot("queries", "the client has no queries")
 	tell(behaviour{"broker-restart", brokerRestart})
 }
 

@@ -92,6 +92,7 @@ public final class Driver {
         behaviours.put("consumer-restart", this::consumerRestart);
         behaviours.put("pull", this::pull);
         behaviours.put("lite-pull", this::litePull);
+        behaviours.put("queries", this::queries);
         behaviours.put("too-large", this::tooLarge);
         behaviours.put("auto-create", this::autoCreate);
         behaviours.put("no-auto-create", this::noAutoCreate);
@@ -494,6 +495,37 @@ public final class Driver {
             consumer.shutdown();
         }
         return "";
+    }
+
+    private String queries() throws Exception {
+        long before = System.currentTimeMillis();
+        SendResult result = null;
+        for (int number = 0; number < 5; number++) {
+            Message each = message("queried", number);
+            each.setKeys("order-" + number + " all");
+            result = producer.send(each);
+        }
+        long end = System.currentTimeMillis() + 60_000;
+        // The index is written behind the log.
+        await("five messages with a key", () -> found("all", before, end) == 5);
+        same(1, found("order-3", before, end), "messages with a key of their own");
+        check(found("nobodys", before, end) == 0, "messages with nobody's key");
+        for (String id : Arrays.asList(result.getMsgId(), result.getOffsetMsgId())) {
+            MessageExt found = producer.viewMessage("queried", id);
+            same(4, number(found), "message " + id);
+            same("order-4 all", found.getKeys(), "keys of " + id);
+        }
+        return "";
+    }
+
+    private int found(String key, long beginMs, long endMs) throws Exception {
+        try {
+            return producer.queryMessage("queried", key, 32, beginMs - 60_000, endMs).getMessageList().size();
+        } catch (MQClientException none) {
+            check(String.valueOf(none.getMessage()).contains("query message by key finished, but no message"),
+                "query: " + none.getMessage());
+            return 0;
+        }
     }
 
     private String litePull() throws Exception {
