@@ -44,6 +44,11 @@ def rss_mib(pid: int) -> float:
     return _kib(f"/proc/{pid}/status", "VmRSS:") / 1024
 
 
+def anonymous_mib(pid: int) -> float:
+    """Return the resident memory of a process that is its own: no pages of files, which the kernel takes back."""
+    return _kib(f"/proc/{pid}/status", "RssAnon:") / 1024
+
+
 def pss_mib(pid: int) -> float:
     """Return the memory of a process, what it shares with others divided by their number."""
     return _kib(f"/proc/{pid}/smaps_rollup", "Pss:") / 1024

@@ -8,7 +8,6 @@ from statistics import median
 from benchmarks.asking import ask
 from benchmarks.consuming import ConsumerProcess, consumer_process
 from benchmarks.figures import Stand, Values
-from benchmarks.figures.producer import SENDERS
 from benchmarks.figures.throughput import TOPIC, WARM_SECONDS, fill
 from benchmarks.frames import BODY, QUEUES
 from benchmarks.machine import Meter, cpu_ns
@@ -19,6 +18,8 @@ from staticfire.protocol.messages import Message
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.topics import UpdateTopic
 
+SENDERS = 256
+# As a service has it that answers many at once: the queues are pulled while others are being stored.
 STARTS = 7
 ONE_BY_ONE_WARM = 200
 WORD_BYTES = 4096
