@@ -26,7 +26,7 @@ from staticfire.protocol.record import (
     peek_record_bytes,
     peek_topic_and_properties,
 )
-from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
+from staticfire.protocol.sys_flag import TRANSACTION_MASK, TransactionKind
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
@@ -44,6 +44,7 @@ BUSY_PAUSE_TIMES = 19
 CATCH_UP_MS_MAX = 3_000
 # So long a look-up waits for an index that is far behind.
 _INT64_MAX = (1 << 63) - 1
+_ROLLBACK = int(TransactionKind.ROLLBACK)
 
 Entry = tuple[int, int, int]
 """Hash of topic and key, log position, stored time."""
@@ -157,10 +158,11 @@ def read_slice(window: bytes, position: int) -> Slice:
             break
         peek = peek_record(window, at)
         last = position + at, peek.stored_ms
-        if transaction_kind(peek.sys_flag) is not TransactionKind.ROLLBACK:
+        if peek.sys_flag & TRANSACTION_MASK != _ROLLBACK:
             topic, properties = peek_topic_and_properties(window, at)
+            topic_bytes = topic.encode()
             for key in keys_of(properties):
-                entries.append((key_hash(topic.encode(), key), *last))
+                entries.append((key_hash(topic_bytes, key), *last))
         at += size
     return Slice(entries, position + at, last, wanted_bytes)
 
