@@ -36,7 +36,8 @@ def main(wanted: list[str]) -> int:
                 continue
             columns[client.name] = drive(command, strict.namesrv)
             console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)
-    show(console, columns)
+    if columns:
+        show(console, columns)
     for name, reason in unavailable.items():
         console.print(f"[yellow]{name} was not tested:[/] ", end="")
         console.print(reason, markup=False, highlight=False)

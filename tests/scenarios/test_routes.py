@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
+from staticfire.faults.simulated.link import LinkQuality
 from staticfire.faults.simulated.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
@@ -80,16 +81,26 @@ async def test_brokers_that_started_are_routed(cluster: Cluster) -> None:
     assert await cluster.masters(TOPIC) == BOTH
 
 
+@pytest.fixture
+def slow_registrations(world: SimulatedWorld, cluster: Cluster) -> None:
+    """Let what brokers tell the nameserver take longer than what clients ask it."""
+    for name in MACHINES:
+        world.set_link(name, "nameserver", LinkQuality(delay_ms=50))
+
+
+@pytest.mark.usefixtures("slow_registrations")
 async def test_a_new_topic_is_routed_with_its_creation(cluster: Cluster) -> None:
     await cluster.create_topic(BOTH["broker-b"], "orders")
     assert await cluster.masters("orders") == {"broker-b": BOTH["broker-b"]}
 
 
+@pytest.mark.usefixtures("slow_registrations")
 async def test_a_topic_that_a_send_creates_is_routed_when_the_send_is_answered(cluster: Cluster) -> None:
     await cluster.send(BOTH["broker-b"], "orders")
     assert await cluster.masters("orders") == {"broker-b": BOTH["broker-b"]}
 
 
+@pytest.mark.usefixtures("slow_registrations")
 async def test_sends_that_wait_for_their_new_topic_are_stored_in_their_order(cluster: Cluster) -> None:
     sends = [cluster.send(BOTH["broker-a"], "orders", b"%d" % number) for number in range(5)]
     assert await asyncio.gather(*sends) == [0, 1, 2, 3, 4]
