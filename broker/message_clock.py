@@ -8,6 +8,7 @@ message time.
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.errors import StorageError
@@ -63,14 +64,16 @@ class MessageClock:
         self.shown_ms = max(self.shown_ms, message_ms)
 
     def set(self, reading: ClockReading) -> None:
-        """Show another time from now on. Raises: StorageError (going back, or it can't be kept)."""
-        if reading.message_ms < self.shown_ms:
-            words = f"message time can't go back from {self.shown_ms} to {reading.message_ms}"
-            raise StorageError(f"{words}: messages are stored with it")
-        face = ClockFace.showing(reading, self._wall_ms())
+        """Show another time from now on, at least the last one that was shown. Raises: StorageError (it can't be kept).
+
+        A clock that runs is a few milliseconds ahead of what the nameserver read before it asked; it never goes back,
+        and whoever set it looks at what it shows then.
+        """
+        shown_ms = max(reading.message_ms, self.shown_ms)
+        face = ClockFace.showing(replace(reading, message_ms=shown_ms), self._wall_ms())
         self._keep(face)
         self._face, self._is_wall = face, False
-        self.shown_ms = MessageMs(reading.message_ms)
+        self.shown_ms = MessageMs(shown_ms)
         self.changed()
 
     def reading(self) -> ClockReading:

@@ -17,6 +17,7 @@ from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NetworkError, No
 from staticfire.protocol.requests.clock import (
     FROZEN,
     SKIPPING,
+    BrokerClockAnswer,
     ClockReading,
     DeliverAnswer,
     DeliverDue,
@@ -204,8 +205,14 @@ class ClockOwner:
     # -- talking to brokers --------------------------------------------------------------------------------------
 
     async def _set_all(self, mode: str, rate: float, message_ms: int) -> None:
-        self._show(self.face.moved(self._clock.wall_ms(), mode, rate, message_ms))
-        await self._ask_all(SetBrokerClock(self.face.epoch, mode, rate, message_ms))
+        """Put a time everywhere. Brokers never go back: where one is ahead, the others follow it."""
+        for _ in range(2):
+            self._show(self.face.moved(self._clock.wall_ms(), mode, rate, message_ms))
+            answers = await self._ask_all(SetBrokerClock(self.face.epoch, mode, rate, message_ms))
+            shown = [answer.message_ms for answer in answers.values() if isinstance(answer, BrokerClockAnswer)]
+            if rate > 0 or max(shown, default=0) <= message_ms:
+                return
+            message_ms = max(shown)
 
     async def _ask_all(self, request: Request) -> dict[str, Answer]:
         """Ask every broker; one that is lost meanwhile answers with a refusal. It gets the clock when it registers."""

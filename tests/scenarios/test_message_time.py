@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulated import LinkQuality, SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.offsets import GetMaxOffset
@@ -237,3 +237,19 @@ async def test_two_drivers_at_once_are_refused(world: SimulatedWorld, stand: Sta
     assert second.code == CLOCK_BUSY
     assert (await first).code == NOT_AT_REST
     await consumer.stop()
+
+
+async def test_brokers_that_are_ahead_are_followed_not_set_back(world: SimulatedWorld) -> None:
+    """While the nameserver's request travels, brokers go on storing: 20 ms here."""
+    stand = await Stand(world, brokers=2).start()
+    await stand.create_topic("orders")
+    for broker in stand.brokers:
+        world.set_link("nameserver", broker, LinkQuality(delay_ms=20))
+    await stand.send("orders")
+    frozen = await stand.clock("freeze")
+    assert frozen.code == 0, frozen.remark
+    times = {service.state.clock.message_ms() for service in stand.services.values()}
+    assert times == {frozen.message_ms}
+    await stand.send("orders")
+    assert (await stand.clock("advance", by_ms=HOUR_MS)).code == 0
+    await stand.close()
