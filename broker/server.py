@@ -156,6 +156,7 @@ class Broker(Service):
         self._registration.start(self.port)
         for address in self._registration.nameservers:
             self.spawn(self._registration.keep_registered(address), f"registration {address}")
+        self._targets.new_topics.start(self._registration.told, self.spawn, self._settle)
         self.delays.start(self.spawn)
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
