@@ -74,8 +74,8 @@ _pack_length32 = Struct(">BI").pack
 _BIN16_HEADS = tuple(b"\xc5" + length.to_bytes(2, "big") for length in range(1024))
 # A table is faster than packing: nearly all property strings are shorter than this.
 _MAGIC_AND_I64 = _MAGIC_ELEMENT + b"\xd3"
-_PLAIN_NUMBERS = b"\xd2\0\0\0\0" * 3 + b"\xd3\0\0\0\0\0\0\0\0\xce"
-# From sys_flag to the mark of the body's CRC, all of them 0.
+PLAIN_NUMBERS = b"\xd2\0\0\0\0" * 3 + b"\xd3\0\0\0\0\0\0\0\0\xce"
+# From sys_flag's mark at 59 to the mark of the body's CRC, all of them 0.
 
 
 class StoredRecord(msgspec.Struct, array_like=True, gc=False, frozen=True):
@@ -193,7 +193,7 @@ def plain_packer(queue_id: int, packed_topic: bytes) -> PlainPacker:
         try:
             # fmt: off
             head = pack_head(
-                _MAGIC_AND_I64, log_position, id_element, queue_offset, 0xD3, stored_ms, 0xD3, born_ms, _PLAIN_NUMBERS,
+                _MAGIC_AND_I64, log_position, id_element, queue_offset, 0xD3, stored_ms, 0xD3, born_ms, PLAIN_NUMBERS,
                 crc32(body) & 0x7FFFFFFF, b"\xc4\x08", born_host, topic_element, len(properties),
             )
             # fmt: on

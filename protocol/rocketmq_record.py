@@ -27,6 +27,7 @@ from zlib import crc32
 
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.record import (
+    PLAIN_NUMBERS,
     PROPERTIES_BYTES_MAX,
     RECORD_MAGIC,
     Buffer,
@@ -54,6 +55,11 @@ _SIZE_DIFFERENCE_V4 = 18
 
 _heads = {(born, store): Struct(f">IIIiiqqiq{born}sq{store}siqi") for born in (8, 20) for store in (8, 20)}
 _pack_head_v4 = _heads[8, 8].pack
+_plain_head = Struct(">4xI11x8sx4sx8sx8sx8s25s4s2s8sxH").unpack_from
+# The same, but the numbers as the bytes that they are in both records, and those that are 0 in plain records together.
+_pack_plain_head = Struct(">II4s4s4x8s8s4x8s8s8s8s12xI").pack
+_V4_HEAD = b"\xc4\x08"
+_TOO_LONG = f"{{}} bytes of properties: a RocketMQ client can read {PROPERTIES_BYTES_MAX}"
 _SYS_FLAG_AT = 36
 _sys_flag_of = Struct(">i").unpack_from
 _length32 = Struct(">I").unpack_from
@@ -78,9 +84,7 @@ def to_rocketmq(stored: Buffer, store_host: bytes, at: int = 0) -> bytes:
         return _to_rocketmq_v6_or_v2(stored, store_host, at)
     properties_bytes = _length16(stored, properties_at)[0]
     if properties_bytes > PROPERTIES_BYTES_MAX:
-        raise ProtocolError(
-            f"{properties_bytes} bytes of properties: a RocketMQ client can read {PROPERTIES_BYTES_MAX}"
-        )
+        raise ProtocolError(_TOO_LONG.format(properties_bytes))
     body_at = properties_at + 7 + properties_bytes
     end = at + size
     # fmt: off
@@ -122,6 +126,47 @@ def _to_rocketmq_v6_or_v2(stored: Buffer, store_host: bytes, at: int) -> bytes:
         record.reconsume_times, max(record.prepared_position, 0), len(record.body),
     ) + tail
     # fmt: on
+
+
+def rocketmq_pieces(slices: Iterable[bytes], store_host: bytes) -> list[bytes]:
+    """Return the body of a pull's answer in pieces that stand one behind the other. A slice may hold several records.
+
+    Plain records, whose flags and times are all 0, are made of the stored bytes as they are: `to_rocketmq` in three
+    quarters of the time. Raises: ProtocolError.
+    """
+    pieces: list[bytes] = []
+    is_v4 = len(store_host) == 8
+    for stored in slices:
+        at, stop = 0, len(stored)
+        while at < stop:
+            # fmt: off
+            (
+                size, position, queue_id, queue_offset, stored_ms, born_ms, numbers, body_crc, host_head, born_host,
+                topic_bytes,
+            ) = _plain_head(stored, at)
+            properties_at = at + _TOPIC_LENGTH_AT_V4 + 3 + topic_bytes
+            end = at + size
+            if numbers != PLAIN_NUMBERS or host_head != _V4_HEAD or topic_bytes > _TOPIC_BYTES_MAX_V1 or not is_v4:
+                pieces.append(to_rocketmq(stored, store_host, at))
+                at = end
+                continue
+            properties_bytes = _length16(stored, properties_at)[0]
+            if properties_bytes > PROPERTIES_BYTES_MAX:
+                raise ProtocolError(_TOO_LONG.format(properties_bytes))
+            body_at = properties_at + 7 + properties_bytes
+            head = _pack_plain_head(
+                size - _SIZE_DIFFERENCE_V4, MAGIC_V1, body_crc, queue_id, queue_offset, position, born_ms, born_host,
+                stored_ms, store_host, end - body_at,
+            )
+            # fmt: on
+            pieces += (
+                head,
+                stored[body_at:end],
+                stored[at + _TOPIC_LENGTH_AT_V4 + 1 : properties_at - 1],
+                stored[properties_at : body_at - 5],
+            )
+            at = end
+    return pieces
 
 
 def join_rocketmq(slices: Iterable[Buffer], store_host: bytes) -> bytes:

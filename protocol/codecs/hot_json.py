@@ -19,9 +19,8 @@ from staticfire.protocol.codes import VERSION, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
-from staticfire.protocol.record import peek_record_bytes
 from staticfire.protocol.requests.pull import PullAnswer
-from staticfire.protocol.rocketmq_record import to_rocketmq
+from staticfire.protocol.rocketmq_record import rocketmq_pieces
 
 __all__ = ["decode_answer", "decode_envelope", "decode_request", "encode_answer", "encode_request", "number"]
 __all__ += ["sent_writer", "write_answer"]
@@ -135,14 +134,14 @@ _PULLED = (
 
 
 def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes) -> bool:
-    """Write the answer to a pull, record by record."""
+    """Write the answer to a pull."""
     remark, records = answer.remark, answer.body
     if remark is None or answer.offset_delta is not None or answer.forbidden_type is not None:
         return False
     if records is None:
         written = []
     elif isinstance(records, Records):
-        written = _foreign_records(records, store_host)
+        written = rocketmq_pieces(records.slices, store_host)
     else:
         return False
     try:
@@ -158,17 +157,6 @@ def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes)
     out.append(_pack_head(4 + len(header) + body_bytes, len(header)) + header)
     out.extend(written)
     return True
-
-
-def _foreign_records(records: Records, store_host: bytes) -> list[bytes]:
-    """Return RocketMQ's records of slices that may hold several each."""
-    written: list[bytes] = []
-    for stored in records.slices:
-        at, end = 0, len(stored)
-        while at < end:
-            written.append(to_rocketmq(stored, store_host, at))
-            at += peek_record_bytes(stored, at)
-    return written
 
 
 _WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int, bytes], bool]] = {PullAnswer: _write_pulled}

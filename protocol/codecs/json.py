@@ -26,8 +26,7 @@ from staticfire.protocol.command import (
 )
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
-from staticfire.protocol.record import peek_record_bytes
-from staticfire.protocol.rocketmq_record import from_rocketmq, to_rocketmq
+from staticfire.protocol.rocketmq_record import from_rocketmq, rocketmq_pieces
 
 number = 0
 
@@ -176,21 +175,10 @@ def write_body(body: Any, store_host: bytes) -> bytes:
     if isinstance(body, bytes):
         return body
     if isinstance(body, Records):
-        return _write_records(body, store_host)
+        return b"".join(rocketmq_pieces(body.slices, store_host))
     if isinstance(body, StandardJson):
         return fastjson.encode(body.value, quote_number_keys=True)
     return fastjson.encode(body)
-
-
-def _write_records(records: Records, store_host: bytes) -> bytes:
-    """Return RocketMQ's records of slices that may hold several each."""
-    written: list[bytes] = []
-    for stored in records.slices:
-        at = 0
-        while at < len(stored):
-            written.append(to_rocketmq(stored, store_host, at))
-            at += peek_record_bytes(stored, at)
-    return b"".join(written)
 
 
 def _read_records(body: bytes) -> RecordBatch:
