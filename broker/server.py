@@ -9,11 +9,8 @@ from dataclasses import asdict
 
 from staticfire.broker.administration import Administration
 from staticfire.broker.clock_control import ClockControl
-from staticfire.broker.consumers import ConsumerManager
 from staticfire.broker.delay_service import DelayService
-from staticfire.broker.delays import tags_code_of
 from staticfire.broker.disk_watch import DiskWatch
-from staticfire.broker.groups import GroupTable
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
@@ -25,21 +22,12 @@ from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
-from staticfire.broker.held_pulls import HeldPulls
 from staticfire.broker.lost_topics import put_back_topics
-from staticfire.broker.message_clock import FILE as CLOCK_FILE, MessageClock
-from staticfire.broker.offsets import OffsetTable
-from staticfire.broker.producers import ProducerManager
 from staticfire.broker.registration import Registration
-from staticfire.broker.rest import RestWatch
 from staticfire.broker.settings import BrokerSettings
-from staticfire.broker.small_state import SmallState
-from staticfire.broker.state import BrokerState
+from staticfire.broker.state import make_state
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.recovery import RecoveryReport
-from staticfire.broker.store.settings import FlushDiskType, StoreSettings
-from staticfire.broker.store.store import MessageStore
-from staticfire.broker.topics import TopicTable
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import StorageError, UsageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
@@ -71,62 +59,48 @@ class Broker(Service):
             raise UsageError("storePathRootDir is empty: the broker needs a folder for its data")
         self.settings = settings
         self._sock = sock
-        folder = settings.store_path_root_dir
-        clock = MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
-        store = MessageStore(
-            machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level)
-        )
-        topics, consumers, offsets = TopicTable(settings), ConsumerManager(), OffsetTable()
-        rest = RestWatch(topics, consumers, offsets, store)
-        offsets.on_commit = rest.committed
-        self.state = state = BrokerState(
-            machine=machine,
-            settings=settings,
-            clock=clock,
-            store=store,
-            topics=topics,
-            groups=GroupTable(settings),
-            offsets=offsets,
-            consumers=consumers,
-            producers=ProducerManager(),
-            held=HeldPulls(settings.held_pulls_max),
-            small_state=SmallState(machine, f"{folder}/config"),
-            rest=rest,
-        )
+        self.state = state = make_state(machine, settings)
         levels = DelayLevels.parse(settings.message_delay_level)
-        self.delays = DelayService(levels, store, clock, state.small_state, self._settle)
+        self.delays = DelayService(levels, state.store, state.clock, state.small_state, self._settle)
         self._targets = TargetTable(state, self.delays)
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
-        self.dispatcher = dispatcher = Dispatcher()
-        SendHandlers(state, self._targets).register(dispatcher)
-        SendBackHandlers(state, self._targets).register(dispatcher)
-        self._pull.register(dispatcher)
-        self._clients.register(dispatcher)
-        OffsetHandlers(state).register(dispatcher)
-        LockHandlers(state).register(dispatcher)
-        TopicHandlers(state, self._targets).register(dispatcher)
-        GroupHandlers(state).register(dispatcher)
-        ResetHandlers(state, self._targets, self._pull, self.delays).register(dispatcher)
         self._administration = Administration(state, self._pull, self.delays)
-        self._administration.register(dispatcher)
-        dispatcher.settle = self._settle
-        self._server = Server(machine, dispatcher, self._advertised())
-        self._server.disconnected = self._disconnected
         self._clock_control = ClockControl(state, self.delays)
-        clock.changed = self.delays.wake
         asked_by_nameservers = Dispatcher()
         self._clock_control.register(asked_by_nameservers)
         asked_by_nameservers.settle = self._settle
         self._pool = ConnectionPool(machine, asked_by_nameservers)
         self._registration = Registration(state, self._pool)
-        ConfigHandlers(state, self._registration, self._pool).register(dispatcher)
+        self.dispatcher = self._file_handlers()
+        self._server = Server(machine, self.dispatcher, self._advertised())
+        self._server.disconnected = self._disconnected
         self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
         self._disk_watch = DiskWatch(
             state, self.pause, self.delays.queue.keep_within_bounds, self._administration.forget_old
         )
         self._administration.use_retention(self._disk_watch.remove_expired)
         self._started = False
+
+    def _file_handlers(self) -> Dispatcher:
+        """Return what the broker answers, family by family."""
+        state, dispatcher = self.state, Dispatcher()
+        for family in (
+            SendHandlers(state, self._targets),
+            SendBackHandlers(state, self._targets),
+            self._pull,
+            self._clients,
+            OffsetHandlers(state),
+            LockHandlers(state),
+            TopicHandlers(state, self._targets),
+            GroupHandlers(state),
+            ResetHandlers(state, self._targets, self._pull, self.delays),
+            ConfigHandlers(state, self._registration, self._pool),
+            self._administration,
+        ):
+            family.register(dispatcher)
+        dispatcher.settle = self._settle
+        return dispatcher
 
     @property
     def port(self) -> int:
@@ -271,13 +245,3 @@ def _log_recovery(folder: str, report: RecoveryReport) -> None:
 
 def _log_trouble(error: StorageError) -> None:
     log.error("store_trouble", error=str(error))
-
-
-def _store_settings(settings: BrokerSettings) -> StoreSettings:
-    return StoreSettings(
-        segment_bytes_max=settings.mapped_file_size_commit_log,
-        flush_disk_type=FlushDiskType(settings.flush_disk_type),
-        flush_ms=settings.flush_interval_commit_log,
-        sync_flush_timeout_ms=settings.sync_flush_timeout,
-        queue_flush_ms=settings.flush_interval_consume_queue,
-    )

@@ -1,11 +1,12 @@
-"""What the parts of one broker share, wired in one place."""
+"""What the parts of one broker share, made and wired in one place."""
 
 from dataclasses import dataclass, field
 
 from staticfire.broker.consumers import ConsumerManager
+from staticfire.broker.delays import tags_code_of
 from staticfire.broker.groups import GroupTable
 from staticfire.broker.held_pulls import HeldPulls
-from staticfire.broker.message_clock import MessageClock
+from staticfire.broker.message_clock import FILE as CLOCK_FILE, MessageClock
 from staticfire.broker.offsets import OffsetTable
 from staticfire.broker.producers import ProducerManager
 from staticfire.broker.queue_locks import QueueLocks
@@ -14,6 +15,7 @@ from staticfire.broker.retries import RetryWatch
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.small_state import SmallState
 from staticfire.broker.statistics import Statistics
+from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
 from staticfire.runtime.machine import DiskUse, Machine
@@ -60,3 +62,36 @@ class BrokerState:
     def readable(self) -> bool:
         """Whether the broker as a whole hands out messages."""
         return self.settings.broker_permission & 4 != 0
+
+
+def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
+    """Return the state of a broker that hasn't started: nothing is read from the disk yet."""
+    folder = settings.store_path_root_dir
+    store = MessageStore(machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level))
+    topics, consumers, offsets = TopicTable(settings), ConsumerManager(), OffsetTable()
+    rest = RestWatch(topics, consumers, offsets, store)
+    offsets.on_commit = rest.committed
+    return BrokerState(
+        machine=machine,
+        settings=settings,
+        clock=MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}"),
+        store=store,
+        topics=topics,
+        groups=GroupTable(settings),
+        offsets=offsets,
+        consumers=consumers,
+        producers=ProducerManager(),
+        held=HeldPulls(settings.held_pulls_max),
+        small_state=SmallState(machine, f"{folder}/config"),
+        rest=rest,
+    )
+
+
+def _store_settings(settings: BrokerSettings) -> StoreSettings:
+    return StoreSettings(
+        segment_bytes_max=settings.mapped_file_size_commit_log,
+        flush_disk_type=FlushDiskType(settings.flush_disk_type),
+        flush_ms=settings.flush_interval_commit_log,
+        sync_flush_timeout_ms=settings.sync_flush_timeout,
+        queue_flush_ms=settings.flush_interval_consume_queue,
+    )
