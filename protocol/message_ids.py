@@ -6,6 +6,7 @@ that differs between producers of a process), milliseconds since the month began
 written in upper-case hex, as 32 characters, or 56 with IPv6.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from struct import Struct
 
@@ -29,6 +30,12 @@ def offset_id_prefix(store_host: bytes) -> str:
 def offset_id(prefix: str, log_position: int) -> str:
     """Return the offset message id of a record; the prefix is the broker's `offset_id_prefix`."""
     return prefix + _pack_position(log_position).hex().upper()  # no way of formatting it is as fast
+
+
+def offset_ids(prefix: str, log_positions: Sequence[int]) -> str:
+    """Return the offset message ids of several records, joined by commas, as a batch is answered."""
+    texts = Struct(f">{len(log_positions)}q").pack(*log_positions).hex().upper()
+    return ",".join([prefix + texts[at : at + 16] for at in range(0, len(texts), 16)])
 
 
 def parse_offset_id(message_id: str) -> tuple[bytes, int]:

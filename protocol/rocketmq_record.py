@@ -26,8 +26,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.plain_records import PLAIN_NUMBERS
 from staticfire.protocol.record import (
-    PLAIN_NUMBERS,
     PROPERTIES_BYTES_MAX,
     RECORD_MAGIC,
     Buffer,
@@ -64,6 +64,7 @@ _SYS_FLAG_AT = 36
 _sys_flag_of = Struct(">i").unpack_from
 _length32 = Struct(">I").unpack_from
 _batch_head = Struct(">iiiii")
+_batch_flag_and_length = Struct(">12xii").unpack_from
 _pack_length16_signed = Struct(">h").pack
 
 
@@ -275,11 +276,11 @@ def decode_batch(batch: bytes) -> list[BatchMessage]:
     """
     messages: list[BatchMessage] = []
     append, make = messages.append, _make_batch_message
-    at, end = 0, len(batch)
+    at, end, head_bytes, flag_and_length = 0, len(batch), _batch_head.size, _batch_flag_and_length
     try:
         while at < end:
-            _, _, _, flag, body_bytes = _batch_head.unpack_from(batch, at)
-            body_at = at + _batch_head.size
+            flag, body_bytes = flag_and_length(batch, at)
+            body_at = at + head_bytes
             if body_bytes < 0:
                 raise ProtocolError(f"a batch has a body of {body_bytes} bytes")
             properties_at = body_at + body_bytes + 2

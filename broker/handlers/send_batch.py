@@ -10,13 +10,13 @@ from typing import Any
 from staticfire.broker.handlers.sending import OUTCOME_CODE, Sending
 from staticfire.broker.handlers.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.burst import Row
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.compression import expand
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError
 from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
-from staticfire.protocol.message_ids import offset_id
+from staticfire.protocol.message_ids import offset_ids
+from staticfire.protocol.plain_records import Row
 from staticfire.protocol.properties import DELAY, UNIQ_KEY, find_property, with_last_end
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.rocketmq_record import BatchMessage, decode_batch
@@ -79,13 +79,13 @@ class BatchHandler:
 
     def _rows(self, messages: list[BatchMessage], added: bytes) -> list[Row]:
         """Return each message as it is stored. Raises: BrokerAnswer, if one is illegal."""
-        rows, body_bytes_max = [], self._sending.body_bytes_max
+        rows = []  # no body is larger than the batch, which was looked at
         may_be_quick = b"TAGS\x01" not in added
         for flag, body, properties in messages:
             if properties and properties[-1] != _END:
                 properties += b"\x02"
             whole = properties + added
-            if not body or len(whole) > PROPERTIES_BYTES_MAX or len(body) > body_bytes_max:
+            if not body or len(whole) > PROPERTIES_BYTES_MAX:
                 raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
             # What `tags_code` does, in half the time if the tag isn't the first property.
             _, found, behind = properties.rpartition(b"\x02TAGS\x01")
@@ -102,7 +102,7 @@ class BatchHandler:
         prefix = call.connection.store_id_prefix
         call.answer(
             SendAnswer(
-                ",".join([offset_id(prefix, position) for position in positions]),
+                offset_ids(prefix, positions),
                 queue_id,
                 first_offset,
                 unique_id.decode("utf-8", "replace") if unique_id else None,

@@ -6,6 +6,8 @@ gets the same offsets and positions; nobody is told STORED before the bytes are 
 """
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from staticfire.broker.store.commit_log import Chunk, CommitLog
@@ -15,16 +17,21 @@ from staticfire.broker.store.queue_files import ENTRY
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.record import BLANK_BYTES_MIN, IPV4_HOST_BYTES, pack_blank, pack_record, record_size
+from staticfire.protocol.plain_records import Row, pack_plain_row
+from staticfire.protocol.record import (
+    BLANK_BYTES_MIN,
+    IPV4_HOST_BYTES,
+    pack_blank,
+    pack_record,
+    record_size,
+)
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 
 WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
 """Takes over appends that are to be settled when the log is synced up to a position."""
 
-Row: TypeAlias = tuple[int, bytes, bytes, int]
-"""A record of a row of them: flag, properties, body, tags code."""
-
+_flag_of, _tags_code_of = itemgetter(0), itemgetter(3)
 _pack_entry = ENTRY.pack
 _UNSEEN = 0x4
 # PREPARED or ROLLBACK: in the log, in no queue.
@@ -157,32 +164,30 @@ class Burst:
 
         `on_stored` is called once, for the first: a burst is written as a whole or not at all. Raises: as `append`.
         """
+        if not rows:
+            return []
         first = self._position
-        position, queue_offset, plain_bytes = first, queue.next_offset, queue.plain_bytes
-        pack_plain, size_max = queue.pack_plain or queue.plain_packer(), self._record_bytes_max
-        positions: list[int] = []
-        pieces: list[bytes] = []
-        entries: list[bytes] = []
-        is_plain = not sys_flag and not queue.deleted and len(born_host) == IPV4_HOST_BYTES
-        for flag, properties, body, tags_code in rows:
-            size = plain_bytes + len(properties) + len(body)
-            if flag or size > size_max or position + size > self._records_end or not is_plain:
-                return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
-            pieces += pack_plain(position, queue_offset, stored_ms, born_ms, born_host, properties, body)
-            entries.append(_pack_entry(position, size, tags_code))
-            positions.append(position)
-            position += size
-            queue_offset += 1
-        if positions:
-            # Nothing has changed so far; from here on nothing can fail.
-            self._settlements.append((on_stored, context, queue.next_offset, first, True))
-            self._records += pieces
-            self._position = position
-            self._last_start = positions[-1]
-            self.last_stored_ms = stored_ms
-            queue.next_offset = queue_offset
-            queue.tail += b"".join(entries)
-            self._queues[queue] = None
+        if sys_flag or queue.deleted or len(born_host) != IPV4_HOST_BYTES or any(map(_flag_of, rows)):
+            return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
+        # fmt: off
+        pieces, sizes = pack_plain_row(
+            first, queue.queue_id, queue.next_offset, stored_ms, born_ms, born_host, queue.packed_topic,
+            rows,
+        )
+        *positions, end = accumulate(sizes, initial=first)
+        if max(sizes) > self._record_bytes_max or end > self._records_end:
+            return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
+        # fmt: on
+        entries = b"".join(map(_pack_entry, positions, sizes, map(_tags_code_of, rows)))
+        # Nothing has changed so far; from here on nothing can fail.
+        self._settlements.append((on_stored, context, queue.next_offset, first, True))
+        self._records += pieces
+        self._position = end
+        self._last_start = positions[-1]
+        self.last_stored_ms = stored_ms
+        queue.next_offset += len(positions)
+        queue.tail += entries
+        self._queues[queue] = None
         return positions
 
     def _append_each(

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES, QueueFiles, QueueWrite
-from staticfire.protocol.record import IPV4_HOST_BYTES, PlainPacker, pack_topic, plain_packer, record_size
+from staticfire.protocol.plain_records import PlainPacker, plain_packer
+from staticfire.protocol.record import IPV4_HOST_BYTES, pack_topic, record_size
 
 _LOAD_ENTRIES = 1024
 

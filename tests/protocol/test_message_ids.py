@@ -5,7 +5,14 @@ from hypothesis import given, strategies as st
 
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.hosts import host_text, pack_host, unpack_host
-from staticfire.protocol.message_ids import UniqueIds, month_around, offset_id, offset_id_prefix, parse_offset_id
+from staticfire.protocol.message_ids import (
+    UniqueIds,
+    month_around,
+    offset_id,
+    offset_id_prefix,
+    offset_ids,
+    parse_offset_id,
+)
 
 HOSTS = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
 NOVEMBER_2023_MS = 1_698_796_800_000
@@ -93,3 +100,9 @@ def test_what_is_no_address_is_refused(ip: str, port: int) -> None:
 def test_a_host_of_another_length_is_refused() -> None:
     with pytest.raises(ProtocolError, match="6 bytes"):
         unpack_host(bytes(6))
+
+
+def test_the_ids_of_a_batch_are_those_of_its_messages() -> None:
+    prefix = offset_id_prefix(bytes(8))
+    assert offset_ids(prefix, [1, 2**40]) == f"{offset_id(prefix, 1)},{offset_id(prefix, 2**40)}"
+    assert offset_ids(prefix, []) == ""

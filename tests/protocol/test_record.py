@@ -23,7 +23,6 @@ from staticfire.protocol.record import (
     peek_record,
     peek_record_bytes,
     peek_topic_and_properties,
-    plain_packer,
     record_size,
 )
 
@@ -234,31 +233,3 @@ def test_a_damaged_blank_is_noticed(place: int, change: int) -> None:
     if 4 <= place < 8:
         return  # its size has no CRC: the segment's own size says whether it is right
     assert check_record(damaged, 0, 5000).found is Found.BROKEN
-
-
-@given(
-    st.integers(-(2**31), 2**31 - 1),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
-    st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 4),
-    st.binary(min_size=8, max_size=8),
-    st.binary(max_size=2000),
-    st.binary(max_size=2000),
-)
-def test_a_plain_record_has_the_bytes_of_any_other(
-    queue_id: int, topic: str, numbers: tuple[int, int, int, int], host: bytes, properties: bytes, body: bytes
-) -> None:
-    packed_topic = pack_topic(topic)
-    position, queue_offset, stored_ms, born_ms = numbers
-    record = pack_record(
-        position, queue_id, queue_offset, stored_ms, born_ms, 0, 0, 0, 0, host, packed_topic, properties, body
-    )
-    pieces = plain_packer(queue_id, packed_topic)(*numbers, host, properties, body)
-    assert b"".join(pieces) == record
-
-
-def test_what_does_not_fit_into_a_plain_record_is_a_protocol_error() -> None:
-    pack = plain_packer(0, pack_topic("orders"))
-    with pytest.raises(ProtocolError, match="does not fit"):
-        pack(0, 0, 0, 2**63, bytes(8), b"", b"")
-    with pytest.raises(ProtocolError, match="does not fit"):
-        pack(0, 0, 0, 0, bytes(8), bytes(70_000), b"")

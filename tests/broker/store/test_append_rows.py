@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from staticfire.broker.store.burst import Row
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.plain_records import Row
 from staticfire.protocol.times import MessageMs
 from tests.broker.store.stand import HOST, SMALL, StoreStand
 
