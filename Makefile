@@ -93,7 +93,7 @@ test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains (ARG
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign' $(ARGS)
 
 .PHONY: test-oracle
-test-oracle: $(READY) ## the same requests to a real RocketMQ 5.3.3 and to staticfire, compared (needs a JDK and Maven)
+test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: same requests to both, our client on it, its mqadmin here (needs a JDK and Maven)
 	bash tools/compare.sh
 
 .PHONY: test-clients

@@ -10,7 +10,7 @@ import signal
 import click
 
 from staticfire.cli.messages import body_text, message_json, printable, queue_text, stored_text
-from staticfire.cli.options import namesrv_flag
+from staticfire.cli.options import namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
 from staticfire.cli.stay import signals_call
 from staticfire.client import (
@@ -50,10 +50,7 @@ LEAVE_MS = 1_000
 @click.option("--timeout", metavar="DURATION", help="End after 10s, 1m30s or the like. [default: never]")
 @click.option("--fail", is_flag=True, help="Say RECONSUME_LATER to every message, so that it is retried.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
-@click.option(
-    "--protocol", type=click.Choice(["staticfire", "rocketmq"]), default="staticfire", show_default=True,
-    help="rocketmq: for the nameservers and brokers of Apache RocketMQ, too.",
-)  # fmt: skip
+@protocol_flag
 @click.argument("topics", nargs=-1, required=True)
 def consume(
     namesrv: str,

@@ -61,6 +61,14 @@ def namesrv_flag(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def protocol_flag(command: Command) -> Command:
+    """`--protocol`."""
+    return click.option(
+        "--protocol", type=click.Choice(["staticfire", "rocketmq"]), default="staticfire", show_default=True,
+        help="rocketmq: for the nameservers and brokers of Apache RocketMQ, too.",
+    )(command)  # fmt: skip
+
+
 def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:
     note = "any free one" if default == 0 else str(default)
     return click.option(

@@ -5,8 +5,8 @@ import asyncio
 import click
 
 from staticfire.cli.messages import body_text, message_json, queue_text, stored_text
-from staticfire.cli.options import namesrv_flag
-from staticfire.client import MessageQueue, PullConsumer, PullStatus, ReceivedMessage
+from staticfire.cli.options import namesrv_flag, protocol_flag
+from staticfire.client import ClientSettings, MessageQueue, PullConsumer, PullSettings, PullStatus, ReceivedMessage
 from staticfire.protocol.errors import UsageError
 
 GROUP = "TOOLS_CONSUMER"
@@ -21,6 +21,7 @@ GROUP = "TOOLS_CONSUMER"
 @click.option("--tags", default="*", help="Only messages with these tags, like 'paid || refunded'.")
 @click.option("--max", "max_messages", type=click.IntRange(1), default=20, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
+@protocol_flag
 @click.argument("topic")
 def peek(
     namesrv: str,
@@ -30,12 +31,15 @@ def peek(
     tags: str,
     max_messages: int,
     as_json: bool,
+    protocol: str,
     topic: str,
 ) -> None:
     """Show messages of TOPIC, the oldest first."""
     if last and offset is not None:
         raise UsageError("--last and --offset exclude each other")
-    found = asyncio.run(_peek(namesrv, topic, queue_text, offset, last, tags, max_messages))
+    settings = PullSettings(client=ClientSettings(protocol=protocol))  # type: ignore[arg-type]  # see the flag
+    consumer = PullConsumer(GROUP, namesrv, settings)
+    found = asyncio.run(_peek(consumer, topic, queue_text, offset, last, tags, max_messages))
     if as_json:
         for message in found:
             click.echo(message_json(message))
@@ -44,10 +48,16 @@ def peek(
 
 
 async def _peek(
-    namesrv: str, topic: str, queue_text: str | None, offset: int | None, last: bool, tags: str, max_messages: int
+    consumer: PullConsumer,
+    topic: str,
+    queue_text: str | None,
+    offset: int | None,
+    last: bool,
+    tags: str,
+    max_messages: int,
 ) -> list[ReceivedMessage]:
     """Return the oldest (or newest) messages of the queues, in the order they were stored."""
-    async with PullConsumer(GROUP, namesrv) as consumer:
+    async with consumer:
         queues = _chosen(await consumer.queues(topic), queue_text)
         found: list[ReceivedMessage] = []
         for queue in queues:

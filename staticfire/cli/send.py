@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 import click
 
-from staticfire.cli.options import Assignments, namesrv_flag
-from staticfire.client import Message, Producer, SendResult
+from staticfire.cli.options import Assignments, namesrv_flag, protocol_flag
+from staticfire.client import ClientSettings, Message, Producer, ProducerSettings, SendResult
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED
 from staticfire.runtime.live import live_machine
@@ -28,6 +28,7 @@ CHUNK_MESSAGES = 5_000
 @click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="Deliver later: 1 is 1 s, 18 is 2 h.")
 @click.option("--count", type=click.IntRange(1), default=1, help="Send each message that often.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message, and nothing else.")
+@protocol_flag
 @click.argument("topic")
 @click.argument("body", required=False)
 def send(
@@ -38,6 +39,7 @@ def send(
     delay_level: int,
     count: int,
     as_json: bool,
+    protocol: str,
     topic: str,
     body: str | None,
 ) -> int:
@@ -46,7 +48,8 @@ def send(
     def message(text: bytes) -> Message:
         return Message(topic, text, tags=tag, keys=keys, properties=dict(properties), delay_level=delay_level)
 
-    return asyncio.run(_send(namesrv, message, body, count, as_json))
+    settings = ProducerSettings(client=ClientSettings(protocol=protocol))  # type: ignore[arg-type]  # see the flag
+    return asyncio.run(_send(namesrv, settings, message, body, count, as_json))
 
 
 class _Report:
@@ -77,11 +80,18 @@ class _Report:
         return EXIT_FAILED if self.failures else 0
 
 
-async def _send(namesrv: str, message: Callable[[bytes], Message], body: str | None, count: int, as_json: bool) -> int:
+async def _send(
+    namesrv: str,
+    settings: ProducerSettings,
+    message: Callable[[bytes], Message],
+    body: str | None,
+    count: int,
+    as_json: bool,
+) -> int:
     report, last = _Report(as_json), None
     machine = live_machine()
     try:
-        async with Producer(GROUP, namesrv, machine=machine) as producer:
+        async with Producer(GROUP, namesrv, settings, machine) as producer:
             async for texts in _bodies(machine, body, count):
                 for last in await producer.send_many([message(text) for text in texts], return_exceptions=True):
                     report.add(last)

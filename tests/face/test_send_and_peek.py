@@ -32,6 +32,13 @@ def test_message_is_sent_with_all_it_has_and_seen_again(namesrv: str) -> None:
     assert message["properties"]["origin"] == "shop"
 
 
+def test_both_speak_rocketmqs_protocol_when_told(namesrv: str) -> None:
+    flags = ["--protocol", "rocketmq"]
+    sent = json.loads(call("send", "-n", namesrv, *flags, "--json", "--tag", "paid", "theirs", "hello").stdout)
+    (message,) = peeked(namesrv, *flags, "theirs")
+    assert (message["messageId"], message["body"], message["tags"]) == (sent["messageId"], "hello", "paid")
+
+
 def test_each_line_of_standard_input_is_a_message(namesrv: str) -> None:
     lines = [f"line {number}" for number in range(5_000)]
     done = call("send", "-n", namesrv, "lines", text="\n".join(lines) + "\n\n")

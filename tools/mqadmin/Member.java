@@ -1,0 +1,51 @@
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.CountDownLatch;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+
+/**
+ * One producer and one consumer of RocketMQ's own, for mqadmin to look at.
+ *
+ * Arguments: nameserver, topic, producer group, consumer group, number of messages. Each message is told on standard
+ * output: unique id, offset id, broker, queue, queue offset. Then "consumed" when all came back; it stays until its
+ * standard input ends.
+ */
+public class Member {
+    public static void main(String[] arguments) throws Exception {
+        String topic = arguments[1];
+        int count = Integer.parseInt(arguments[4]);
+        CountDownLatch missing = new CountDownLatch(count);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[3]);
+        consumer.setNamesrvAddr(arguments[0]);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            messages.forEach(message -> missing.countDown());
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        DefaultMQProducer producer = new DefaultMQProducer(arguments[2]);
+        producer.setNamesrvAddr(arguments[0]);
+        producer.setSendMsgTimeout(10_000);
+        producer.start();
+        for (int number = 0; number < count; number++) {
+            byte[] body = ("body-" + number).getBytes(StandardCharsets.UTF_8);
+            SendResult sent = producer.send(new Message(topic, "paid", "key-" + number, body));
+            System.out.println("sent " + sent.getMsgId() + " " + sent.getOffsetMsgId() + " "
+                + sent.getMessageQueue().getBrokerName() + " " + sent.getMessageQueue().getQueueId() + " "
+                + sent.getQueueOffset());
+        }
+        consumer.start();
+        missing.await();
+        System.out.println("consumed");
+        while (System.in.read() >= 0) {
+            continue;
+        }
+        consumer.shutdown();
+        producer.shutdown();
+    }
+}

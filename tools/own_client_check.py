@@ -1,0 +1,243 @@
+"""Our client and command line, over RocketMQ's own protocol, against a real RocketMQ.
+
+    tools/oracle.sh start /tmp/oracle            # prints its addresses
+    python -m tools.own_client_check 127.0.0.1:19876
+
+Each check is a coroutine that returns what it saw, in a few words, or raises. Exit code 1: one of them did.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from staticfire.client import (
+    Admin,
+    ClientSettings,
+    ConsumeContext,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    Message,
+    Producer,
+    ProducerSettings,
+    PullConsumer,
+    PullSettings,
+    PushConsumer,
+    PushSettings,
+    ReceivedMessage,
+    by_hash,
+)
+from staticfire.protocol.errors import TopicNotFound
+
+CLIENT = ClientSettings(protocol="rocketmq")
+CHECK_TIMEOUT_S = 60
+DELAY_LEVEL, DELAY_S = 2, 5
+COMMAND = Path(sys.executable).with_name("staticfire")
+
+Messages = tuple[ReceivedMessage, ...]
+
+
+class Heard:
+    """What listeners got, and a way to wait until it is enough."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, ReceivedMessage]] = []
+        self._news = asyncio.Condition()
+
+    async def add(self, who: str, messages: Messages) -> None:
+        async with self._news:
+            self.messages += [(who, message) for message in messages]
+            self._news.notify_all()
+
+    async def count(self, wanted: int) -> list[tuple[str, ReceivedMessage]]:
+        async with self._news:
+            await self._news.wait_for(lambda: len(self.messages) >= wanted)
+        return self.messages
+
+
+class Check:
+    """A topic and a group of its own for one check, on one RocketMQ."""
+
+    def __init__(self, namesrv: str, name: str) -> None:
+        run = int(time.time())
+        self.namesrv, self.topic, self.group = namesrv, f"own-{name}-{run}", f"own-{name}-{run}-group"
+
+    def producer(self) -> Producer:
+        return Producer("own-shop", self.namesrv, ProducerSettings(client=CLIENT))
+
+    def admin(self) -> Admin:
+        return Admin(self.namesrv, CLIENT)
+
+    def puller(self) -> PullConsumer:
+        return PullConsumer("TOOLS_CONSUMER", self.namesrv, PullSettings(client=CLIENT))
+
+    def consumer(self, heard: Heard, who: str = "one", fail_first: bool = False) -> PushConsumer:
+        """Return a member that notes what it hears; `fail_first`: it lets each message come again once."""
+        settings = PushSettings(client=CLIENT, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+        consumer = PushConsumer(self.group, self.namesrv, settings)
+        consumer.subscribe(self.topic)
+
+        @consumer.listener
+        async def listen(messages: Messages, _: ConsumeContext) -> ConsumeStatus:
+            await heard.add(who, messages)
+            if fail_first and messages[0].reconsume_times == 0:
+                return ConsumeStatus.RECONSUME_LATER
+            return ConsumeStatus.CONSUME_SUCCESS
+
+        return consumer
+
+
+async def topics_come_and_go(check: Check) -> str:
+    async with check.admin() as admin:
+        await admin.create_topic(check.topic, queues=3)
+        config = await admin.topic_config(check.topic, "broker-a")
+        assert (config.read_queue_nums, config.write_queue_nums) == (3, 3), config
+        assert check.topic in await admin.topics()
+        await admin.delete_topic(check.topic)
+        try:
+            await admin.route(check.topic)
+        except TopicNotFound:
+            return "created with 3 queues, listed, deleted"
+    raise AssertionError(f"{check.topic} has still a route")
+
+
+async def every_kind_of_send(check: Check) -> str:
+    async with check.admin() as admin, check.producer() as producer, check.puller() as puller:
+        await admin.create_topic(check.topic, queues=4)
+        single = await producer.send(Message(check.topic, b"single", tags="paid", keys=["42"], properties={"a": "b"}))
+        batch = await producer.send_batch([Message(check.topic, b"batch %d" % number) for number in range(3)])
+        assert len(batch.message_id.split(",")) == 3, batch
+        ordered = [await producer.send(Message(check.topic, b"o"), selector=by_hash, key="order-1") for _ in range(3)]
+        assert len({result.queue for result in ordered}) == 1, ordered
+        offsets = [result.queue_offset for result in ordered]
+        assert offsets == list(range(offsets[0], offsets[0] + 3)), offsets
+        await producer.send_oneway(Message(check.topic, b"one way"))
+        many = await producer.send_many([Message(check.topic, b"x" * 6_000) for _ in range(50)])
+        assert len({result.message_id for result in many}) == 50
+        pulled = (await puller.pull(single.queue, single.queue_offset, wait_ms=1_000)).messages[0]
+        seen = (pulled.body, pulled.tags, pulled.keys, pulled.properties["a"], pulled.message_id)
+        assert seen == (b"single", "paid", ["42"], "b", single.message_id), seen
+        assert pulled.offset_message_id == single.offset_message_id, (pulled.offset_message_id, single)
+    return "single, batch, ordered, one-way, compressed; read back as they were"
+
+
+async def delayed_messages_wait(check: Check) -> str:
+    heard = Heard()
+    async with check.admin() as admin, check.producer() as producer:
+        await admin.create_topic(check.topic, queues=1)
+        async with check.consumer(heard):
+            sent_s = time.monotonic()
+            result = await producer.send(Message(check.topic, b"later", delay_level=DELAY_LEVEL))
+            ((_, message),) = await heard.count(1)
+            waited_s = time.monotonic() - sent_s
+    assert message.message_id == result.message_id, (message, result)
+    assert DELAY_S - 0.5 <= waited_s <= DELAY_S + 5, waited_s
+    return f"level {DELAY_LEVEL} after {waited_s:.1f} s"
+
+
+async def two_consumers_share(check: Check) -> str:
+    heard = Heard()
+    async with check.admin() as admin, check.producer() as producer:
+        await admin.create_topic(check.topic, queues=4)
+        async with check.consumer(heard, "one") as one:
+            shrunk = asyncio.Event()
+            one.on_queues_changed(
+                lambda topic, _, own: shrunk.set() if topic == check.topic and len(own) == 2 else None
+            )
+            async with check.consumer(heard, "two") as two:
+                await shrunk.wait()
+                shares = [[queue for queue in member.assignment if queue.topic == check.topic] for member in (one, two)]
+                assert [len(set(share)) for share in shares] == [2, 2], shares
+                assert not set(shares[0]) & set(shares[1]), shares
+                await producer.send_many([Message(check.topic, b"%d" % number) for number in range(200)])
+                messages = await heard.count(200)
+    owners = {who for who, _ in messages}
+    assert owners == {"one", "two"}, owners
+    bodies = sorted(int(message.body) for _, message in messages)
+    assert bodies == list(range(200)), bodies
+    return "200 messages, once each, two queues per member"
+
+
+async def failures_come_back(check: Check) -> str:
+    heard = Heard()
+    async with check.admin() as admin, check.producer() as producer:
+        await admin.create_topic(check.topic, queues=1)
+        async with check.consumer(heard, fail_first=True):
+            result = await producer.send(Message(check.topic, b"again", tags="paid"))
+            (_, first), (_, second) = await heard.count(2)
+    assert first.message_id == second.message_id == result.message_id, (first, second)
+    assert (first.reconsume_times, second.reconsume_times) == (0, 1), (first, second)
+    assert (second.topic, second.body, second.tags) == (check.topic, b"again", "paid"), second
+    return "same unique id, its own topic, reconsume times 1"
+
+
+async def offsets_survive(check: Check) -> str:
+    async with check.admin() as admin, check.producer() as producer:
+        await admin.create_topic(check.topic, queues=2)
+        for turn in range(3):
+            heard = Heard()
+            async with check.consumer(heard):
+                await producer.send_many([Message(check.topic, b"%d" % turn) for _ in range(20)])
+                messages = await heard.count(20)
+            assert {message.body for _, message in messages} == {b"%d" % turn}, "an old message came again"
+    return "three consumers one after another, nothing twice"
+
+
+async def the_command_line(check: Check) -> str:
+    place = ["-n", check.namesrv, "--protocol", "rocketmq"]
+    await command("send", *place, "--tag", "paid", "--key", "7", check.topic, "hello")
+    peeked = json.loads(await command("peek", *place, "--json", check.topic))
+    assert (peeked["body"], peeked["tags"], peeked["keys"]) == ("hello", "paid", ["7"]), peeked
+    flags = ["--group", check.group, "--from", "first", "--max", "1", "--timeout", "20s", "--json"]
+    consumed = json.loads(await command("consume", *place, *flags, check.topic))
+    assert consumed["messageId"] == peeked["messageId"], consumed
+    return "send, peek, consume"
+
+
+async def command(*arguments: str) -> str:
+    """Run `staticfire` and return what it printed."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(str(COMMAND), *arguments, stdout=pipe, stderr=pipe)
+    printed, said = await process.communicate()
+    if process.returncode:
+        raise subprocess.SubprocessError(f"staticfire {arguments[0]}: exit code {process.returncode}: {said.decode()}")
+    return printed.decode()
+
+
+CHECKS: list[Callable[[Check], Awaitable[str]]] = [
+    topics_come_and_go,
+    every_kind_of_send,
+    delayed_messages_wait,
+    two_consumers_share,
+    failures_come_back,
+    offsets_survive,
+    the_command_line,
+]
+
+
+async def outcome(check: Callable[[Check], Awaitable[str]], namesrv: str) -> tuple[bool, str]:
+    """Run one check; return whether it was fine, and in words what it saw."""
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            return True, await check(Check(namesrv, check.__name__.replace("_", "-")))
+    except Exception as error:  # noqa: BLE001 (the table tells of every failure, whatever it is)
+        return False, f"{type(error).__name__}: {error}"
+
+
+async def main(namesrv: str) -> int:
+    # Side by side, since most of it is waiting.
+    outcomes = await asyncio.gather(*(outcome(check, namesrv) for check in CHECKS))
+    for check, (is_fine, words) in zip(CHECKS, outcomes, strict=True):
+        print(f"{check.__name__.replace('_', ' '):<24} {'ok' if is_fine else 'FAILED':<7} {words}")
+    failed = sum(not is_fine for is_fine, _ in outcomes)
+    print(f"our client on RocketMQ: {len(outcomes)} checks, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m tools.own_client_check NAMESRV_ADDR")
+    sys.exit(asyncio.run(main(sys.argv[1])))
