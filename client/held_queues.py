@@ -58,6 +58,11 @@ class HeldQueues:
         """What this consumer owns, sorted."""
         return sorted(self._table)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this consumer is leaving: nothing is taken any more."""
+        return self._context.is_over
+
     def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
         """Return when each queue of a topic was pulled last."""
         return {queue: held.process_queue.last_pull_ms for queue, held in self._table.items() if queue.topic == topic}

@@ -75,6 +75,8 @@ class QueueSharing:
                 log.warning("topic_has_no_route", group=self._group, topic=topic, reason=error.remark)
             return False
         except StaticfireError as error:
+            if self._held.is_over:
+                return False  # Asked while the goodbye was under way: RocketMQ answers that there is no such group.
             log.warning("topic_not_rebalanced", group=self._group, topic=topic, reason=str(error))
             return False
         except Exception as error:  # noqa: BLE001 (a strategy of the program's: other topics go on)
