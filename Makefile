@@ -93,8 +93,12 @@ test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains (ARG
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign' $(ARGS)
 
 .PHONY: test-oracle
-test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: same requests to both, our client on it, its mqadmin here (needs a JDK and Maven)
+test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both, our client on it (needs a JDK and Maven)
 	bash tools/compare.sh
+
+.PHONY: mqadmin
+mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a cluster (needs a JDK and Maven)
+	$(BIN)/python -m tools.mqadmin
 
 .PHONY: test-clients
 test-clients: $(READY) ## Java, Go, Node and Python clients of RocketMQ, from their registries, against clusters (ARGS=go: one)
