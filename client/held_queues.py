@@ -14,6 +14,7 @@ from staticfire.client.process_queue import ProcessQueue
 from staticfire.client.pull_loop import PullContext, PullLoop
 from staticfire.client.queue_offsets import QueueOffsets
 from staticfire.client.queues import MessageQueue
+from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.times import MessageMs, UptimeMs
@@ -23,6 +24,8 @@ log = logger("client")
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 # How far back ConsumeFromWhere.TIMESTAMP begins when no time is given.
+PULL_COMMITS_MS = 50
+# How long a RocketMQ broker may take until it has stored the offset that a pull carries. Ours keeps a connection's order.
 
 
 class HeldQueue(NamedTuple):
@@ -125,7 +128,7 @@ class HeldQueues:
         dropped = [self._table[queue] for queue in queues if queue in self._table]
         for held in dropped:
             self._end(held)
-        await self._offsets.persist([held.process_queue.queue for held in dropped])
+        await self._offsets.hand_over([held.process_queue.queue for held in dropped])
         for held in dropped:
             self._remove(held)
 
@@ -197,4 +200,19 @@ class HeldQueues:
 
     async def leave(self) -> None:
         """Give everything away."""
+        await self._let_pulls_commit()
         await self.drop(self.queues)
+
+    async def _let_pulls_commit(self) -> None:
+        """Wait for pulls that have just left with a smaller offset: RocketMQ stores what comes last, not what is most."""
+        if self._context.client.settings.codec_byte == NATIVE:
+            return
+        self._context.settle()
+        behind = [
+            held.process_queue.last_pull_ms
+            for queue, held in self._table.items()
+            if held.pulls.commit_under_way < self._offsets.memory(queue)
+        ]
+        pause_ms = max(behind, default=0) + PULL_COMMITS_MS - self._context.clock.uptime_ms()
+        if pause_ms > 0:
+            await self._pause(pause_ms)

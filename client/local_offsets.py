@@ -108,6 +108,9 @@ class LocalOffsets:
         async with self._writing:
             await self._persist(queues)
 
+    async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
+        await self.persist(queues)
+
     async def _persist(self, queues: Sequence[MessageQueue]) -> None:
         changed = {
             queue: self._offsets[queue]

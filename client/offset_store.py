@@ -1,9 +1,10 @@
 """How far a consumer has come in its queues: in memory at once, at the brokers soon. RocketMQ: RemoteBrokerOffsetStore.
 
 A group's offset in a queue goes to the broker with each pull. Beside that it goes one-way: when the queue has drained
-(everything that was pulled is done) and no pull took it along within a millisecond, every 5 s while it doesn't drain,
-when the queue is given away, and at the end. One that the broker has been told over the connection that is open now
-isn't told again.
+(everything that was pulled is done) and no pull took it along within a millisecond, and every 5 s while it doesn't drain. One that the broker has
+been told over the connection that is open now isn't told again. When the queue is given away, and at the end, it goes
+once more, and the broker's answer is awaited: RocketMQ's brokers do pulls, commits and goodbyes in different threads,
+so whoever takes the queue next could ask for its offset before what was only told is done.
 """
 
 import asyncio
@@ -54,6 +55,9 @@ class OffsetStore(Protocol):
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         """Store what is known of these. Failures are logged: the next time tries again."""
+
+    async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
+        """Store what is known of these so that whoever reads it next sees it. Failures are logged."""
 
     def forget(self, queue: MessageQueue) -> None:
         """Know nothing of a queue any more."""
@@ -121,6 +125,20 @@ class RemoteOffsets:
         untold = [queue for queue in queues if queue in self._offsets and not self._tell_now(queue)]
         await asyncio.gather(*map(self._connect_and_tell, untold))
 
+    async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
+        known = [queue for queue in queues if self._offsets.get(queue, NO_OFFSET) >= 0]
+        await asyncio.gather(*map(self._commit, known))
+
+    async def _commit(self, queue: MessageQueue) -> None:
+        """Commit, and wait until it is done."""
+        request = self._update_request(queue, self._offsets[queue])
+        try:
+            answer = await self._client.ask_broker(queue, request, self._timeout_ms)
+            if answer.code != SUCCESS:
+                raise broker_answer(answer.code, answer.remark, f"commit of {self._group} in {queue}")
+        except (NetworkError, BrokerAnswer) as error:
+            self._not_persisted(queue, error)
+
     def _tell_now(self, queue: MessageQueue) -> bool:
         """Commit if there is a connection."""
         address = address_to_read(self._client.routes.addresses, queue.broker_name)
@@ -134,7 +152,10 @@ class RemoteOffsets:
             address = await self._client.address_to_read(queue)
             self._tell(queue, await self._client.pool.connection(address))
         except (NetworkError, BrokerAnswer) as error:
-            log.warning("offset_not_persisted", group=self._group, queue=str(queue), reason=str(error))
+            self._not_persisted(queue, error)
+
+    def _not_persisted(self, queue: MessageQueue, error: Exception) -> None:
+        log.warning("offset_not_persisted", group=self._group, queue=str(queue), reason=str(error))
 
     def _tell(self, queue: MessageQueue, connection: Connection) -> None:
         """Commit, unless that broker has been told already."""
@@ -143,14 +164,15 @@ class RemoteOffsets:
         if offset < 0 or (told is not None and told[0] is connection and told[1] == offset):
             return
         self._told[queue] = (connection, offset)
-        connection.tell(
-            UpdateConsumerOffset(
-                consumer_group=self._group,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                commit_offset=offset,
-                bname=queue.broker_name,
-            )
+        connection.tell(self._update_request(queue, offset))
+
+    def _update_request(self, queue: MessageQueue, offset: int) -> UpdateConsumerOffset:
+        return UpdateConsumerOffset(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+            bname=queue.broker_name,
         )
 
     def forget(self, queue: MessageQueue) -> None:

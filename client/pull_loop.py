@@ -109,6 +109,11 @@ class PullLoop:
             bname=self.queue.broker_name,
         )
 
+    @property
+    def commit_under_way(self) -> int:
+        """The offset that the last pull carried, 0 for none."""
+        return self._request.commit_offset or 0
+
     # -- before a pull -------------------------------------------------------------------------------------------
 
     def pull(self) -> None:
