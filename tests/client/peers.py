@@ -9,8 +9,14 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
 from staticfire.protocol.record import pack_record, pack_topic
-from staticfire.protocol.requests.clients import HeartbeatAnswer, HeartbeatData
-from staticfire.protocol.requests.pull import PullAnswer
+from staticfire.protocol.requests.clients import (
+    ConsumerIdList,
+    ConsumerListAnswer,
+    HeartbeatAnswer,
+    HeartbeatData,
+)
+from staticfire.protocol.requests.offsets import OffsetAnswer
+from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullAnswer
 from staticfire.protocol.requests.routes import BrokerData, QueueData, RouteAnswer, TopicRouteData
 from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendAnswer, SendManyAnswer
 from staticfire.protocol.rocketmq_record import decode_batch
@@ -22,6 +28,8 @@ from staticfire.runtime.service import Service
 NAMESRV_HOST, NAMESRV_PORT = "10.0.0.1", 9876
 NAMESRV = f"{NAMESRV_HOST}:{NAMESRV_PORT}"
 BROKER_PORT = 10911
+HELD_MS = 15_000
+# A pull that would wait as long as a push consumer's, and finds nothing, is held for good.
 
 
 class FakeNameserver(Service):
@@ -73,6 +81,7 @@ class Journal:
     oneway: list[Arrival] = field(default_factory=list)
     heartbeats: list[HeartbeatData] = field(default_factory=list)
     goodbyes: list[str | None] = field(default_factory=list)
+    commits: list[tuple[int, bool]] = field(default_factory=list)  # Offset, and whether an answer was wanted.
 
     @property
     def bodies(self) -> list[bytes]:
@@ -100,8 +109,11 @@ class FakeBroker(Service):
             dispatcher.handle(code, self._send)
         dispatcher.handle(9001, self._send_many)
         dispatcher.handle(11, self._pull)
+        dispatcher.handle(14, lambda call: OffsetAnswer())
+        dispatcher.handle(15, self._commit)
         dispatcher.handle(34, self._heartbeat)
         dispatcher.handle(35, self._goodbye)
+        dispatcher.handle(38, self._members)
         self._server = Server(machine, dispatcher)
 
     @property
@@ -181,10 +193,20 @@ class FakeBroker(Service):
             for offset in offsets
         ]
         code = 0 if slices else 21 if request.queue_offset > len(queue) else 19
+        if code == 19 and request.sys_flag & FLAG_SUSPEND and request.suspend_timeout_millis >= HELD_MS:
+            return None
         following = request.queue_offset + len(slices) if code != 21 else len(queue)
         records = Records(slices, len(slices)) if slices else None
         answer = PullAnswer(code=code, next_begin_offset=following, max_offset=len(queue), body=records)
         return self._answer(call, answer)
+
+    def _commit(self, call: Call) -> Answer | None:
+        self.journal.commits.append((call.request.commit_offset, not call.oneway))
+        return self._answer(call, Answer())
+
+    def _members(self, call: Call) -> Answer:
+        ids = [beat.client_id for beat in self.journal.heartbeats[-1:]]
+        return ConsumerListAnswer(body=ConsumerIdList(ids))
 
     def _heartbeat(self, call: Call) -> Answer:
         self.journal.heartbeats.append(call.request.body)

@@ -1,0 +1,54 @@
+"""A consumer that leaves: the next one goes on where it stopped."""
+
+import asyncio
+
+import pytest
+
+from staticfire.client import (
+    ClientSettings,
+    ConsumeContext,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    PushConsumer,
+    PushSettings,
+    ReceivedMessage,
+)
+from staticfire.faults.simulated import SimulatedWorld
+from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster
+
+
+def consumer_of(cluster: FakeCluster, heard: list[bytes], settings: ClientSettings) -> PushConsumer:
+    """Return a consumer that notes what it hears."""
+    push = PushSettings(client=settings, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    consumer = PushConsumer("billing", NAMESRV, push, cluster.machine)
+    consumer.subscribe("orders")
+
+    @consumer.listener
+    async def listen(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
+        heard.extend(message.body for message in messages)
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    return consumer
+
+
+@pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
+async def test_it_says_goodbye_when_its_offsets_are_stored(world: SimulatedWorld, protocol: str) -> None:
+    cluster = await fake_cluster(world)
+    cluster.route("orders", queues=1)
+    broker = cluster.brokers[0]
+    broker.stored["orders", 0] = [Arrival("orders", 0, b"%d" % number, b"") for number in range(3)]
+    heard: list[bytes] = []
+    consumer = consumer_of(cluster, heard, ClientSettings(protocol=protocol))
+
+    async def live() -> None:
+        async with consumer:
+            await world.until(lambda: len(heard) == 3)
+            broker.hold = True
+
+    leaving = asyncio.create_task(live())
+    await world.until(lambda: (3, True) in broker.journal.commits)
+    assert broker.journal.goodbyes == []
+    broker.release()
+    await leaving
+    assert broker.journal.goodbyes == ["billing"]
+    assert broker.journal.commits[-1] == (3, True)
