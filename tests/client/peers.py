@@ -28,8 +28,6 @@ from staticfire.runtime.service import Service
 NAMESRV_HOST, NAMESRV_PORT = "10.0.0.1", 9876
 NAMESRV = f"{NAMESRV_HOST}:{NAMESRV_PORT}"
 BROKER_PORT = 10911
-HELD_MS = 15_000
-# A pull that would wait as long as a push consumer's, and finds nothing, is held for good.
 
 
 class FakeNameserver(Service):
@@ -102,6 +100,7 @@ class FakeBroker(Service):
         self.journal = Journal()
         self.verdict: Verdict = lambda _: 0
         self.hold = False
+        self.holds_pulls = False  # For good, if they find nothing.
         self.stored: dict[tuple[str, int], list[Arrival]] = {}
         self._held: list[Callable[[], None]] = []
         dispatcher = Dispatcher()
@@ -193,7 +192,7 @@ class FakeBroker(Service):
             for offset in offsets
         ]
         code = 0 if slices else 21 if request.queue_offset > len(queue) else 19
-        if code == 19 and request.sys_flag & FLAG_SUSPEND and request.suspend_timeout_millis >= HELD_MS:
+        if code == 19 and self.holds_pulls and request.sys_flag & FLAG_SUSPEND:
             return None
         following = request.queue_offset + len(slices) if code != 21 else len(queue)
         records = Records(slices, len(slices)) if slices else None

@@ -36,6 +36,7 @@ async def test_it_says_goodbye_when_its_offsets_are_stored(world: SimulatedWorld
     cluster = await fake_cluster(world)
     cluster.route("orders", queues=1)
     broker = cluster.brokers[0]
+    broker.holds_pulls = True
     broker.stored["orders", 0] = [Arrival("orders", 0, b"%d" % number, b"") for number in range(3)]
     heard: list[bytes] = []
     consumer = consumer_of(cluster, heard, ClientSettings(protocol=protocol))
