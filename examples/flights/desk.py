@@ -3,8 +3,8 @@
 A flight that departed is handled; a cancelled one can't be, so its listener fails, every time. What a desk has done
 stands in its ledger before the broker hears of it:
 
-    done <key> <times tried before> <ms since it was sent>
-    failed <key> <times tried before>
+    done <key> <times tried before> <ms since it was sent> <message id> <ms since 1970>
+    failed <key> <times tried before> <message id> <ms since 1970>
     queues <number of queues that are this desk's now>
 """
 
@@ -59,11 +59,11 @@ async def handle_flights(namesrv: str, ledger: Ledger) -> None:
     @consumer.listener
     async def handle(messages: Sequence[ReceivedMessage], context: ConsumeContext) -> ConsumeStatus:
         for message in messages:
-            key, tried = message.keys[0], message.reconsume_times
+            key, tried, wall_ms = message.keys[0], message.reconsume_times, int(time.time() * 1000)
             if _departure(message.body).dep_time is None:
-                ledger.write("failed", key, tried)
+                ledger.write("failed", key, tried, message.message_id, wall_ms)
                 return ConsumeStatus.RECONSUME_LATER
-            ledger.write("done", key, tried, max(0, int(time.time() * 1000) - message.born_ms))
+            ledger.write("done", key, tried, max(0, wall_ms - message.born_ms), message.message_id, wall_ms)
         return ConsumeStatus.CONSUME_SUCCESS
 
     @consumer.on_queues_changed

@@ -37,7 +37,7 @@ class Books:
     def add(self, line: str) -> None:
         kind, *words = line.split(" ")
         if kind == "done":
-            key, tried, latency_ms = words
+            key, tried, latency_ms, *_ = words
             self.done[key] += 1
             if tried == "0" and self.done[key] == 1:
                 self.latencies_ms.append(int(latency_ms))
