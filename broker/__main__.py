@@ -3,14 +3,14 @@
 import sys
 
 from staticfire.broker.server import Broker
-from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.runtime.addresses import format_address
 from staticfire.runtime.process import Program, run_program
 
 
 def boot_line(settings: BrokerSettings, port: int) -> str:
     """Return the line that scripts wait for, as RocketMQ writes it (BrokerStartup)."""
-    address = format_address(settings.broker_ip1 or settings.listen_host, port)
+    address = format_address(*reach_of(settings).address((settings.listen_host, port), is_near=True))
     line = f"The broker[{settings.broker_name}, {address}] boot success. serializeType=JSON"
     return f"{line} and name server is {settings.namesrv_addr}" if settings.namesrv_addr else line
 

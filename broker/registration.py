@@ -7,6 +7,7 @@ RocketMQ: BrokerOuterAPI.registerBrokerAll.
 import asyncio
 from contextlib import suppress
 
+from staticfire.broker.settings import reach_of
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.permissions import INHERIT
@@ -138,6 +139,7 @@ class Registration:
                 broker_id=settings.broker_id,
                 heartbeat_timeout_millis=settings.broker_heartbeat_timeout_ms,
                 advertised=bool(settings.broker_ip1),
+                external_addr=self.external_address,
                 clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
                 body=RegistrationBody(TopicConfigTable(self._masked(wanted), self._state.topics.version)),
@@ -167,7 +169,15 @@ class Registration:
     def address(self) -> str:
         """What this broker calls itself: the advertised address, or where it listens."""
         settings = self._state.settings
-        return format_address(settings.broker_ip1 or settings.listen_host, self._port)
+        return format_address(*reach_of(settings).address((settings.listen_host, self._port), is_near=True))
+
+    @property
+    def external_address(self) -> str | None:
+        """What to tell clients that come through a port mapping, if there is one."""
+        settings = self._state.settings
+        if settings.broker_ip1 or not settings.external_host:
+            return None
+        return format_address(settings.external_host, settings.external_port or self._port)
 
     def _masked(self, topics: dict[str, TopicConfig]) -> dict[str, TopicConfig]:
         """Return the topics as clients may use them: a broker without a permission takes it from every topic."""

@@ -24,7 +24,7 @@ from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.lost_topics import put_back_topics
 from staticfire.broker.registration import Registration
-from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import make_state
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.recovery import RecoveryReport
@@ -73,7 +73,7 @@ class Broker(Service):
         self._pool = ConnectionPool(machine, asked_by_nameservers)
         self._registration = Registration(state, self._pool)
         self.dispatcher = self._file_handlers()
-        self._server = Server(machine, self.dispatcher, self._advertised())
+        self._server = Server(machine, self.dispatcher, reach_of(settings))
         self._server.disconnected = self._disconnected
         self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
         self._disk_watch = DiskWatch(
@@ -106,9 +106,6 @@ class Broker(Service):
     def port(self) -> int:
         """The port in use."""
         return self._server.port or self.settings.listen_port
-
-    def _advertised(self) -> tuple[str, int] | None:
-        return (self.settings.broker_ip1, self.settings.listen_port) if self.settings.broker_ip1 else None
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ RocketMQ: BrokerConfig, MessageStoreConfig. On the command line and in broker.co
 
 from dataclasses import dataclass, field
 
+from staticfire.runtime.reach import Reach
+
 KIB, MIB = 1024, 1024 * 1024
 
 
@@ -25,6 +27,12 @@ class BrokerSettings:
     listen_port: int = 10911
     broker_ip1: str = field(default="", metadata={"rocketmq": "brokerIP1"})
     """The host to tell clients. Empty: the address under which each client reached the nameserver."""
+    advertised_port: int = 0
+    """The port to tell them beside brokerIP1. 0: listenPort."""
+    external_host: str = ""
+    """The host to tell clients that come through a port mapping, as into a container. Empty: there is none."""
+    external_port: int = 0
+    """The port outside of the mapping. 0: listenPort."""
     vip_port_enable: bool = True
     """Serve the port two below, too, which clients with vipChannelEnabled use."""
     store_path_root_dir: str = ""
@@ -93,3 +101,8 @@ class BrokerSettings:
     # The nameserver
     register_name_server_period: int = 30_000
     broker_heartbeat_timeout_ms: int = 120_000
+
+
+def reach_of(settings: BrokerSettings) -> Reach:
+    """Return where clients can reach a broker, as far as its settings say."""
+    return Reach(settings.broker_ip1, settings.advertised_port, settings.external_host, settings.external_port)

@@ -29,10 +29,13 @@ class NameserverState:
     filed: dict[Connection, dict[str, str]] = field(default_factory=dict)
     """Per connection, the filed address of each broker that registered on it, by the address that the broker gave."""
 
-    def file(self, connection: Connection, declared: str, advertised: bool) -> str:
+    _near: dict[Connection, bool] = field(default_factory=dict)
+    """Whether a client comes straight to us, not through a port mapping; looked up once per connection."""
+
+    def file(self, connection: Connection, declared: str, advertised: bool, external: str = "") -> str:
         """Return the address to file a broker under, and remember it for what else that connection says."""
         peer_host, _ = parse_address(connection.peer.address)
-        address = filed_address(declared, advertised, peer_host, connection.local_address[0])
+        address = filed_address(declared, advertised, peer_host, connection.local_address[0], external)
         self.filed.setdefault(connection, {})[declared] = address
         return address
 
@@ -42,8 +45,20 @@ class NameserverState:
 
     def teller(self, connection: Connection) -> Callable[[str], str]:
         """Return what turns filed addresses into those for the client on this connection."""
-        local_host = connection.local_address[0]
-        return lambda filed: told_address(filed, local_host)
+        local_host, is_near = connection.local_address[0], self._is_near(connection)
+        return lambda filed: told_address(filed, local_host, is_near)
+
+    def _is_near(self, connection: Connection) -> bool:
+        is_near = self._near.get(connection)
+        if is_near is None:
+            peer_host, _ = parse_address(connection.peer.address)
+            is_near = self._near[connection] = self.machine.network.surroundings().has_near(peer_host)
+        return is_near
+
+    def forget(self, connection: Connection) -> None:
+        """Drop what was kept of a connection that is gone."""
+        self.filed.pop(connection, None)
+        self._near.pop(connection, None)
 
     def keep(self, kv: KVConfig) -> None:
         """Put another key-value configuration in place, on the disk first. Raises: OSError."""

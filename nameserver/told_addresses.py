@@ -6,35 +6,43 @@ call is decided here, twice:
     when it registers   the broker's *filed* address, under which the route table holds it:
                         as given, if advertised or one particular address of its machine;
                         `*0.0.0.0:10911` if it runs on the nameserver's machine;
-                        else the host that it registered from, with its port
-    in an answer        the *told* address: what is filed, but for `*`: the host at which this very client reaches the
-                        nameserver, since that is the broker's machine, too
+                        else the host that it registered from, with its port;
+                        behind a port mapping both: `172.18.0.3:10911|127.0.0.1:10911`, see externalHost
+    in an answer        the *told* address: what is filed; of two, the second one for a client that comes through the
+                        mapping, too (`Surroundings.has_near`); for `*` the host at which this very client reaches
+                        the nameserver, since that is the broker's machine
 
-Invariant: no address with `*` leaves the nameserver. Between client, nameserver and broker no addresses may be
-translated; behind a port mapping a broker has to advertise (brokerIP1).
+Invariant: no address with `*` or `|` leaves the nameserver. The broker's half of the rule: `staticfire.runtime.reach`.
 """
 
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from staticfire.runtime.addresses import format_address, parse_address
+from staticfire.runtime.reach import ip_of
 
 THIS_MACHINE = "*"
+EXTERNAL = "|"
 TOLD_KEPT_MAX = 1024
 # Answers that are remembered: brokers here times addresses of this machine. Reading the addresses each time made
 # routes take four times as long.
 
 
-def filed_address(declared: str, advertised: bool, peer_host: str, local_host: str) -> str:
+def filed_address(declared: str, advertised: bool, peer_host: str, local_host: str, external: str = "") -> str:
     """Return the address under which the broker is filed.
 
-    `peer_host` and `local_host`: the two ends of the connection it registers on. Raises: UsageError for an address
-    that isn't advertised and isn't `host:port` either.
+    `peer_host` and `local_host`: the two ends of the connection it registers on. `external`: where it is for clients
+    that come through a port mapping. Raises: UsageError for an address that isn't advertised and isn't `host:port`
+    either.
     """
     if advertised or not declared:
         return declared
+    straight = _straight_address(declared, peer_host, local_host)
+    return f"{straight}{EXTERNAL}{external}" if external else straight
+
+
+def _straight_address(declared: str, peer_host: str, local_host: str) -> str:
     host, port = parse_address(declared)
-    ip = _ip(host)
+    ip = ip_of(host)
     if ip is None and host != "localhost":
         return declared
     if ip is not None and not ip.is_unspecified and not ip.is_loopback:
@@ -45,8 +53,11 @@ def filed_address(declared: str, advertised: bool, peer_host: str, local_host: s
 
 
 @lru_cache(maxsize=TOLD_KEPT_MAX)
-def told_address(filed: str, local_host: str) -> str:
-    """Return the address for a client that reaches the nameserver at `local_host`."""
+def told_address(filed: str, local_host: str, is_near: bool = True) -> str:
+    """Return the address for a client that reaches the nameserver at `local_host`, straight or through a mapping."""
+    filed, _, external = filed.partition(EXTERNAL)
+    if external and not is_near:
+        return external
     if not filed.startswith(THIS_MACHINE):
         return filed
     host, port = parse_address(filed[1:])
@@ -61,12 +72,5 @@ def plain_host(host: str) -> str:
 
 
 def _is_loopback(host: str) -> bool:
-    ip = _ip(plain_host(host))
+    ip = ip_of(host)
     return host == "localhost" if ip is None else ip.is_loopback
-
-
-def _ip(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None

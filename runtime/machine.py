@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from staticfire.protocol.times import MessageMs, UptimeMs
+from staticfire.runtime.reach import Surroundings
 
 T = TypeVar("T")
 Bytes = bytes | bytearray | memoryview
@@ -66,6 +67,9 @@ class Network(Protocol):
 
         Raises: OSError (ConnectionRefusedError, unreachable ...) and TimeoutError, naming host:port.
         """
+
+    def surroundings(self) -> Surroundings:
+        """Return the networks that the machine is in at the moment, and their gateways."""
 
 
 class File(Protocol):

@@ -1,7 +1,7 @@
 """Ports that accept connections, and the connections they made.
 
-A connection's `store_host` is this server's address as that peer reaches it: the advertised one if there is one,
-else the local end of the connection, always with the main port.
+A connection's `store_host` is this server's address as that peer reaches it (`Reach`), at the main port unless another
+one is told.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from staticfire.protocol.message_ids import offset_id_prefix
 from staticfire.runtime.addresses import Address, parse_address
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.machine import Listener, Machine
+from staticfire.runtime.reach import Reach
 
 IDLE_MS_MAX = 120_000
 # As in RocketMQ: clients send heartbeats every 30 s, so who is silent for that long is gone without a word.
@@ -24,10 +25,10 @@ CONNECTIONS_MAX = 50_000
 class Server:
     """Accepts connections on one or more ports and closes them all in the end."""
 
-    def __init__(self, machine: Machine, dispatcher: Dispatcher, advertised: Address | None = None) -> None:
+    def __init__(self, machine: Machine, dispatcher: Dispatcher, reach: Reach | None = None) -> None:
         self._machine = machine
         self._dispatcher = dispatcher
-        self._advertised = advertised
+        self._reach = reach or Reach()
         self._listeners: list[Listener] = []
         self.connections: dict[Connection, None] = {}
         """In the order in which they came: closing them must not depend on addresses in memory."""
@@ -54,12 +55,16 @@ class Server:
             connection.reject(f"{CONNECTIONS_MAX} connections are open, no more are accepted")
             return
         self.connections[connection] = None
-        host, port = self._advertised or (connection.local_address[0], self.port)
-        connection.store_host = pack_host(host, port)
+        connection.store_host = pack_host(*self._store_address(connection))
         connection.store_id_prefix = offset_id_prefix(connection.store_host)
         connection.born_host = pack_host(*parse_address(connection.peer.address))
         if self.connected is not None:
             self.connected(connection)
+
+    def _store_address(self, connection: Connection) -> Address:
+        network, peer_host = self._machine.network, parse_address(connection.peer.address)[0]
+        is_near = not self._reach.external_host or network.surroundings().has_near(peer_host)
+        return self._reach.ip_address((connection.local_address[0], self.port), is_near)
 
     def _disconnected(self, connection: Connection) -> None:
         self.connections.pop(connection, None)

@@ -19,6 +19,7 @@ from staticfire.faults.simulated.link import Link, LinkQuality
 from staticfire.faults.simulated.loop import JumpingLoop
 from staticfire.faults.simulated.process import Process
 from staticfire.faults.simulated.transport import End, SimulatedTransport
+from staticfire.runtime.reach import Surroundings
 
 EVERYWHERE = "0.0.0.0"
 FREE_PORTS = range(40_000, 65_536)
@@ -80,6 +81,8 @@ class SimulatedNetwork:
     """Those whose socket isn't closed, oldest first."""
     hosts: dict[str, str] = field(default_factory=dict)
     """Process name -> host."""
+    surroundings: Surroundings = Surroundings()  # noqa: RUF009 (it is frozen)
+    """The networks that every machine is in."""
     _links: dict[tuple[str, str], Link] = field(default_factory=dict)
     _owners: dict[Place, str] = field(default_factory=dict)
     _ports_given: dict[str, int] = field(default_factory=dict)
@@ -202,6 +205,9 @@ class ProcessNetwork:
                 return await self._connect(factory, host, port)
         except TimeoutError:
             raise TimeoutError(f"{host}:{port}: no answer within {timeout_ms} ms") from None
+
+    def surroundings(self) -> Surroundings:
+        return self._network.surroundings
 
     async def _connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Transport:
         network, process = self._network, self._process

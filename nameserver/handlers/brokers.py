@@ -82,7 +82,7 @@ class BrokerHandlers:
             cluster=request.cluster_name,
             broker_name=request.broker_name,
             broker_id=request.broker_id,
-            address=self._state.file(connection, request.broker_addr, request.advertised),
+            address=self._state.file(connection, request.broker_addr, request.advertised, request.external_addr or ""),
             ha_address=self._state.file(connection, request.ha_server_addr, request.advertised),
             expiry_ms=settings.broker_expiry_ms if expiry_ms is None else expiry_ms,
             version=body.topic_config_serialize_wrapper.data_version,
@@ -133,7 +133,7 @@ def _log_registration(entry: BrokerEntry, registered: Registered | None) -> None
 
 def drop_connection(state: NameserverState, connection: Connection) -> None:
     """Forget the brokers that registered on a connection which is gone."""
-    state.filed.pop(connection, None)
+    state.forget(connection)
     for live in state.routes.lose(connection):
         log.warning(
             "broker_lost", broker=live.entry.broker_name, address=live.entry.address, reason="connection closed"

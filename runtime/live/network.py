@@ -9,6 +9,9 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from staticfire.runtime.live.surroundings import live_surroundings
+from staticfire.runtime.reach import Surroundings
+
 BACKLOG = 1024
 # Connections that wait to be accepted. asyncio's 100 is too small for a thousand clients that reconnect at once.
 
@@ -67,6 +70,9 @@ class LiveNetwork:
             raise _named(error, host, port) from None
         transport: asyncio.Transport = connected[0]
         return transport
+
+    def surroundings(self) -> Surroundings:
+        return live_surroundings()
 
 
 def _named(error: OSError, host: str, port: int) -> OSError:

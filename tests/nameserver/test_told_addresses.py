@@ -11,10 +11,16 @@ HERE, ELSEWHERE = "10.0.0.1", "10.0.0.7"
 
 
 def told(
-    declared: str, advertised: bool = False, peer: str = "127.0.0.1", local: str = "127.0.0.1", asks: str = HERE
+    declared: str,
+    advertised: bool = False,
+    peer: str = "127.0.0.1",
+    local: str = "127.0.0.1",
+    asks: str = HERE,
+    external: str = "",
+    is_near: bool = True,
 ) -> str:
     """Return what a client that reached the nameserver at `asks` is told of a broker that came from `peer`."""
-    return told_address(filed_address(declared, advertised, peer, local), asks)
+    return told_address(filed_address(declared, advertised, peer, local, external), asks, is_near)
 
 
 def test_an_advertised_address_is_told_as_it_is() -> None:
@@ -60,3 +66,25 @@ def test_what_is_no_address_is_refused_unless_it_is_advertised() -> None:
         told("nonsense")
     assert told("nonsense", advertised=True) == "nonsense"
     assert told("") == ""
+
+
+@pytest.mark.row("E2")
+@pytest.mark.parametrize("peer", ["127.0.0.1", ELSEWHERE])
+def test_who_comes_through_a_port_mapping_is_told_the_external_address(peer: str) -> None:
+    assert told("0.0.0.0:10911", peer=peer, local=HERE, external="127.0.0.1:20911", is_near=False) == "127.0.0.1:20911"
+
+
+@pytest.mark.row("E2")
+def test_who_comes_straight_is_not_told_the_external_address() -> None:
+    assert told("0.0.0.0:10911", peer=ELSEWHERE, local=HERE, external="127.0.0.1:20911") == "10.0.0.7:10911"
+    assert told("0.0.0.0:10911", external="127.0.0.1:20911", asks=HERE) == "10.0.0.1:10911"
+
+
+@pytest.mark.row("E2")
+def test_a_broker_without_a_mapping_is_told_alike_to_everyone() -> None:
+    assert told("0.0.0.0:10911", peer=ELSEWHERE, local=HERE, is_near=False) == "10.0.0.7:10911"
+
+
+@pytest.mark.row("E2")
+def test_what_is_advertised_wins_over_the_external_address() -> None:
+    assert told("192.168.1.5:1", advertised=True, external="127.0.0.1:20911", is_near=False) == "192.168.1.5:1"
