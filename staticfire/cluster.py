@@ -28,7 +28,8 @@ from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.ports import listen_on, port_of
 
 if TYPE_CHECKING:
-    from staticfire.cluster_clock import BlockingClock
+    from staticfire.client.clock import ClockReport
+    from staticfire.cluster_clock import BlockingClock, Move
 
 T = TypeVar("T")
 Isolation = Literal["thread", "process"]
@@ -93,9 +94,14 @@ class Cluster:
     @property
     def clock(self) -> "BlockingClock":
         """Message time: `cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()`, `.now()`."""
-        from staticfire.cluster_clock import BlockingClock
+        from staticfire.client.clock import ClusterClock
+        from staticfire.cluster_clock import TIMEOUT_S, BlockingClock
 
-        return BlockingClock(self)
+        async def make(move: "Move") -> "ClockReport":
+            async with self._pool() as pool:
+                return await move(ClusterClock(pool, self.namesrv))
+
+        return BlockingClock(lambda move: self._call(make(move), TIMEOUT_S))
 
     def broker(self, name: str) -> "BrokerHandle":
         """Return one broker. Raises: ClientError."""

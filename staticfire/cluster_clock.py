@@ -9,27 +9,27 @@ Each method returns a `ClockReport`: what the clock shows then, and what an adva
 whoever keeps the cluster from resting.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Any
 
 from staticfire.client.clock import ClockReport, ClusterClock
 from staticfire.protocol.durations import ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS
 
-if TYPE_CHECKING:
-    from staticfire.cluster import Cluster
-
 TIMEOUT_S = ADVANCE_TIMEOUT_MS / 1_000 + 10
 # The clock's own deadline comes first: it says more.
+
+Move = Callable[[ClusterClock], Coroutine[Any, Any, ClockReport]]
 
 
 class BlockingClock:
     """The message time of one cluster. All methods may be called from any thread but the cluster's own."""
 
-    def __init__(self, cluster: "Cluster") -> None:
-        self._cluster = cluster
+    def __init__(self, call: Callable[[Move], ClockReport]) -> None:
+        """`call` makes a move on the cluster's own loop, and waits for it."""
+        self._call = call
 
     def now(self) -> ClockReport:
         """Return what it shows."""
@@ -79,13 +79,6 @@ class BlockingClock:
         to_ms = None if to is None else _moment_ms(to)
         settle_ms_max = None if settle is None else _ms(settle)
         return self._call(lambda clock: clock.advance(by_ms, to_ms, settle_ms_max))
-
-    def _call(self, move: Callable[[ClusterClock], Awaitable[ClockReport]]) -> ClockReport:
-        async def on_a_connection() -> ClockReport:
-            async with self._cluster._pool() as pool:
-                return await move(ClusterClock(pool, self._cluster.namesrv))
-
-        return self._cluster._call(on_a_connection(), TIMEOUT_S)
 
 
 def _ms(duration: timedelta | str) -> int:
