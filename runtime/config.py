@@ -10,7 +10,7 @@ afternoon.
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -19,6 +19,7 @@ from staticfire.protocol.errors import UsageError
 
 S = TypeVar("S")
 
+TOML = ".toml"
 ENVIRONMENT_PREFIX = "STATICFIRE_"
 MS_OF_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 BYTES_OF_UNIT = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
@@ -35,14 +36,19 @@ def load_settings(
     environment: Mapping[str, str],
     file: str | None,
     others: tuple[type, ...] = (),
+    tell: Callable[[str], None] | None = None,
 ) -> S:
     """Return the settings. `others`: programs whose settings may stand in the same flags and file.
 
+    `tell`: hears what isn't understood in a file that isn't TOML, so probably RocketMQ's; without it that is an error.
     Raises: UsageError (unknown key, bad value, unreadable file), in words for a person.
     """
-    hints = get_type_hints(cls)
     values: dict[str, Any] = {}
     sources = [(file or "", _read_file(file))] if file else []
+    if file and tell is not None and not file.endswith(TOML):
+        from staticfire.runtime.foreign_conf import understood  # here, since most starts read no file
+
+        sources = [(file, understood(sources[0][1], file, (cls, *others), tell))]
     for source, given in [*sources, ("the environment", _from_environment(cls, environment)), ("--set", overrides)]:
         for key, text in given.items():
             name = field_of(cls, key)
@@ -51,7 +57,7 @@ def load_settings(
                     raise UsageError(_unknown(key, source, (cls, *others)))
                 continue
             try:
-                values[name] = _parse(text, hints[name], _field(cls, name))
+                values[name] = parse_value(text, cls, _field(cls, name))
             except Unparsable as wrong:
                 raise UsageError(f"{key}={text} ({source}) is no value for this setting: it takes {wrong}") from None
     return cls(**values)
@@ -88,10 +94,11 @@ def _from_environment(cls: type, environment: Mapping[str, str]) -> dict[str, st
 def _read_file(path: str) -> dict[str, str]:
     try:
         with open(path, "rb") as file:
-            text = file.read().decode()
+            text = file.read().decode(errors="strict" if path.endswith(TOML) else "replace")
+            # What isn't UTF-8 in a broker.conf is somebody's comment.
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
-    return _toml_values(path, text) if path.endswith(".toml") else _line_values(path, text)
+    return _toml_values(path, text) if path.endswith(TOML) else _line_values(path, text)
 
 
 def _toml_values(path: str, text: str) -> dict[str, str]:
@@ -108,17 +115,14 @@ def _toml_values(path: str, text: str) -> dict[str, str]:
 
 
 def _line_values(path: str, text: str) -> dict[str, str]:
-    """Read RocketMQ's broker.conf, a Java properties file without its escapes."""
-    values = {}
+    """Read RocketMQ's broker.conf, a Java properties file. Raises: UsageError for a key without a value."""
+    from staticfire.protocol.java_properties import read_properties  # here, since most starts read no file
+
+    values = read_properties(text)
     for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        if not line or line[0] in "#!":
-            continue
-        key, separator, value = line.partition("=")
-        if not separator:
-            raise UsageError(f"{path}, line {number}: {line!r} is no key=value")
-        values[key.strip()] = value.strip()
-    return values
+        if values.get(line.strip()) == "":
+            raise UsageError(f"{path}, line {number}: {line.strip()!r} is no key=value")
+    return {key: value.strip() for key, value in values.items()}
 
 
 def _unknown(key: str, source: str, classes: tuple[type, ...]) -> str:
@@ -128,6 +132,11 @@ def _unknown(key: str, source: str, classes: tuple[type, ...]) -> str:
     alike = difflib.get_close_matches(key.replace("_", "").lower(), known, n=1, cutoff=0.6)
     hint = f"did you mean {known[alike[0]]}?" if alike else "`staticfire broker --settings` lists all"
     return f"unknown setting {key} ({source}): {hint}"
+
+
+def parse_value(text: str, cls: type, one: "Field[Any]") -> Any:
+    """Return the value that the text means for a field of a settings class. Raises: Unparsable."""
+    return _parse(text, get_type_hints(cls)[one.name], one)
 
 
 def _parse(text: str, kind: Any, one: "Field[Any]") -> Any:

@@ -1,4 +1,8 @@
-"""Exit codes of every program."""
+"""Exit codes of every program, and the signals that end one."""
+
+import signal
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 1

@@ -25,14 +25,13 @@ from typing import Any, Generic, TypeVar
 
 from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
 from staticfire.runtime.config import load_settings
-from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
+from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE, STOP_SIGNALS
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.machine import Files, Machine
 from staticfire.runtime.service import Service
 
 S = TypeVar("S")
 FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--temporary"})
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -141,6 +140,8 @@ def _remove(files: Files, folder: str) -> None:
 def _words(error: OSError) -> str:
     """Say what an operating system's error is about."""
     reason = error.strerror or str(error)
+    if isinstance(error, PermissionError):
+        reason += f" for user {os.getuid()}; give it to that user, or choose another place"
     return f"{error.filename}: {reason}" if error.filename and str(error.filename) not in reason else reason
 
 
@@ -158,6 +159,7 @@ class _Stop:
         """The parent ended while we were running."""
         for number in STOP_SIGNALS:
             self._loop.add_signal_handler(number, self._signalled, number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # Who became us may have held them back till now.
         if parent is not None:
             parent.setblocking(False)
             self._loop.add_reader(parent, self._parent_ended)

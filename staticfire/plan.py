@@ -3,7 +3,7 @@
 Pure: ports are bound and folders made by who carries the plan out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
@@ -64,8 +64,11 @@ def plan_cluster(
     settings: Mapping[str, str],
     environment: Mapping[str, str],
     file: str | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> ClusterPlan:
     """Return the plan of a nameserver and one broker per port. A setting goes to every program that knows it.
+
+    `tell`: hears what isn't understood in a file of RocketMQ's; without it that is an error.
 
     Raises: UsageError.
     """
@@ -75,6 +78,7 @@ def plan_cluster(
         environment,
         file,
         others=(BrokerSettings,),
+        tell=tell,
     )
     brokers = [
         load_settings(
@@ -83,6 +87,7 @@ def plan_cluster(
             environment,
             file,
             others=(NameserverSettings,),
+            tell=tell,
         )
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]

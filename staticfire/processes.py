@@ -5,6 +5,7 @@ in the nameserver's backlog until that one has loaded.
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -134,7 +135,10 @@ def prepare_places(
     names = broker_names(brokers)
     wanted = [namesrv_port, *broker_ports(broker_port, brokers)]
     # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
-    plan_cluster(directory or "", wanted[0], wanted[1:], settings, os.environ, file)
+    told: dict[str, None] = {}
+    plan_cluster(directory or "", wanted[0], wanted[1:], settings, os.environ, file, told.setdefault)
+    for words in told:
+        print(f"staticfire: {words}", file=sys.stderr)
     ports = Ports()
     try:
         bound = ports.bind_all([NAMESERVER, *names], wanted)
@@ -142,4 +146,4 @@ def prepare_places(
     except BaseException:
         ports.close()
         raise
-    return folder, ports, plan_cluster(folder.path, bound[0], bound[1:], settings, os.environ, file)
+    return folder, ports, plan_cluster(folder.path, bound[0], bound[1:], settings, os.environ, file, told.setdefault)

@@ -15,6 +15,8 @@ COMMANDS = {
     "clock": "Message time: read, freeze, advance, scale, skip.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }
+ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker")
+"""For compose files and scripts that call RocketMQ's own by these names; `nameserver` and `broker` are for people."""
 
 
 class LazyCommands(click.Group):
@@ -24,7 +26,7 @@ class LazyCommands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in (*COMMANDS, *ROCKETMQ_SCRIPTS):
             return None
         command: click.Command = getattr(import_module(f"staticfire.cli.{cmd_name}"), cmd_name)
         return command
@@ -32,7 +34,7 @@ class LazyCommands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in (*COMMANDS, *ROCKETMQ_SCRIPTS) and not args[0].startswith("-"):
             ctx.fail(f"there is no command {args[0]}; there are {', '.join(COMMANDS)}")
         return super().resolve_command(ctx, args)
 

@@ -1,10 +1,12 @@
-"""What `staticfire nameserver` and `staticfire broker` share: flags in, then this process becomes the server.
+"""What the commands share that are one server: flags in, then this process becomes the server.
 
-It becomes it by exec, so that the server has our pid and our signals, and none of the command line's libraries.
+It becomes it by exec, so that the server has our pid and our signals, and none of the command line's libraries. A
+signal to stop that comes meanwhile waits until the server can take it: process 1 of a container would lose it.
 """
 
 import json
 import os
+import signal
 import tempfile
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -14,14 +16,19 @@ import click
 from staticfire.runtime.children import child_environment, interpreter
 from staticfire.runtime.config import load_settings, non_defaults
 from staticfire.runtime.config_help import describe, example_toml
+from staticfire.runtime.exit_codes import STOP_SIGNALS
+from staticfire.runtime.live_settings import as_properties
 
 
 def settings_of(
     cls: type[Any], flags: Mapping[str, str | None], given: Mapping[str, str], file: str | None
 ) -> dict[str, str]:
-    """Return what differs from the defaults. `flags` that were given win over `--set`. Raises: UsageError."""
+    """Return what differs from the defaults. `flags` that were given win over `--set`. Raises: UsageError.
+
+    What isn't understood in a file of RocketMQ's is told.
+    """
     overrides = {**given, **{key: text for key, text in flags.items() if text is not None}}
-    return non_defaults(load_settings(cls, overrides, os.environ, file))
+    return non_defaults(load_settings(cls, overrides, os.environ, file, tell=tell))
 
 
 def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoReturn:
@@ -29,6 +36,7 @@ def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoR
     command = [*interpreter(), "-m", module, "--settings", json.dumps(dict(settings))]
     if temporary:
         command += ["--temporary", temporary]
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     os.execve(command[0], command, child_environment())
 
 
@@ -37,6 +45,29 @@ def temporary_folder(name: str) -> str:
     folder = f"{tempfile.mkdtemp(prefix='staticfire-')}/{name}"
     click.echo(f"data is in {folder} (temporary, removed at the end); --dir keeps it", err=True)
     return folder
+
+
+def tell(words: str) -> None:
+    """Say something to whoever reads the log."""
+    click.echo(f"staticfire: {words}", err=True)
+
+
+def print_settings(settings: Any) -> None:
+    """Print the settings that would count, as RocketMQ's -p does."""
+    for key, text in sorted(as_properties(settings).items()):
+        click.echo(f"{key}={text}")
+
+
+def rocketmq_flags(command: Any) -> Any:
+    """The flags of RocketMQ's start scripts. RocketMQ: ServerUtil, BrokerStartup."""
+    for flag in (
+        click.option("-m", "--printImportantConfig", "important", is_flag=True, help="As -p."),
+        click.option("-p", "--printConfigItem", "printing", is_flag=True, help="Print all settings and end."),
+        click.option("-c", "--configFile", "file", metavar="FILE", help="A broker.conf or namesrv.conf, or TOML."),
+        click.option("-n", "--namesrvAddr", "namesrv", metavar="HOST:PORT", help="Nameservers; else NAMESRV_ADDR."),
+    ):
+        command = flag(command)
+    return command
 
 
 def show_settings(cls: type, as_toml: bool) -> None:

@@ -1,0 +1,33 @@
+"""`staticfire mqbroker`: a broker with the flags of RocketMQ's start script, for compose files that call it.
+
+What counts, as there: -n, then the file, then NAMESRV_ADDR. Data is kept in ~/store unless the file says where.
+"""
+
+import os
+
+import click
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.cli.serve import become, print_settings, rocketmq_flags, settings_of, tell
+from staticfire.runtime.config import load_settings
+
+NO_PROXY = "there is no proxy here: clients of the 5.x gRPC protocol can't connect, remoting clients can"
+
+
+@click.command()
+@rocketmq_flags
+@click.option("--enable-proxy", "proxy", is_flag=True, help="Not here: a warning.")
+def mqbroker(namesrv: str | None, file: str | None, printing: bool, important: bool, proxy: bool) -> None:
+    """A broker with the flags of RocketMQ's mqbroker."""
+    settings = settings_of(BrokerSettings, {"namesrvAddr": namesrv}, {}, file)
+    if "NAMESRV_ADDR" in os.environ:
+        settings.setdefault("namesrv_addr", os.environ["NAMESRV_ADDR"])
+    settings.setdefault("store_path_root_dir", os.path.expanduser("~/store"))
+    if printing or important:
+        print_settings(load_settings(BrokerSettings, settings, {}, None))
+        return
+    if proxy:
+        tell(NO_PROXY)
+    if not settings.get("namesrv_addr"):
+        tell("no nameserver is named (-n, namesrvAddr or NAMESRV_ADDR): nobody will find this broker")
+    become("staticfire.broker", settings)

@@ -1,0 +1,99 @@
+"""A broker.conf that was written for RocketMQ: what counts of it, and what a person is told of the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.config import load_settings
+
+pytestmark = pytest.mark.row("E2")
+
+SHIPPED = """\
+# Licensed to the Apache Software Foundation (ASF) under one or more
+brokerClusterName = DefaultCluster
+brokerName = broker-a
+brokerId = 0
+deleteWhen = 04
+fileReservedTime = 48
+brokerRole = ASYNC_MASTER
+flushDiskType = ASYNC_FLUSH
+"""
+
+
+class Conf:
+    """A file, read as a program does."""
+
+    def __init__(self, folder: Path, text: str | bytes, environment: dict[str, str] | None = None) -> None:
+        file = folder / "broker.conf"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        self.told: list[str] = []
+        self.settings = load_settings(BrokerSettings, {}, environment or {}, str(file), tell=self.told.append)
+        self.told = [line.removeprefix(f"{file}: ") for line in self.told]
+
+
+def test_the_file_that_rocketmq_ships_counts_and_says_nothing(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, SHIPPED)
+    assert conf.settings == BrokerSettings(file_reserved_time=48)
+    assert conf.told == []
+
+
+def test_escapes_and_long_lines_are_those_of_java(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "brokerName:broker\\u002db\r\nmessageDelayLevel=1s \\\n   5s\n! a comment\n")
+    assert conf.settings == BrokerSettings(broker_name="broker-b", message_delay_level="1s 5s")
+
+
+def test_names_of_earlier_versions_count(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "mapedFileSizeCommitLog=1048576\nbindAddress=127.0.0.1\n")
+    assert conf.settings == BrokerSettings(mapped_file_size_commit_log=1048576, listen_host="127.0.0.1")
+    assert conf.told == []
+
+
+def test_what_means_nothing_here_is_told_in_one_line(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "haListenPort=10912\naclEnable=true\nstorePathCommitLog=/store/commitlog\n")
+    assert conf.settings == BrokerSettings()
+    assert conf.told == ["settings of RocketMQ that mean nothing here: aclEnable, haListenPort, storePathCommitLog"]
+
+
+def test_a_name_that_nobody_knows_is_told_with_the_likely_one(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "autoCreateTopicEnabel=false\nwhatever=1\nhaListenPrt=1\n")
+    assert conf.settings == BrokerSettings()
+    assert conf.told == [
+        "nobody knows the setting autoCreateTopicEnabel: did you mean autoCreateTopicEnable?",
+        "nobody knows the setting whatever",
+        "nobody knows the setting haListenPrt: did you mean haListenPort?",
+    ]
+
+
+def test_a_value_that_is_no_literal_is_told_and_the_default_counts(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "syncFlushTimeout=29*1000\nflushDiskType=SOMETIMES\nbrokerName=kept\n")
+    assert conf.settings == BrokerSettings(broker_name="kept")
+    assert conf.told == [
+        "syncFlushTimeout=29*1000 can't be read: it takes a whole number, as a literal; 5000, the default, counts",
+        "flushDiskType=SOMETIMES can't be read: it takes ASYNC_FLUSH or SYNC_FLUSH, as a literal; ASYNC_FLUSH, the "
+        "default, counts",
+    ]
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    assert Conf(tmp_path, "brokerName=file\n", {"STATICFIRE_BROKER_NAME": "b"}).settings.broker_name == "b"
+
+
+def test_a_slave_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"brokerRole=SLAVE .*: there are only masters here; leave this broker out"):
+        Conf(tmp_path, "brokerRole=SLAVE\n")
+
+
+def test_comments_in_another_encoding_are_no_matter(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "# 默认集群\nbrokerName=b\n".encode("gbk"))
+    assert conf.settings.broker_name == "b"
+
+
+def test_a_cluster_takes_a_file_whose_settings_are_for_several_programs(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.conf"
+    file.write_text("needWaitForService=true\nbrokerName=b\nhaListenPort=1\n")
+    told: list[str] = []
+    load_settings(NameserverSettings, {}, {}, str(file), (BrokerSettings,), told.append)
+    assert told == [f"{file}: settings of RocketMQ that mean nothing here: haListenPort"]
