@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
+from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children, child_environment
 from staticfire.runtime.ports import listen_on
 
 
@@ -75,3 +75,8 @@ def test_child_that_takes_too_long_is_named(children: Children) -> None:
     child = children.spawn(plan())
     with pytest.raises(ChildFailed, match="nameserver was not ready within 0 ms"):
         children.wait_ready([child], timeout_ms=0)
+
+
+def test_child_may_write_bytecode_even_where_its_parent_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in child_environment()
