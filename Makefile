@@ -10,6 +10,9 @@ READY := .venv/.ready
 FLIGHTS_DATA := .venv/.flights
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
+# The checkout's own bytecode: without it each process of a cluster compiles a hundred modules when it starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -38,6 +41,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setup: installing staticfire and its tools into .venv"
 	@$(PIP) install --constraint constraints.txt setuptools
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@$(BIN)/python -m compileall -q '$(CURDIR)/staticfire' '$(CURDIR)'/staticfire/*/
 	@touch $@
 
 # The package's own requirement (pandas) is left out: only the zipped CSV in it is read.
