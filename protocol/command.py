@@ -62,6 +62,12 @@ class Records(msgspec.Struct, gc=False):
     count: int
 
 
+class RocketmqRecords(msgspec.Struct, gc=False):
+    """Records on their way out to a RocketMQ client, as it reads them: with the store host that it is told."""
+
+    records: list[bytes]
+
+
 class RecordBatch(msgspec.Struct, gc=False):
     """Stored records as they came in. `store_hosts`: of each, 8 or 20 bytes, where the codec carries them."""
 
@@ -159,6 +165,20 @@ def request(
         declaration = Declaration(code, Shape(command, names), answer_shape(answer))
         REQUESTS[declaration.code] = declaration
         _DECLARATIONS[command] = declaration
+        return command
+
+    return declare
+
+
+def also_as(code: RequestCode, answer: type[Answer]) -> Callable[[type[R]], type[R]]:
+    """Declare the decorated class as another form of a declared request, for clients that read its answer otherwise.
+
+    It looks the same on the wire; servers know the first form only.
+    """
+
+    def declare(command: type[R]) -> type[R]:
+        assert int(code) in REQUESTS, "the first form is declared before"
+        _DECLARATIONS[command] = Declaration(code, Shape(command), answer_shape(answer))
         return command
 
     return declare

@@ -129,13 +129,13 @@ def _to_rocketmq_v6_or_v2(stored: Buffer, store_host: bytes, at: int) -> bytes:
     # fmt: on
 
 
-def rocketmq_pieces(slices: Iterable[bytes], store_host: bytes) -> list[bytes]:
-    """Return the body of a pull's answer in pieces that stand one behind the other. A slice may hold several records.
+def rocketmq_records(slices: Iterable[bytes], store_host: bytes) -> list[bytes]:
+    """Return RocketMQ's record of each stored one; a slice may hold several.
 
     Plain records, whose flags and times are all 0, are made of the stored bytes as they are: `to_rocketmq` in three
     quarters of the time. Raises: ProtocolError.
     """
-    pieces: list[bytes] = []
+    records: list[bytes] = []
     is_v4 = len(store_host) == 8
     for stored in slices:
         at, stop = 0, len(stored)
@@ -148,31 +148,25 @@ def rocketmq_pieces(slices: Iterable[bytes], store_host: bytes) -> list[bytes]:
             properties_at = at + _TOPIC_LENGTH_AT_V4 + 3 + topic_bytes
             end = at + size
             if numbers != PLAIN_NUMBERS or host_head != _V4_HEAD or topic_bytes > _TOPIC_BYTES_MAX_V1 or not is_v4:
-                pieces.append(to_rocketmq(stored, store_host, at))
+                records.append(to_rocketmq(stored, store_host, at))
                 at = end
                 continue
             properties_bytes = _length16(stored, properties_at)[0]
             if properties_bytes > PROPERTIES_BYTES_MAX:
                 raise ProtocolError(_TOO_LONG.format(properties_bytes))
             body_at = properties_at + 7 + properties_bytes
-            head = _pack_plain_head(
-                size - _SIZE_DIFFERENCE_V4, MAGIC_V1, body_crc, queue_id, queue_offset, position, born_ms, born_host,
-                stored_ms, store_host, end - body_at,
-            )
-            # fmt: on
-            pieces += (
-                head,
+            records.append(b"".join((
+                _pack_plain_head(
+                    size - _SIZE_DIFFERENCE_V4, MAGIC_V1, body_crc, queue_id, queue_offset, position, born_ms,
+                    born_host, stored_ms, store_host, end - body_at,
+                ),
                 stored[body_at:end],
                 stored[at + _TOPIC_LENGTH_AT_V4 + 1 : properties_at - 1],
                 stored[properties_at : body_at - 5],
-            )
+            )))
+            # fmt: on
             at = end
-    return pieces
-
-
-def join_rocketmq(slices: Iterable[Buffer], store_host: bytes) -> bytes:
-    """Return the body of a pull's answer for a RocketMQ client: one record behind the other. Raises: ProtocolError."""
-    return b"".join([to_rocketmq(stored, store_host) for stored in slices])
+    return records
 
 
 def from_rocketmq(data: bytes, at: int = 0, check_body: bool = True) -> tuple[StoredRecord, bytes, int]:

@@ -13,14 +13,15 @@ Not done
 from collections.abc import Callable, Iterable
 
 from staticfire.broker.held_pulls import MISMATCH_HOLD_MS_MAX, HeldPull
+from staticfire.broker.kept_records import KeptRecords
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
+from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import RequestCode, ResponseCode
-from staticfire.protocol.command import Answer, Records
-from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.command import Answer, Records, RocketmqRecords
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.permissions import readable
-from staticfire.protocol.record import peek_record, peek_record_bytes
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.pull import (
     FLAG_CLASS_FILTER,
@@ -69,6 +70,7 @@ class PullHandlers:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._store = state.store
+        self._kept = KeptRecords(state.store.log)
         self._uptime_ms = state.machine.clock.uptime_ms
         self._topics = state.topics.topics
         self._groups = state.groups.groups
@@ -94,7 +96,7 @@ class PullHandlers:
             answer = self._moved(queue, reset)
         else:
             found = self._store.read(queue, request.queue_offset, request.max_msg_nums, wanted=wanted)
-            answer = self._answer(found, request.queue_offset)
+            answer = self._answer(call, found, request.queue_offset)
             self._watch(request, found)
             if answer.code == _NOT_FOUND and request.sys_flag & FLAG_SUSPEND and self._hold(call, request):
                 self._note(request, answer.next_begin_offset, first=True)
@@ -107,10 +109,8 @@ class PullHandlers:
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         rest = self._state.rest
         if found.status is ReadStatus.FOUND:
-            last = found.records[-1]
-            first_offset = peek_record(found.records[0]).queue_offset
-            rest.delivered(group, topic, queue_id, first_offset, last_offset_of(last) + 1)
-            self._state.statistics.delivered(group, topic, found.record_count, found.record_bytes)
+            rest.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
+            self._state.statistics.delivered(group, topic, len(found.positions), found.record_bytes)
         if found.next_offset >= found.max_offset and found.status is not ReadStatus.FOUND:
             rest.asked_in_vain(group, topic, queue_id, found.next_offset)
 
@@ -195,11 +195,17 @@ class PullHandlers:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _answer(self, found: ReadResult, asked_offset: int) -> PullAnswer:
+    def _answer(self, call: Call, found: ReadResult, asked_offset: int) -> PullAnswer:
+        """Return the answer with what was found. Raises: StorageError, OSError, ProtocolError."""
         status = found.status
         code = _CODES.get(status)
         if code is None:
             code = _NOT_FOUND if asked_offset == 0 else _MOVED
+        body: Records | RocketmqRecords | None = None
+        if code == _FOUND and call.codec.number == NATIVE:
+            body = Records(self._store.records(found), len(found.positions))
+        elif code == _FOUND:
+            body = RocketmqRecords(self._kept.records(found.positions, found.sizes, call.connection.store_host))
         return PullAnswer(
             0,
             found.next_offset,
@@ -210,7 +216,7 @@ class PullHandlers:
             0,
             code=code,
             remark=status.value,
-            body=Records(found.records, found.record_count) if code == _FOUND else None,
+            body=body,
         )
 
     def _moved(self, queue: Queue, offset: int) -> PullAnswer:
@@ -245,20 +251,23 @@ class PullHandlers:
             connection.flush()
 
     def _look_again(self, pull: HeldPull, queue: Queue) -> None:
-        request: PullMessage = pull.call.request
         try:
-            wanted = self._check(pull.call, request)
-        except BrokerAnswer as error:
+            self._look(pull, queue)
+        except (BrokerAnswer, ProtocolError, StorageError, OSError) as error:
             pull.call.answer(failure(error, pull.call))
-            return
+
+    def _look(self, pull: HeldPull, queue: Queue) -> None:
+        """Answer a held pull, or hold it on. Raises: BrokerAnswer, ProtocolError, StorageError, OSError."""
+        request: PullMessage = pull.call.request
+        wanted = self._check(pull.call, request)
         found = self._store.read(queue, pull.offset, request.max_msg_nums, wanted=wanted)
-        self._watch(request, found)
         if found.status is ReadStatus.NO_MATCHED_MESSAGE:
             # Other tags: wait on behind them, but not for long.
             latest_ms = UptimeMs(self._uptime_ms() + MISMATCH_HOLD_MS_MAX)
             pull.offset = found.next_offset
             pull.deadline_ms = min(pull.deadline_ms, latest_ms)
             if self._state.held.hold(pull):
+                self._watch(request, found)
                 return
         self._finish(pull, found)
 
@@ -269,34 +278,27 @@ class PullHandlers:
 
     def look_last(self, pull: HeldPull) -> None:
         """Answer a pull with whatever there is now: all checks are made again."""
-        request: PullMessage = pull.call.request
         try:
-            wanted = self._check(pull.call, request)
-        except BrokerAnswer as error:
+            self._finish_now(pull)
+        except (BrokerAnswer, ProtocolError, StorageError, OSError) as error:
             pull.call.answer(failure(error, pull.call))
-            return
+
+    def _finish_now(self, pull: HeldPull) -> None:
+        """Answer a held pull. Raises: BrokerAnswer, ProtocolError, StorageError, OSError."""
+        request: PullMessage = pull.call.request
+        wanted = self._check(pull.call, request)
         queue = self._store.queue(pull.topic, pull.queue_id)
         reset = self._state.offsets.take_reset(request.consumer_group, pull.topic, pull.queue_id)
         if reset is not None and self._state.settings.use_server_side_reset_offset:
             pull.call.answer(self._moved(queue, reset))
             return
-        found = self._store.read(queue, pull.offset, request.max_msg_nums, wanted=wanted)
-        self._watch(request, found)
-        self._finish(pull, found)
+        self._finish(pull, self._store.read(queue, pull.offset, request.max_msg_nums, wanted=wanted))
 
     def _finish(self, pull: HeldPull, found: ReadResult) -> None:
         request: PullMessage = pull.call.request
-        answer = self._answer(found, pull.offset)
+        answer = self._answer(pull.call, found, pull.offset)
+        self._watch(request, found)
         if answer.code == _NOT_FOUND and pull.offset > request.queue_offset:
             answer.code, answer.remark = _RETRY, ReadStatus.NO_MATCHED_MESSAGE.value
         self._note(request, answer.next_begin_offset, first=False)
         pull.call.answer(answer)
-
-
-def last_offset_of(records: bytes) -> int:
-    """Return the queue offset of the last record of a slice."""
-    at, size = 0, peek_record_bytes(records)
-    while at + size < len(records):
-        at += size
-        size = peek_record_bytes(records, at)
-    return peek_record(records, at).queue_offset

@@ -1,6 +1,6 @@
 """What comes back from the store: how an append ended, what a read found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,17 +45,25 @@ class ReadStatus(Enum):
 
 
 class ReadResult(NamedTuple):
-    """What a read found. RocketMQ: GetMessageResult."""
+    """What a read found, and where. RocketMQ: GetMessageResult."""
 
     status: ReadStatus
     next_offset: int
     """Where to read on."""
     min_offset: int
     max_offset: int
-    records: list[bytes]
-    """Whole records as stored; those that lie side by side in the log are one slice."""
-    record_count: int
+    positions: Sequence[int]
+    sizes: Sequence[int]
+    """Of each record: where in the log it is. `MessageStore.records` and `each_record` give them."""
     record_bytes: int
+    first_offset: int
+    """Queue offset of the first record."""
+    end_offset: int
+    """The queue offset behind the last record; `next_offset` may be behind others that weren't wanted."""
+
+    @property
+    def record_count(self) -> int:
+        return len(self.positions)
 
 
 class OldSegment(NamedTuple):

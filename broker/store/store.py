@@ -204,14 +204,21 @@ class MessageStore:
         max_bytes: int | None = None,
         wanted: Callable[[int], bool] | None = None,
     ) -> ReadResult:
-        """Return messages from `offset` on whose tags code is `wanted`. Raises: StorageError."""
+        """Return where messages from `offset` on are whose tags code is `wanted`. Raises: StorageError."""
         settings = self.settings
         messages_max = min(max(max_messages, 1), settings.read_messages_max)
         bytes_max = settings.read_bytes_max if max_bytes is None else min(max_bytes, settings.read_bytes_max)
         try:
-            return read_queue(self.log, queue, offset, messages_max, bytes_max, wanted)
+            return read_queue(self.log.min_position, queue, offset, messages_max, bytes_max, wanted)
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
+
+    def records(self, found: ReadResult) -> list[bytes]:
+        """Return what a read found; if all of it lies side by side, in one slice. Raises: StorageError, OSError."""
+        positions, sizes = found.positions, found.sizes
+        if positions[-1] + sizes[-1] - positions[0] == found.record_bytes:
+            return [self.log.read(positions[0], found.record_bytes)]
+        return self.log.read_each(positions, sizes)
 
     def entries(self, queue: Queue, offset: int, count: int) -> list[Entry]:
         """Return up to `count` entries: where records are, and their tags codes. Raises: StorageError."""

@@ -16,11 +16,11 @@ import msgspec
 from staticfire.protocol.codecs import SentWriter, json
 from staticfire.protocol.codecs.json import decode_answer, decode_envelope, decode_request, encode_request, number
 from staticfire.protocol.codes import VERSION, RequestCode
-from staticfire.protocol.command import REQUESTS, Answer, Records
+from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.requests.pull import PullAnswer
-from staticfire.protocol.rocketmq_record import rocketmq_pieces
+from staticfire.protocol.rocketmq_record import rocketmq_records
 
 __all__ = ["decode_answer", "decode_envelope", "decode_request", "encode_answer", "encode_request", "number"]
 __all__ += ["sent_writer", "write_answer"]
@@ -140,8 +140,10 @@ def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes)
         return False
     if records is None:
         written = []
+    elif isinstance(records, RocketmqRecords):
+        written = records.records
     elif isinstance(records, Records):
-        written = rocketmq_pieces(records.slices, store_host)
+        written = rocketmq_records(records.slices, store_host)
     else:
         return False
     try:

@@ -19,6 +19,7 @@ from staticfire.protocol.command import (
     RecordBatch,
     Records,
     Request,
+    RocketmqRecords,
     Shape,
     StandardJson,
     answer_shape,
@@ -26,7 +27,7 @@ from staticfire.protocol.command import (
 )
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
-from staticfire.protocol.rocketmq_record import from_rocketmq, rocketmq_pieces
+from staticfire.protocol.rocketmq_record import from_rocketmq, rocketmq_records
 
 number = 0
 
@@ -175,7 +176,9 @@ def write_body(body: Any, store_host: bytes) -> bytes:
     if isinstance(body, bytes):
         return body
     if isinstance(body, Records):
-        return b"".join(rocketmq_pieces(body.slices, store_host))
+        return b"".join(rocketmq_records(body.slices, store_host))
+    if isinstance(body, RocketmqRecords):
+        return b"".join(body.records)
     if isinstance(body, StandardJson):
         return fastjson.encode(body.value, quote_number_keys=True)
     return fastjson.encode(body)

@@ -15,8 +15,7 @@ from staticfire.protocol.rocketmq_record import (
     decode_batch,
     encode_batch,
     from_rocketmq,
-    join_rocketmq,
-    rocketmq_pieces,
+    rocketmq_records,
     split_rocketmq,
     to_rocketmq,
 )
@@ -149,7 +148,7 @@ def test_properties_that_java_could_not_read_back_are_refused(born_host: bytes) 
 
 
 def test_a_pulls_answer_is_one_record_behind_the_other() -> None:
-    answer = join_rocketmq([usual(), memoryview(usual("t" * 130))], V4_HOST)
+    answer = b"".join(rocketmq_records([usual(), usual("t" * 130)], V4_HOST))
     assert answer == to_rocketmq(usual(), V4_HOST) + to_rocketmq(usual("t" * 130), V4_HOST)
     assert [record.topic for record, _ in split_rocketmq(answer)] == ["orders", "t" * 130]
     assert split_rocketmq(b"") == []
@@ -233,26 +232,26 @@ def test_a_message_that_does_not_fit_into_a_batch_is_refused() -> None:
 
 
 @given(st.lists(stored_records(), max_size=5), HOSTS, st.booleans())
-def test_records_in_pieces_are_the_records_one_by_one(
+def test_records_of_slices_are_the_records_one_by_one(
     records: list[StoredRecord], store_host: bytes, is_one_slice: bool
 ) -> None:
     stored = [pack_stored(record) for record in records]
     slices = [b"".join(stored)] if is_one_slice else stored
-    assert b"".join(rocketmq_pieces(slices, store_host)) == b"".join(to_rocketmq(one, store_host) for one in stored)
+    assert rocketmq_records(slices, store_host) == [to_rocketmq(one, store_host) for one in stored]
 
 
 @given(st.lists(st.tuples(st.binary(max_size=50), st.binary(max_size=50)), max_size=5), I32)
-def test_plain_records_in_pieces_are_the_records_one_by_one(bodies: list[tuple[bytes, bytes]], queue_id: int) -> None:
+def test_plain_records_of_slices_are_the_records_one_by_one(bodies: list[tuple[bytes, bytes]], queue_id: int) -> None:
     host = bytes(range(8))
     stored = [
         pack_record(number, queue_id, number, 3, 2, 0, 0, 0, 0, host, pack_topic("orders"), properties, body)
         for number, (properties, body) in enumerate(bodies)
     ]
-    pieces = rocketmq_pieces([b"".join(stored[:2]), *stored[2:]], V4_HOST)
-    assert b"".join(pieces) == b"".join(to_rocketmq(one, V4_HOST) for one in stored)
+    records = rocketmq_records([b"".join(stored[:2]), *stored[2:]], V4_HOST)
+    assert records == [to_rocketmq(one, V4_HOST) for one in stored]
 
 
 def test_a_plain_record_with_properties_that_no_client_can_read_is_a_protocol_error() -> None:
     stored = pack_record(0, 0, 0, 0, 0, 0, 0, 0, 0, bytes(8), pack_topic("orders"), bytes(32_768), b"")
     with pytest.raises(ProtocolError, match="32768"):
-        rocketmq_pieces([stored], V4_HOST)
+        rocketmq_records([stored], V4_HOST)

@@ -99,10 +99,11 @@ class StoreStand:
         offset = queue.min_offset if start is None else start
         found: list[bytes] = []
         while (result := self.store.read(queue, offset, 32)).record_count:
-            records = decode_records(join_records(result.records, result.record_count))
+            records = decode_records(join_records(slices := self.store.records(result), result.record_count))
             assert [record.queue_offset for record in records] == list(range(offset, offset + len(records)))
             assert {(record.topic, record.queue_id) for record in records} == {(topic, queue_id)}
-            assert sum(map(len, result.records)) == result.record_bytes
+            assert sum(map(len, slices)) == result.record_bytes
+            assert (result.first_offset, result.end_offset) == (offset, offset + len(records))
             found += [record.body for record in records]
             assert result.next_offset == offset + len(records)
             offset = result.next_offset

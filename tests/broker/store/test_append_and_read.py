@@ -75,12 +75,14 @@ def test_a_settlement_may_append_to_the_next_burst(stand: StoreStand) -> None:
     assert stand.bodies() == [b"cause", b"effect"]
 
 
-def test_records_that_lie_side_by_side_come_as_one_slice(stand: StoreStand) -> None:
+def test_records_that_all_lie_side_by_side_come_as_one_slice(stand: StoreStand) -> None:
     stand.send(b"a", b"b", b"c")
     stand.send(b"elsewhere", queue_id=1)
     stand.send(b"d")
-    result = stand.store.read(stand.store.queue("orders", 0), 0, 32)
-    assert (result.record_count, len(result.records)) == (4, 2)
+    queue = stand.store.queue("orders", 0)
+    for count, slices in ((3, 1), (4, 4)):
+        result = stand.store.read(queue, 0, count)
+        assert (result.record_count, len(stand.store.records(result))) == (count, slices)
 
 
 def test_a_record_is_stored_as_it_was_given(stand: StoreStand) -> None:
@@ -159,6 +161,7 @@ def test_a_filter_passes_over_what_is_not_wanted(stand: StoreStand) -> None:
     queue, rare = stand.store.queue("orders", 0), java_hash("rare")
     found = stand.store.read(queue, 0, 3, wanted=lambda code: code == rare)
     assert (found.status, found.record_count, found.next_offset) == (ReadStatus.FOUND, 3, 30)
+    assert (found.first_offset, found.end_offset) == (9, 30)
     nothing = stand.store.read(queue, 0, 32, wanted=lambda code: code == 1)
     assert (nothing.status, nothing.record_count, nothing.next_offset) == (ReadStatus.NO_MATCHED_MESSAGE, 0, 100)
 
