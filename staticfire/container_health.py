@@ -1,0 +1,107 @@
+"""Whether the servers of this container are ready: they answer on their ports, and the nameservers know the brokers.
+
+    python -I -S container_health.py      exit code 0, or 1 and a line that says who isn't ready
+
+A health check runs every few seconds, so this is a file that can be run by itself and needs nothing but the standard
+library: 30 ms instead of 200. Which servers there are, and with which settings, is read from the command lines of this
+container's processes; what is asked goes out in the JSON codec.
+"""
+
+import json
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_S = 2.0
+NAMESERVER, BROKER = "staticfire.nameserver", "staticfire.broker"
+RUNTIME_INFO, CLUSTER_INFO = 28, 106
+# Request codes: what a broker says of itself, and which brokers a nameserver knows.
+DEFAULT_PORTS = {NAMESERVER: 9876, BROKER: 10911}
+VIP_PORT_BELOW = 2
+DEFAULT_BROKER = "broker-a"
+OWN_ADDRESS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class NotReady(Exception):
+    """Who isn't ready, in words."""
+
+
+def main() -> int:
+    """Look at every server; return the exit code."""
+    servers = list(running_servers(Path("/proc")))
+    try:
+        if not servers:
+            raise NotReady("no server runs here")
+        for module, settings in servers:
+            check(module, settings)
+    except NotReady as words:
+        print(words)
+        return 1
+    return 0
+
+
+def running_servers(proc: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield module and settings of each server, from command lines as `-m staticfire.broker --settings {...}`."""
+    for file in sorted(proc.glob("[0-9]*/cmdline")):
+        with suppress(OSError, ValueError):
+            words = file.read_bytes().decode().split("\0")
+            module = words[words.index("-m") + 1]
+            if module in DEFAULT_PORTS:
+                yield module, json.loads(words[words.index("--settings") + 1])
+
+
+def check(module: str, settings: dict[str, str]) -> None:
+    """Ask a server, and the nameservers about a broker. Raises: NotReady."""
+    host = settings.get("listen_host", "")
+    host, port = OWN_ADDRESS.get(host, host), int(settings.get("listen_port", DEFAULT_PORTS[module]))
+    ask(host, port, CLUSTER_INFO if module == NAMESERVER else RUNTIME_INFO)
+    if module == NAMESERVER:
+        return
+    if settings.get("vip_port_enable", "true") == "true":
+        connect(host, port - VIP_PORT_BELOW).close()
+    name = settings.get("broker_name", DEFAULT_BROKER)
+    for address in settings.get("namesrv_addr", "").replace(",", ";").split(";"):
+        if not address.strip():
+            continue
+        names_host, _, names_port = address.strip().rpartition(":")
+        known = ask(names_host.strip("[]"), int(names_port), CLUSTER_INFO)
+        if f'"brokerName":{json.dumps(name)}'.encode() not in known:
+            raise NotReady(f"{name} isn't registered at {address}")
+
+
+def ask(host: str, port: int, code: int) -> bytes:
+    """Send a request without fields; return the body of its answer. Raises: NotReady."""
+    header = json.dumps({"code": code, "language": "OTHER", "version": 0, "opaque": 1, "flag": 0}).encode()
+    with connect(host, port) as connection:
+        try:
+            connection.sendall(struct.pack(">II", 4 + len(header), len(header)) + header)
+            with connection.makefile("rb") as answer:
+                length, header_bytes = struct.unpack(">II", answer.read(8))
+                frame = answer.read(length - 4)
+            answered: dict[str, Any] = json.loads(frame[: header_bytes & 0xFFFFFF])
+        except (OSError, ValueError, struct.error) as error:
+            raise NotReady(f"{host}:{port} doesn't answer: {error}") from None
+    if answered["code"] != 0:
+        raise NotReady(f"{host}:{port} answers {answered['code']}: {answered.get('remark')}")
+    return frame[header_bytes & 0xFFFFFF :]
+
+
+def connect(host: str, port: int) -> socket.socket:
+    """Return a connection. Raises: NotReady."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    connection.settimeout(TIMEOUT_S)
+    try:
+        connection.connect((host, port))
+    except OSError as error:
+        connection.close()
+        raise NotReady(f"{host}:{port} can't be reached: {error}") from None
+    return connection
+
+
+if __name__ == "__main__":
+    sys.exit(main())
