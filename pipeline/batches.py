@@ -1,0 +1,146 @@
+"""Arrow record batches out of pulled answers, only with the columns that are wanted."""
+
+import zlib
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from staticfire.pipeline.options import SourceOptions
+from staticfire.pipeline.planning import QueueRange
+from staticfire.pipeline.property_columns import PropertyTable, slices
+from staticfire.pipeline.pulls import Pulled
+from staticfire.pipeline.records import Numbers, RecordParts, rocketmq_parts, stored_parts
+from staticfire.protocol.message_ids import offset_id, offset_id_prefix
+from staticfire.protocol.properties import KEYS, TAGS, UNIQ_KEY
+from staticfire.protocol.sys_flag import COMPRESSED, STORE_HOST_V6, CompressionKind, compression_kind
+from staticfire.protocol.tags import TagExpression
+from staticfire.runtime.log import logger
+
+log = logger("pipeline")
+
+_ARROW_CODECS = {CompressionKind.LZ4: "lz4", CompressionKind.ZSTD: "zstd"}
+_TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+class BatchMaker:
+    """Makes the batches of one range."""
+
+    def __init__(self, options: SourceOptions, wanted: QueueRange, schema: pa.Schema) -> None:
+        self._parts = stored_parts if options.protocol == "staticfire" else rocketmq_parts
+        self._tags = options.tags
+        self._wanted = wanted
+        self._schema = schema
+
+    def batch(self, pulled: Pulled) -> pa.RecordBatch:
+        """Return the messages of these answers that are wanted. Raises: ProtocolError."""
+        parts = self._parts(pulled.bodies)
+        columns = _Columns(parts, self._wanted, pulled.broker_host)
+        made = [columns.make(field.name, field.type) for field in self._schema]
+        batch = pa.RecordBatch.from_arrays(made, schema=self._schema)
+        wanted = _wanted_rows(columns, self._wanted, self._tags)
+        return batch if wanted is None else batch.filter(wanted)
+
+
+def _wanted_rows(columns: "_Columns", wanted: QueueRange, tags: TagExpression) -> pa.Array | None:
+    """Return which rows are wanted, None for all.
+
+    A broker filters tags by hash code, so others may be among them; and it counts what it gives, so that the last may
+    be behind the end.
+    """
+    offsets = columns.parts.queue_offset
+    mask = None
+    if len(offsets) and (offsets[0] < wanted.start or offsets[-1] >= wanted.end):
+        mask = pa.array((offsets >= wanted.start) & (offsets < wanted.end))
+    if tags.all_tags:
+        return mask
+    has_tag = pc.is_in(columns.properties.column(TAGS), value_set=pa.array(sorted(tags.tags), pa.string()))
+    return has_tag if mask is None else pc.and_(mask, has_tag)
+
+
+class _Columns:
+    """The columns of a stretch of records, each made when it is asked for."""
+
+    def __init__(self, parts: RecordParts, wanted: QueueRange, broker_host: bytes) -> None:
+        self.parts = parts
+        self._wanted = wanted
+        self._broker_host = broker_host
+
+    def make(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return a column by its name."""
+        parts, queue = self.parts, self._wanted.queue
+        makers: dict[str, Callable[[], pa.Array]] = {
+            "topic": lambda: pa.repeat(pa.scalar(queue.topic, kind), len(parts)),
+            "flag": lambda: pa.array(parts.flag.astype(np.int32)),
+            "body": self._bodies,
+            "properties": lambda: self.properties.maps(kind),
+            "brokerName": lambda: pa.repeat(pa.scalar(queue.broker_name, kind), len(parts)),
+            "queueId": lambda: pa.repeat(pa.scalar(queue.queue_id, kind), len(parts)),
+            "queueOffset": lambda: pa.array(parts.queue_offset),
+            "bornTimestamp": lambda: _timestamps(parts.born_ms),
+            "storeTimestamp": lambda: _timestamps(parts.stored_ms),
+            "tags": lambda: self.properties.column(TAGS),
+            "keys": lambda: self.properties.column(KEYS),
+            "messageId": self._message_ids,
+            "reconsumeTimes": lambda: pa.array(parts.reconsume_times.astype(np.int32)),
+        }
+        return makers[name]()
+
+    @cached_property
+    def properties(self) -> PropertyTable:
+        parts = self.parts
+        return PropertyTable(slices(parts.data, parts.properties_start, parts.properties_end, pa.binary()))
+
+    def _bodies(self) -> pa.Array:
+        parts = self.parts
+        bodies = slices(parts.data, parts.body_start, parts.body_end, pa.binary())
+        compressed = np.flatnonzero(parts.sys_flag & COMPRESSED)
+        if not len(compressed):
+            return bodies
+        expanded = [
+            self._expand(bodies[row].as_py(), int(parts.sys_flag[row]), int(parts.queue_offset[row]))
+            for row in compressed.tolist()
+        ]
+        mask = np.zeros(len(parts), dtype=np.bool_)
+        mask[compressed] = True
+        return pc.replace_with_mask(bodies, pa.array(mask), pa.array(expanded, pa.binary()))
+
+    def _expand(self, body: bytes, sys_flag: int, queue_offset: int) -> bytes:
+        """Return a body without its compression; as it is stored when that can't be undone."""
+        kind = compression_kind(sys_flag)
+        try:
+            if kind is CompressionKind.ZLIB:
+                return zlib.decompress(body)
+            if kind is not None:
+                stream = pa.CompressedInputStream(pa.BufferReader(body), _ARROW_CODECS[kind])
+                expanded: bytes = stream.read()
+                return expanded
+        except (zlib.error, OSError) as error:
+            # One message that somebody spoiled must not stop a query for good.
+            log.warning("body_not_expanded", queue=str(self._wanted.queue), offset=queue_offset, reason=str(error))
+        return body
+
+    def _message_ids(self) -> pa.Array:
+        """Return the unique ids of producers; where there is none, the offset id."""
+        ids = self.properties.column(UNIQ_KEY)
+        if not ids.null_count:
+            return ids
+        missing = pc.is_null(ids)
+        rows: Numbers = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
+        return pc.replace_with_mask(
+            ids, missing, pa.array([self._offset_id(row) for row in rows.tolist()], pa.string())
+        )
+
+    def _offset_id(self, row: int) -> str:
+        parts = self.parts
+        host = self._broker_host
+        if parts.store_host_start is not None:
+            start = int(parts.store_host_start[row])
+            host = parts.data[start : start + (20 if parts.sys_flag[row] & STORE_HOST_V6 else 8)]
+        return offset_id(offset_id_prefix(host), int(parts.log_position[row]))
+
+
+def _timestamps(times_ms: Numbers) -> pa.Array:
+    return pa.array(times_ms * 1000).view(_TIMESTAMP)

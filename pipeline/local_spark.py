@@ -1,0 +1,89 @@
+"""A Spark on this machine, set up so that the data source works in it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+import staticfire
+from staticfire.pipeline.errors import SparkMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_MIN = 17
+EXTRA = "pip install 'staticfire[spark]'"
+ENTRY_MODULE = "pyspark_staticfire"
+
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(
+    name: str = "staticfire", master: str = "local[2]", settings: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """Return a session on this machine, the running one where there is one; `with` stops it.
+
+    Its workers run this Python, times are shown in UTC, and only errors are logged. `settings` are Spark's, and count
+    more than these.
+
+    Raises: SparkMissing (no PySpark, no Java).
+    """
+    try:
+        import pyarrow  # noqa: F401 (the data source needs it)
+        import pyspark
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SparkMissing(f"{error.name} isn't installed: {EXTRA}") from None
+    check_java(os.environ)
+    set_up_environment(Path(pyspark.__file__).parent)
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in (SETTINGS | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def set_up_environment(spark_home: Path) -> None:
+    """Tell Spark's processes, which inherit it, which Python they are and where the data source is."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("SPARK_HOME", str(spark_home))  # local-cluster starts its workers from there
+    # An editable install is found by an import hook, which Spark's search for data sources doesn't ask.
+    if not any(module.name == ENTRY_MODULE for module in iter_modules()):
+        folder = str(Path(staticfire.__path__[0]).parent)
+        sys.path.append(folder)
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), folder)))
+
+
+def check_java(environment: Mapping[str, str]) -> None:
+    """Raises: SparkMissing when there is no Java that Spark can use, saying what there is."""
+    home = environment.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH"))
+    way_out = f"Spark needs Java {JAVA_MIN} or later; on Debian: apt-get install openjdk-17-jre-headless"
+    if java is None:
+        raise SparkMissing(f"there is no java on PATH, and JAVA_HOME isn't set: {way_out}")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError as error:
+        raise SparkMissing(f"JAVA_HOME={home}: {java} can't be run ({error.strerror}): {way_out}") from None
+    found = java_version(said)
+    if found is None or found < JAVA_MIN:
+        raise SparkMissing(f"{java} is {'no Java' if found is None else f'Java {found}'}: {way_out}")
+
+
+def java_version(said: str) -> int | None:
+    """Return the number of a Java from what `java -version` prints: 8 of 1.8.0, 17 of 17.0.15."""
+    numbers = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(numbers[1]) if numbers else None

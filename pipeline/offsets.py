@@ -1,0 +1,83 @@
+"""Offsets by queue, as options and checkpoints write them: `{"orders": {"broker-a": {"0": 23, "1": -2}}}`. Pure.
+
+An offset is that of the next message to read. In options -2 stands for the earliest and -1 for the latest; a
+checkpoint has real ones only. Checkpoints are plain dicts, which Spark writes as JSON and gives back.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from staticfire.client.queues import MessageQueue
+from staticfire.protocol.errors import UsageError
+
+EARLIEST, LATEST = "earliest", "latest"
+EARLIEST_NUMBER, LATEST_NUMBER = -2, -1
+
+Checkpoint = dict[str, dict[str, dict[str, int]]]
+Offsets = dict[MessageQueue, int]
+
+_EXAMPLE = '{"orders": {"broker-a": {"0": 23, "1": -2}}} (-2 is the earliest, -1 the latest)'
+_decode = msgspec.json.Decoder(Checkpoint).decode
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOffsets:
+    """What an option says of single queues."""
+
+    text: str
+    offsets: Mapping[MessageQueue, int]
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that are named."""
+        return list(dict.fromkeys(queue.topic for queue in self.offsets))
+
+    def has(self, boundary: str) -> bool:
+        """Whether some queue is said to begin or end at the earliest, or latest."""
+        number = EARLIEST_NUMBER if boundary == EARLIEST else LATEST_NUMBER
+        return number in self.offsets.values()
+
+
+def parse_offsets(text: str) -> QueueOffsets:
+    """Return the offsets of an option. Raises: UsageError."""
+    try:
+        offsets = from_checkpoint(_decode(text))
+    except (msgspec.MsgspecError, ValueError) as error:
+        words = f"write earliest, latest or JSON like {_EXAMPLE}; this is neither: {error}"
+        raise UsageError(words) from None
+    for queue, offset in offsets.items():
+        if offset < EARLIEST_NUMBER:
+            raise UsageError(f"the offset of {queue} is {offset}; write one from 0 on, -2 (earliest) or -1 (latest)")
+    return QueueOffsets(text, offsets)
+
+
+def to_checkpoint(offsets: Mapping[MessageQueue, int]) -> Checkpoint:
+    """Return offsets as a checkpoint has them, in the order of queues."""
+    checkpoint: Checkpoint = {}
+    for queue in sorted(offsets):
+        brokers = checkpoint.setdefault(queue.topic, {})
+        brokers.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
+    return checkpoint
+
+
+def from_checkpoint(checkpoint: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
+    """Return the offsets of a checkpoint. Raises: ValueError (a queue id that is no number)."""
+    offsets: Offsets = {}
+    for topic, brokers in checkpoint.items():
+        for broker_name, queues in brokers.items():
+            for queue_id, offset in queues.items():
+                offsets[MessageQueue(topic, broker_name, _queue_id(queue_id))] = offset
+    return offsets
+
+
+def _queue_id(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"{text!r} is no queue id")
+    return int(text)
+
+
+def unknown_queues(wanted: Iterable[MessageQueue], known: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """Return the queues that are wanted and don't exist, sorted."""
+    return sorted(set(wanted) - set(known))

@@ -1,0 +1,122 @@
+"""Columns out of property strings, for all messages at once: single properties, and all of them as a map.
+
+`name 01 value 02`, over and over: as `parse_properties` reads it, of a repeated name the last value counts, and an
+entry without name, value or 01 isn't there.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from staticfire.pipeline.records import Numbers, Octets
+from staticfire.protocol.properties import with_last_end
+
+_NAME_END, _ENTRY_END = 1, 2
+
+
+def slices(data: Any, starts: Numbers, ends: Numbers, kind: pa.DataType) -> pa.Array:
+    """Return the stretches of a buffer as an array of texts or bytes. They are in order and don't overlap.
+
+    What lies between two of them becomes an element, too, which is then left out: one copy, made by Arrow.
+    """
+    if not len(starts):
+        return pa.array([], kind)
+    edges = np.empty(2 * len(starts), dtype=np.int32)
+    edges[0::2] = starts
+    edges[1::2] = ends
+    every = pa.Array.from_buffers(kind, len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    return every.take(pa.array(np.arange(0, len(edges) - 1, 2, dtype=np.int64)))
+
+
+class PropertyTable:
+    """The entries of many property strings."""
+
+    def __init__(self, strings: pa.Array) -> None:
+        """`strings`: one per message, as bytes."""
+        self._rows = len(strings)
+        self._data, bounds = _orderly(strings)
+        octets = self._octets = np.frombuffer(self._data, dtype=np.uint8)
+        ends = np.flatnonzero(octets == _ENTRY_END)
+        starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1] + 1)) if len(ends) else ends
+        separators = np.append(np.flatnonzero(octets == _NAME_END), len(octets))
+        names_end = separators[np.searchsorted(separators, starts)] if len(ends) else ends
+        is_entry = (names_end > starts) & (names_end + 1 < ends)
+        self._start = starts[is_entry]
+        self._name_end = names_end[is_entry]
+        self._end = ends[is_entry]
+        self._row = np.searchsorted(bounds, self._start, side="right") - 1
+
+    def column(self, name: str) -> pa.Array:
+        """Return one property of each message, null where it has none."""
+        wanted = np.frombuffer(name.encode(), dtype=np.uint8)
+        entries = np.flatnonzero(self._name_end - self._start == len(wanted))
+        places = self._start[entries][:, None] + np.arange(len(wanted))
+        entries = entries[(self._octets[places] == wanted).all(axis=1)]
+        last = _last_of_each(self._row[entries])
+        entries = entries[last]
+        values = slices(self._data, self._name_end[entries] + 1, self._end[entries], pa.string())
+        if len(entries) == self._rows:
+            return values
+        index = np.zeros(self._rows, dtype=np.int64)
+        absent = np.ones(self._rows, dtype=np.bool_)
+        index[self._row[entries]] = np.arange(len(entries))
+        absent[self._row[entries]] = False
+        return values.take(pa.array(index, mask=absent))
+
+    def maps(self, kind: pa.DataType) -> pa.Array:
+        """Return all properties of each message, as `kind`, a map of texts."""
+        kept = self._without_repeated()
+        start, name_end, end, row = self._start[kept], self._name_end[kept], self._end[kept], self._row[kept]
+        bounds = np.zeros(self._rows + 1, dtype=np.int32)
+        np.cumsum(np.bincount(row, minlength=self._rows), out=bounds[1:])
+        names = slices(self._data, start, name_end, pa.string())
+        values = slices(self._data, name_end + 1, end, pa.string())
+        return pa.MapArray.from_arrays(pa.array(bounds), names, values, type=kind)
+
+    def _without_repeated(self) -> Numbers:
+        """Return which entries count: of a message's entries with one name the last."""
+        names = slices(self._data, self._start, self._name_end, pa.string()).dictionary_encode()
+        codes = cast(Numbers, names.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
+        both = self._row * (len(names.dictionary) + 1) + codes
+        _, from_behind = np.unique(both[::-1], return_index=True)
+        return np.sort(len(both) - 1 - from_behind)
+
+
+def _last_of_each(rows: Numbers) -> Numbers:
+    """Return the places of the last of each run of equal numbers."""
+    if not len(rows):
+        return rows
+    return np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
+
+
+def _orderly(strings: pa.Array) -> tuple[bytes, Numbers]:
+    """Return the strings in one piece of valid UTF-8, each with the 02 at its end, and where each begins."""
+    bounds, data = _joined(strings)
+    if not _is_orderly(data, bounds):
+        repaired = [_repaired(text) for text in strings.to_pylist()]
+        bounds, data = _joined(pa.array(repaired, pa.binary()))
+    return data, bounds
+
+
+def _joined(strings: pa.Array) -> tuple[Numbers, bytes]:
+    _, offsets, data = strings.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    joined = data.to_pybytes()[bounds[0] : bounds[-1]] if data is not None else b""
+    return (bounds - bounds[0]).astype(np.int64), joined
+
+
+def _is_orderly(data: bytes, bounds: Numbers) -> bool:
+    octets: Octets = np.frombuffer(data, dtype=np.uint8)
+    ends = bounds[1:][bounds[1:] > bounds[:-1]]
+    if (octets[ends - 1] != _ENTRY_END).any():
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _repaired(text: bytes) -> bytes:
+    return with_last_end(text).decode("utf-8", "replace").encode()

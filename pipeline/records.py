@@ -1,0 +1,147 @@
+"""Where the parts of many records are, found for all of them at once.
+
+A pull's answer is a stretch of bytes with one record behind the other. Only the sizes are followed one by one; numbers
+come out as arrays, texts and bodies as where they begin and end, so that no Python object is made per message. The
+layouts are drawn in protocol/record.py and protocol/rocketmq_record.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct, error as StructError
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.record import RECORD_BYTES_MIN, RECORD_MAGIC
+from staticfire.protocol.rocketmq_record import MAGIC_V1, MAGIC_V2
+from staticfire.protocol.sys_flag import BORN_HOST_V6, STORE_HOST_V6
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Octets: TypeAlias = npt.NDArray[np.uint8]
+
+BATCH_HEAD_BYTES = 5
+# Of a native answer: the array's mark and the number of records.
+
+_u32_at = Struct(">I").unpack_from
+_ROCKETMQ_BYTES_MIN = 91
+
+
+@dataclass(frozen=True, slots=True)
+class RecordParts:
+    """All records of a stretch. Arrays have one element per record; positions are in `data`."""
+
+    data: bytes
+    octets: Octets
+    queue_offset: Numbers
+    log_position: Numbers
+    stored_ms: Numbers
+    born_ms: Numbers
+    sys_flag: Numbers
+    flag: Numbers
+    reconsume_times: Numbers
+    body_start: Numbers
+    body_end: Numbers
+    properties_start: Numbers
+    properties_end: Numbers
+    store_host_start: Numbers | None = None
+    """Where the broker's address is, for records that carry it."""
+
+    def __len__(self) -> int:
+        return len(self.queue_offset)
+
+
+def stored_parts(bodies: Sequence[bytes]) -> RecordParts:
+    """Find the parts of native answers. Raises: ProtocolError."""
+    data = b"".join([memoryview(body)[BATCH_HEAD_BYTES:] for body in bodies])
+    starts = _starts(data, 4, RECORD_BYTES_MIN)
+    look = _Look(data)
+    if (look.at(starts + 14, ">u4") != RECORD_MAGIC).any():
+        raise ProtocolError("an answer to a pull has something in it that is no stored record")
+    sizes = look.at(starts + 4, ">u4")
+    topic_at = starts + 90 + look.at(starts + 89, "u1")
+    properties_start = topic_at + 6 + look.at(topic_at + 1, ">u2")
+    properties_end = properties_start + look.at(properties_start - 2, ">u2")
+    return RecordParts(
+        data,
+        look.octets,
+        queue_offset=look.at(starts + 33, ">i8"),
+        log_position=look.at(starts + 19, ">i8"),
+        stored_ms=look.at(starts + 42, ">i8"),
+        born_ms=look.at(starts + 51, ">i8"),
+        sys_flag=look.at(starts + 60, ">i4"),
+        flag=look.at(starts + 65, ">i4"),
+        reconsume_times=look.at(starts + 70, ">i4"),
+        body_start=properties_end + 5,
+        body_end=starts + sizes,
+        properties_start=properties_start,
+        properties_end=properties_end,
+    )
+
+
+def rocketmq_parts(bodies: Sequence[bytes]) -> RecordParts:
+    """Find the parts of RocketMQ's answers. Raises: ProtocolError."""
+    data = b"".join(bodies)
+    starts = _starts(data, 0, _ROCKETMQ_BYTES_MIN)
+    look = _Look(data)
+    magic = look.at(starts + 4, ">u4")
+    is_v2 = magic == MAGIC_V2
+    if not (is_v2 | (magic == MAGIC_V1)).all():
+        raise ProtocolError("an answer to a pull has something in it that is no record of RocketMQ")
+    sys_flag = look.at(starts + 36, ">i4")
+    stored_at = starts + np.where(sys_flag & BORN_HOST_V6, 68, 56)
+    behind_hosts = stored_at + np.where(sys_flag & STORE_HOST_V6, 28, 16)
+    body_start = behind_hosts + 16
+    body_end = body_start + look.at(behind_hosts + 12, ">i4")
+    topic_bytes = np.where(is_v2, look.at(body_end, ">u2"), look.at(body_end, "u1"))
+    properties_start = body_end + np.where(is_v2, 2, 1) + topic_bytes + 2
+    return RecordParts(
+        data,
+        look.octets,
+        queue_offset=look.at(starts + 20, ">i8"),
+        log_position=look.at(starts + 28, ">i8"),
+        stored_ms=look.at(stored_at, ">i8"),
+        born_ms=look.at(starts + 40, ">i8"),
+        sys_flag=sys_flag,
+        flag=look.at(starts + 16, ">i4"),
+        reconsume_times=look.at(behind_hosts, ">i4"),
+        body_start=body_start,
+        body_end=body_end,
+        properties_start=properties_start,
+        properties_end=starts + look.at(starts, ">u4"),
+        store_host_start=stored_at + 8,
+    )
+
+
+def _starts(data: bytes, size_at: int, least: int) -> Numbers:
+    """Return where records begin. Raises: ProtocolError (sizes that don't add up)."""
+    starts: list[int] = []
+    at, end = 0, len(data)
+    try:
+        while at < end:
+            starts.append(at)
+            size = _u32_at(data, at + size_at)[0]
+            if size < least:
+                break
+            at += size
+    except StructError:
+        at = -1
+    if at != end:
+        raise ProtocolError(f"an answer to a pull breaks off in its record {len(starts)}")
+    return np.array(starts, dtype=np.int64)
+
+
+class _Look:
+    """Reads numbers at many positions."""
+
+    def __init__(self, data: bytes) -> None:
+        self.octets: Octets = np.frombuffer(data, dtype=np.uint8)
+
+    def at(self, positions: Numbers, kind: str) -> Numbers:
+        """Return the big-endian numbers that begin at these positions. Raises: ProtocolError (outside)."""
+        width = np.dtype(kind).itemsize
+        if len(positions) and (positions.min() < 0 or positions.max() + width > len(self.octets)):
+            raise ProtocolError("a record's parts do not add up to its length")
+        windows: npt.NDArray[Any] = np.lib.stride_tricks.sliding_window_view(self.octets, width)
+        return windows[positions].view(kind)[:, 0].astype(np.int64)

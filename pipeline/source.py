@@ -1,0 +1,137 @@
+"""The data source `staticfire`, as Spark sees it: thin classes over plans and pulls.
+
+    spark.read.format("staticfire").option("subscribe", "orders").load()
+    spark.readStream.format("staticfire").option("subscribe", "orders").load()
+
+Spark makes these objects in several processes and sends them around: they hold options, never connections.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from staticfire.client.cluster_client import ClusterClient
+from staticfire.pipeline.batch_plan import plan_batch
+from staticfire.pipeline.batches import BatchMaker
+from staticfire.pipeline.link import link_to
+from staticfire.pipeline.offsets import Checkpoint
+from staticfire.pipeline.options import SourceOptions, check_for_batch, check_for_stream, parse_options
+from staticfire.pipeline.planning import QueueRange
+from staticfire.pipeline.pulls import PullAhead
+from staticfire.pipeline.schema import arrow_schema, spark_schema
+from staticfire.pipeline.stream_plan import StreamPlan
+from staticfire.runtime.log import logger
+
+log = logger("pipeline")
+
+
+class StaticfireSource(DataSource):
+    """Messages of RocketMQ topics as rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "staticfire"
+
+    def schema(self) -> StructType:
+        return spark_schema(self._parsed().include_properties)
+
+    def reader(self, schema: StructType) -> "BatchReader":
+        options = self._parsed()
+        check_for_batch(options)
+        return BatchReader(options, arrow_schema(schema))
+
+    def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802 (Spark's name)
+        options = self._parsed()
+        check_for_stream(options)
+        return StreamReader(options, arrow_schema(schema))
+
+    def _parsed(self) -> SourceOptions:
+        return parse_options(dict(self.options), os.environ)
+
+
+class BatchReader(DataSourceReader):
+    """A bounded read."""
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        if options.max_offsets_per_trigger is not None:
+            log.warning("option_ignored", option="maxOffsetsPerTrigger", reason="it is for streaming queries")
+
+    def partitions(self) -> list[InputPartition]:
+        async def plan(client: ClusterClient) -> list[QueueRange]:
+            return await plan_batch(client, self._options)
+
+        return [InputPartition(each) for each in link_to(self._options).ask(plan)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self._options, self._schema, partition.value)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """An unbounded one. What it knows of the cluster stays in the process that plans."""
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._plan: StreamPlan | None = None
+        self._initial: Checkpoint | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_plan": None}
+
+    @property
+    def plan(self) -> StreamPlan:
+        """Made when it is first needed, which is never where only partitions are read."""
+        if self._plan is None:
+            self._plan = StreamPlan(self._options, link_to(self._options))
+        return self._plan
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
+        if self._initial is None:  # Spark asks twice, and "latest" has to be one moment.
+            self._initial = self.plan.initial()
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
+        most = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
+        self.plan.freeze()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 (Spark's name)
+        return self.plan.latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        return [InputPartition(each) for each in self.plan.ranges(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self._options, self._schema, partition.value)
+
+
+def read_range(options: SourceOptions, schema: pa.Schema, wanted: QueueRange | None) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of one range. None is Spark's partition of a plan without any.
+
+    Raises: DataLost, SourceUnreachable.
+    """
+    if wanted is None:
+        return
+    link = link_to(options)
+
+    async def begin(client: ClusterClient) -> PullAhead:
+        return PullAhead(client, options, wanted)
+
+    pulls = link.ask(begin)
+    maker = BatchMaker(options, wanted, schema)
+    try:
+        while (pulled := link.ask(lambda _: pulls.take())) is not None:
+            batch = maker.batch(pulled)
+            if batch.num_rows:
+                yield batch
+    finally:
+        link.ask(lambda _: pulls.stop())

@@ -1,0 +1,103 @@
+"""What a streaming query reads next. One per query, in the process that Spark plans in.
+
+Offsets never go back but where a queue does. A queue whose broker is away keeps its offset: it goes on when the broker
+is back. A new queue begins at its earliest message. With Trigger.AvailableNow nothing behind the ends that were found
+at the start of the query exists.
+"""
+
+from staticfire.client.cluster_client import ClusterClient
+from staticfire.client.queues import MessageQueue
+from staticfire.pipeline.batch_plan import Survey, starting_offsets, survey, tell_losses
+from staticfire.pipeline.link import Link
+from staticfire.pipeline.offsets import LATEST, Checkpoint, Offsets, from_checkpoint, to_checkpoint
+from staticfire.pipeline.options import SourceOptions
+from staticfire.pipeline.pace import PollPace
+from staticfire.pipeline.planning import QueueRange, limit_ends, plan_reads, split
+from staticfire.pipeline.survey import find_ends, find_queues, patiently
+from staticfire.runtime.log import logger
+
+log = logger("pipeline")
+
+
+class StreamPlan:
+    """Follows the ends of all queues."""
+
+    def __init__(self, options: SourceOptions, link: Link) -> None:
+        self._options = options
+        self._link = link
+        self._pace = PollPace()
+        self._queues: list[MessageQueue] = []
+        self._there: Survey = {}
+        self._target: Offsets | None = None
+
+    def initial(self) -> Checkpoint:
+        """Return where a query without a checkpoint begins. Raises: StaticfireError."""
+
+        async def ask(client: ClusterClient) -> Offsets:
+            there = await survey(client, self._options)
+            return await starting_offsets(client, self._options, there, LATEST)
+
+        return to_checkpoint(self._link.ask(ask))
+
+    def freeze(self) -> None:
+        """Let everything behind the present ends not exist. Raises: StaticfireError."""
+        self._look()
+        self._target = {queue: ends.max_offset for queue, ends in self._there.items()}
+
+    def latest(self, start: Checkpoint, offsets_max: int | None) -> Checkpoint:
+        """Return up to where to read, `start` itself when there is nothing. Raises: StaticfireError."""
+        starts = from_checkpoint(start)
+        if self._target is None:
+            self._look_when_due(starts)
+        ends = self._ends(starts)
+        if offsets_max is not None:
+            begins = {queue: self._there[queue].min_offset for queue in ends if queue not in starts}
+            ends = limit_ends(begins | starts, ends, offsets_max)
+        return to_checkpoint(ends)
+
+    def ranges(self, start: Checkpoint, end: Checkpoint) -> list[QueueRange]:
+        """Return what to read of one micro-batch. Raises: DataLost."""
+        starts, ends = from_checkpoint(start), from_checkpoint(end)
+        if not self._there:
+            self._look()  # After a restart the last batch is planned again before anything else is asked.
+        plan = plan_reads(starts, ends, self._there)
+        tell_losses(self._options, plan.losses)
+        return split(plan.ranges, self._options.min_partitions)
+
+    def _ends(self, starts: Offsets) -> Offsets:
+        """Return the ends that count; a known queue that isn't there any more stays where it is."""
+        there = {queue: ends.max_offset for queue, ends in self._there.items()}
+        if self._target is not None:
+            there = {queue: max(end, starts.get(queue, 0)) for queue, end in self._target.items()}
+        return starts | there
+
+    def _look_when_due(self, starts: Offsets) -> None:
+        uptime_ms = self._link.uptime_ms()
+        if self._there and not self._pace.may_ask(uptime_ms):
+            return
+        self._look()
+        changed = any(ends.max_offset != starts.get(queue) for queue, ends in self._there.items())
+        self._pace.asked(self._link.uptime_ms(), changed)
+
+    def _look(self) -> None:
+        fresh = self._pace.may_ask_routes(self._link.uptime_ms()) or not self._queues
+
+        async def ask(client: ClusterClient) -> Survey:
+            nonlocal fresh
+
+            async def attempt() -> Survey:
+                nonlocal fresh
+                if fresh:
+                    await self._find_queues(client)
+                fresh = True  # Whoever doesn't answer may be gone from the routes.
+                return await find_ends(client, self._queues)
+
+            return await patiently(client, self._options, attempt)
+
+        self._there = self._link.ask(ask)
+
+    async def _find_queues(self, client: ClusterClient) -> None:
+        queues = await find_queues(client, self._options.topics)
+        for queue in sorted(set(self._queues) - set(queues)):
+            log.warning("queue_gone", queue=str(queue), reason="its broker is away, or the topic has fewer queues")
+        self._queues = queues

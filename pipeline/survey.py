@@ -1,0 +1,85 @@
+"""What there is to read: the queues of topics, where they begin and end, which offset a moment has.
+
+One question per topic and broker tells of all its queues. A broker that is away is asked again, with the routes fetched
+anew, until `reconnectTimeoutMs` is over.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from staticfire.client.cluster_client import ClusterClient
+from staticfire.client.queue_offsets import QueueOffsets
+from staticfire.client.queues import MessageQueue
+from staticfire.client.routes import subscribe_queues
+from staticfire.pipeline.errors import SourceUnreachable
+from staticfire.pipeline.options import SourceOptions
+from staticfire.pipeline.planning import QueueEnds
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import NetworkError, TopicNotFound, broker_answer
+from staticfire.protocol.requests.statistics import GetTopicStats, TopicStatsAnswer
+
+T = TypeVar("T")
+
+SURVEY_TIMEOUT_MS = 3_000
+RETRY_PAUSE_MS = 100
+
+NO_MESSAGES = QueueEnds(0, 0)
+
+
+async def find_queues(client: ClusterClient, topics: Iterable[str]) -> list[MessageQueue]:
+    """Return the readable queues of topics, asked anew. Raises: SourceUnreachable (no such topic), NetworkError."""
+    routes = [_route_queues(client, topic) for topic in topics]
+    return [queue for queues in await asyncio.gather(*routes) for queue in queues]
+
+
+async def _route_queues(client: ClusterClient, topic: str) -> list[MessageQueue]:
+    try:
+        return subscribe_queues(topic, await client.routes.fetch(topic))
+    except TopicNotFound as error:
+        raise SourceUnreachable(f"subscribe={topic}: {error.remark}") from None
+
+
+async def find_ends(client: ClusterClient, queues: Sequence[MessageQueue]) -> dict[MessageQueue, QueueEnds]:
+    """Return where queues begin and end. Raises: NetworkError, BrokerAnswer."""
+    one_of = {(queue.topic, queue.broker_name): queue for queue in queues}
+    answers = await asyncio.gather(*(_topic_ends(client, queue) for queue in one_of.values()))
+    known = {queue: ends for answer in answers for queue, ends in answer.items()}
+    return {queue: known.get(queue, NO_MESSAGES) for queue in queues}
+
+
+async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, QueueEnds]:
+    """Ask for all queues of a topic on the broker of one of them."""
+    request = GetTopicStats(topic=one.topic, bname=one.broker_name)
+    answer = await client.ask_broker(one, request, SURVEY_TIMEOUT_MS)
+    if answer.code != SUCCESS or not isinstance(answer, TopicStatsAnswer):
+        raise broker_answer(answer.code, answer.remark, f"offsets of {one.topic} on {one.broker_name}")
+    if answer.body is None:
+        return {}
+    return {
+        MessageQueue(one.topic, one.broker_name, queue.queue_id): QueueEnds(offset.min_offset, offset.max_offset)
+        for queue, offset in answer.body.offset_table.items()
+    }
+
+
+async def find_at(client: ClusterClient, queues: Sequence[MessageQueue], stored_ms: int) -> dict[MessageQueue, int]:
+    """Return each queue's first offset stored at that moment or later. Raises: NetworkError, BrokerAnswer."""
+    asking = QueueOffsets(client, SURVEY_TIMEOUT_MS)
+    offsets = await asyncio.gather(*(asking.search_offset(queue, stored_ms) for queue in queues))
+    return dict(zip(queues, offsets, strict=True))
+
+
+async def patiently(client: ClusterClient, options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what `ask` returns, trying again while brokers are away. Raises: SourceUnreachable, BrokerAnswer."""
+    uptime_ms = client.machine.clock.uptime_ms
+    deadline_ms = uptime_ms() + options.reconnect_timeout_ms
+    while True:
+        try:
+            return await ask()
+        except NetworkError as error:
+            if uptime_ms() >= deadline_ms:
+                raise SourceUnreachable(
+                    f"nameServer={options.name_server}: {error}; tried for {options.reconnect_timeout_ms} ms "
+                    "(reconnectTimeoutMs)"
+                ) from None
+        await client.pause(RETRY_PAUSE_MS)
