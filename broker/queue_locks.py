@@ -15,6 +15,8 @@ LOCK_MS_MAX = 60_000
 # RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. Clients renew every 20 s and distrust a lock after 30 s.
 LOCKS_MAX = 1_000_000
 # Any group and any queue may be named, whether it exists or not.
+WAITING_MAX = 1_000
+# Clients that are remembered per lock: any id may be named. One that isn't remembered asks again by itself.
 
 
 class QueueLock(msgspec.Struct, gc=False):
@@ -22,6 +24,8 @@ class QueueLock(msgspec.Struct, gc=False):
 
     client_id: str
     renewed_ms: UptimeMs
+    waiting: dict[str, None] | None = None
+    """The clients that were refused meanwhile."""
 
     def has_expired(self, uptime_ms: UptimeMs) -> bool:
         return uptime_ms - self.renewed_ms > LOCK_MS_MAX
@@ -58,22 +62,30 @@ class QueueLocks:
             self._count += 1
             return True
         if held.client_id != client_id and not held.has_expired(uptime_ms):
+            held.waiting = held.waiting or {}
+            if len(held.waiting) < WAITING_MAX:
+                held.waiting[client_id] = None
             return False
         held.client_id, held.renewed_ms = client_id, uptime_ms
+        if held.waiting is not None:
+            held.waiting.pop(client_id, None)
         return True
 
-    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Take a client's own locks away; others' stay."""
+    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[str]:
+        """Take a client's own locks away; others' stay. Return the clients that were refused one of them meanwhile."""
         locks = self._locks.get(group)
         if locks is None:
-            return
+            return []
+        waiting: dict[str, None] = {}
         for queue in queues:
             held = locks.get(queue)
             if held is not None and held.client_id == client_id:
                 del locks[queue]
                 self._count -= 1
+                waiting |= held.waiting or {}
         if not locks:
             del self._locks[group]
+        return list(waiting)
 
     def holds_any(self, group: str, uptime_ms: UptimeMs) -> bool:
         """Whether anybody in the group holds a lock: then it consumes in order. RocketMQ: not isLockAllExpired."""

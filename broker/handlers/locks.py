@@ -3,6 +3,8 @@
 Behaviour
 - The answer names the queues that the client has now; that others have the rest is no error.
 - Group, topic, queue and broker name are not checked, and nothing is created.
+- Who was refused a queue is told to rebalance as soon as it is unlocked. RocketMQ's broker says nothing: its clients
+  ask again after 500 ms.
 
 Not done
 - A broker decides alone, also when it has slaves (RocketMQ: lockInStrictMode).
@@ -11,6 +13,7 @@ Not done
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.clients import NotifyConsumerIdsChanged
 from staticfire.protocol.requests.locks import LockAnswer, LockedQueues, LockQueues, UnlockQueues
 from staticfire.runtime.connection import Call, Dispatcher
 
@@ -21,6 +24,7 @@ class LockHandlers:
     """Grants queue locks."""
 
     def __init__(self, state: BrokerState) -> None:
+        self._state = state
         self._locks = state.queue_locks
         self._uptime_ms = state.machine.clock.uptime_ms
 
@@ -44,5 +48,18 @@ class LockHandlers:
         given = request.body
         if given is None:
             return refusal(ResponseCode.SYSTEM_ERROR, NO_BODY)
-        self._locks.unlock(given.consumer_group, given.client_id, given.mq_set)
+        waiting = self._locks.unlock(given.consumer_group, given.client_id, given.mq_set)
+        if waiting:
+            self._tell(given.consumer_group, waiting)
         return Answer()
+
+    def _tell(self, group: str, client_ids: list[str]) -> None:
+        """Let members of a group look again for queues that they can have."""
+        members = self._state.consumers.consumer_table.get(group)
+        config = self._state.groups.get(group)
+        allowed = config is None or config.notify_consumer_ids_changed_enable
+        if members is None or not allowed or not self._state.settings.notify_consumer_ids_changed_enable:
+            return
+        for member in members.channel_info_table.values():
+            if member.client_id in client_ids and member.connection.is_open:
+                member.connection.tell(NotifyConsumerIdsChanged(group))

@@ -50,6 +50,26 @@ def test_only_the_holder_unlocks() -> None:
     locks.unlock("billing", "a", QUEUES)
 
 
+def test_an_unlock_says_who_was_refused_meanwhile() -> None:
+    locks = QueueLocks()
+    locks.lock("billing", "a", QUEUES, START)
+    locks.lock("billing", "b", QUEUES[:2], START)
+    locks.lock("billing", "c", QUEUES[1:3], START)
+    assert locks.unlock("billing", "b", QUEUES) == []
+    assert locks.unlock("billing", "a", QUEUES[:1]) == ["b"]
+    assert locks.unlock("billing", "a", QUEUES[3:]) == []
+    assert locks.unlock("billing", "a", QUEUES[1:3]) == ["b", "c"]
+    assert locks.unlock("billing", "a", QUEUES) == []
+
+
+def test_who_took_over_an_expired_lock_waits_no_more() -> None:
+    locks = QueueLocks()
+    locks.lock("billing", "a", QUEUES[:1], START)
+    locks.lock("billing", "b", QUEUES[:1], START)
+    locks.lock("billing", "b", QUEUES[:1], EXPIRED)
+    assert locks.unlock("billing", "b", QUEUES[:1]) == []
+
+
 def test_a_group_holds_something_until_its_last_lock_has_expired() -> None:
     locks = QueueLocks()
     locks.lock("billing", "a", QUEUES[:1], START)
