@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from staticfire.client.clock import ClockReport as ClockReport, ClusterClock as ClusterClock
     from staticfire.client.cluster_client import ClusterClient as ClusterClient
     from staticfire.client.consume_results import ConsumeContext as ConsumeContext, ConsumeStatus as ConsumeStatus
+    from staticfire.client.ordered_results import OrderedContext as OrderedContext, OrderedStatus as OrderedStatus
     from staticfire.client.producer import Producer as Producer
     from staticfire.client.pull import PullConsumer as PullConsumer
     from staticfire.client.pull_answers import PullResult as PullResult, PullStatus as PullStatus
@@ -41,6 +42,8 @@ _HOMES = {
     "Message": "staticfire.protocol.messages",
     "MessageModel": "staticfire.client.push_settings",
     "MessageQueue": "staticfire.client.queues",
+    "OrderedContext": "staticfire.client.ordered_results",
+    "OrderedStatus": "staticfire.client.ordered_results",
     "Producer": "staticfire.client.producer",
     "ProducerSettings": "staticfire.client.settings",
     "PullConsumer": "staticfire.client.pull",

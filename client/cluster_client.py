@@ -64,6 +64,8 @@ class ClusterClient(Service):
         """The version that a broker's heartbeat answer announced, by address."""
         self.broker_connected: list[Callable[[str], None]] = []
         """Called with the address after the first heartbeat over a new connection was answered."""
+        self.broker_lost: list[Callable[[str], None]] = []
+        """Called with the address when a connection is gone."""
         self.rebalancing = RebalanceLoop(self.settings, self.machine.clock, self.spawn, self.pause)
         """The loop over the consumers of this client."""
         self.broker_connected.append(lambda _: self.rebalancing.ring())
@@ -156,8 +158,11 @@ class ClusterClient(Service):
             self._send_heartbeat(address, connection, is_new=True)
 
     def _disconnected(self, address: str, _: Connection) -> None:
-        if self._open and address in self.broker_addresses():
-            self.refresh_routes()
+        if self._open:
+            for listener in self.broker_lost:
+                listener(address)
+            if address in self.broker_addresses():
+                self.refresh_routes()
 
     def _send_heartbeat(self, address: str, connection: Connection, is_new: bool) -> None:
         if not self._producers and not self._consumers:

@@ -266,7 +266,7 @@ class ConcurrentConsumption:
             self._call()
 
 
-def is_async(listener: Listener) -> bool:
+def is_async(listener: object) -> bool:
     """Whether calling it returns something to await: a coroutine function, or an object with such a `__call__`."""
     return iscoroutinefunction(listener) or iscoroutinefunction(getattr(listener, "__call__", None))  # noqa: B004
 

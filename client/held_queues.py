@@ -92,13 +92,16 @@ class HeldQueues:
             return False
         if self._context.is_over or queue in self._table:
             return False
-        process_queue = ProcessQueue(queue, self._context.clock.uptime_ms())
+        process_queue = self._new_queue(queue)
         process_queue.advance(start)
         pulls = PullLoop(self._context, process_queue, start, is_retry_topic(queue.topic))
         self._table[queue] = HeldQueue(process_queue, pulls)
         log.info("queue_taken", group=self._context.group, queue=str(queue), offset=start)
         pulls.pull()
         return True
+
+    def _new_queue(self, queue: MessageQueue) -> ProcessQueue:
+        return self._context.new_queue(queue, self._context.clock.uptime_ms())
 
     async def _start_offset(self, queue: MessageQueue) -> int:
         """Return where to start. Raises: StaticfireError."""

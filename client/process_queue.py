@@ -56,6 +56,10 @@ class ProcessQueue:
         """The smallest offset that is held."""
         return self._order[0] if self._order else None
 
+    def may_pull(self, uptime_ms: UptimeMs) -> bool:
+        """Whether more may be fetched now."""
+        return True
+
     def put(self, messages: Sequence[ReceivedMessage], next_offset: int | None = None) -> list[ReceivedMessage]:
         """Take in pulled messages and return those that are new here.
 

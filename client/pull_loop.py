@@ -17,6 +17,7 @@ from staticfire.client.offset_store import OffsetStore
 from staticfire.client.process_queue import ProcessQueue
 from staticfire.client.pull_answers import PullResult, PullStatus, packed_address, read_pull
 from staticfire.client.push_settings import PushSettings
+from staticfire.client.queues import MessageQueue
 from staticfire.client.routes import MASTER_ID, address_to_read
 from staticfire.client.subscriptions import Subscription, Subscriptions
 from staticfire.protocol.codes import ResponseCode
@@ -33,6 +34,7 @@ from staticfire.protocol.errors import (
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import RETRY_TOPIC
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 
@@ -77,6 +79,7 @@ class PullContext:
         self.settle = settle
         self.spawn = spawn
         self.flow = FlowControl(settings)
+        self.new_queue: Callable[[MessageQueue, UptimeMs], ProcessQueue] = ProcessQueue
         self.clock = client.machine.clock
         self.is_suspended = False
         self.is_over = False
@@ -121,9 +124,12 @@ class PullLoop:
         context, process_queue = self._context, self.process_queue
         if process_queue.dropped or context.is_over:
             return
-        process_queue.last_pull_ms = context.clock.uptime_ms()
+        uptime_ms = process_queue.last_pull_ms = context.clock.uptime_ms()
         if context.is_suspended:
             self._pull_later(context.settings.suspended_pause_ms)
+            return
+        if not process_queue.may_pull(uptime_ms):
+            self._pull_later(context.settings.pull_error_pause_ms)
             return
         reason = context.flow.fullness(process_queue)
         if reason is not None:

@@ -11,7 +11,8 @@
 
 Entered, it has its share of the queues and pulls. A message is delivered at least once: it is done when the listener
 says so. Left, nothing of it is left behind: listeners have ended, offsets are stored, the brokers have heard of the
-goodbye and told the other members.
+goodbye and told the other members. With `@consumer.ordered_listener` each queue is consumed in order, and by one member
+at a time.
 """
 
 import asyncio
@@ -19,17 +20,14 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from staticfire.client.cluster_client import ClusterClient
-from staticfire.client.concurrent_consumption import ConcurrentConsumption
 from staticfire.client.consume_results import Listener
 from staticfire.client.held_queues import HeldQueues
-from staticfire.client.local_offsets import LocalOffsets
 from staticfire.client.member import Member
-from staticfire.client.offset_store import OffsetStore, RemoteOffsets
-from staticfire.client.pull_loop import PullContext
+from staticfire.client.ordered_results import OrderedListener
+from staticfire.client.push_parts import PushParts
 from staticfire.client.push_settings import MessageModel, PushSettings
 from staticfire.client.queues import MessageQueue
-from staticfire.client.send_back import SendBacks
-from staticfire.client.sharing import QueuesChanged, QueueSharing
+from staticfire.client.sharing import QueuesChanged
 from staticfire.client.subscriptions import TAG, Subscription, Subscriptions, subscribe
 from staticfire.protocol.errors import BrokerAnswer, ClientError
 from staticfire.protocol.names import DEFAULT_CONSUMER_GROUP, group_fault, retry_topic
@@ -42,6 +40,7 @@ from staticfire.runtime.machine import Machine
 log = logger("client")
 
 L = TypeVar("L", bound=Listener)
+OL = TypeVar("OL", bound=OrderedListener)
 Q = TypeVar("Q", bound=QueuesChanged)
 
 CONSUME_TYPE = "CONSUME_PASSIVELY"
@@ -66,11 +65,12 @@ class PushConsumer(Member):
             raise ClientError(fault or f"consumer group {group} belongs to RocketMQ: choose another name")
         self.group = group
         self._subscriptions = Subscriptions()
-        self._listener: Listener | None = None
+        self._listener: Listener | OrderedListener | None = None
+        self._is_ordered = False
         self._queue_listeners: list[QueuesChanged] = []
         self._is_joined = False
         self._is_suspended = False
-        self._working: _Working | None = None
+        self._working: PushParts | None = None
         self._threads = self.settings.consume_threads
 
     # -- before the start, and after -----------------------------------------------------------------------------
@@ -100,10 +100,28 @@ class PushConsumer(Member):
         A coroutine function is awaited in the event loop, a plain function is called in threads. An exception, or
         anything that is no status, means RECONSUME_LATER. Raises: ClientError when the consumer has started.
         """
+        self._set_listener(listener, is_ordered=False)
+        return listener
+
+    def ordered_listener(self, listener: OL) -> OL:
+        """Set what consumes each queue in order: `listener(messages, context)` returns an OrderedStatus.
+
+        A queue has one call at a time, at one member of the group, and the next one when its messages are done. An
+        exception, or anything that is no status, means SUSPEND_CURRENT_QUEUE_A_MOMENT: the messages come again.
+        Raises: ClientError when the consumer has started.
+        """
+        self._set_listener(listener, is_ordered=True)
+        return listener
+
+    def _set_listener(self, listener: Listener | OrderedListener, is_ordered: bool) -> None:
         if self._working is not None:
             raise ClientError(f"consumer {self.group} has started: its listener can't be changed any more")
-        self._listener = listener
-        return listener
+        self._listener, self._is_ordered = listener, is_ordered
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its listener consumes in order."""
+        return self._is_ordered
 
     def on_queues_changed(self, listener: Q) -> Q:
         """Call `listener(topic, all_queues, own_queues)` after each change of what this consumer owns."""
@@ -176,7 +194,18 @@ class PushConsumer(Member):
             raise ClientError(f"consumer {self.group} has no listener: decorate one with @consumer.listener first")
         if self.settings.message_model is MessageModel.CLUSTERING:
             self._subscriptions.put(_retries_of(self.group))
-        working = self._working = _Working(self, listener)
+        working = self._working = PushParts(
+            self.group,
+            self.client,
+            self.settings,
+            self._subscriptions,
+            listener,
+            self._is_ordered,
+            self.spawn,
+            self.pause,
+        )
+        working.consumption.resize(self._threads)
+        working.sharing.listeners = self._queue_listeners
         self._set_suspended(self._is_suspended)
         await working.offsets.load()
         self.client.join_consumers(self.group, self.describe)
@@ -222,45 +251,6 @@ class PushConsumer(Member):
             await self.pause(pause_ms)
             await held.persist()
             pause_ms = self.settings.persist_interval_ms
-
-
-class _Working:
-    """The parts of a consumer that has started. They live in the running event loop."""
-
-    def __init__(self, consumer: PushConsumer, listener: Listener) -> None:
-        group, client, settings = consumer.group, consumer.client, consumer.settings
-        self.offsets = offsets_of(group, client, settings)
-        self.send_backs = SendBacks(group, client, settings)
-        self.consumption = ConcurrentConsumption(
-            group, listener, settings, client.machine, self.offsets, self.send_backs.send_back, consumer.spawn
-        )
-        self.consumption.resize(consumer.consume_threads)
-        self.pulls = PullContext(
-            group,
-            client,
-            settings,
-            consumer._subscriptions,
-            self.offsets,
-            self.consumption.submit,
-            self.consumption.settle,
-            consumer.spawn,
-        )
-        self.held = HeldQueues(self.pulls, consumer.pause, client.rebalancing.ring)
-        self.sharing = QueueSharing(group, client, settings, consumer._subscriptions, self.held, self.pulls.flow)
-        self.sharing.listeners = consumer._queue_listeners
-
-
-def offsets_of(group: str, client: ClusterClient, settings: PushSettings) -> OffsetStore:
-    """Return where a consumer keeps its offsets.
-
-    Those of BROADCASTING lie in a folder that is the same after a restart: DEFAULT isn't replaced in its name.
-    """
-    if settings.message_model is MessageModel.CLUSTERING:
-        return RemoteOffsets(group, client, settings)
-    names = client.settings
-    unit = f"@{names.unit_name}" if names.unit_name else ""
-    who = f"{names.client_ip or client.machine.identity.host_ip}@{names.instance_name}{unit}"
-    return LocalOffsets(client.machine, f"{settings.local_offset_store_dir}/{who}/{group}")
 
 
 def _retries_of(group: str) -> Subscription:

@@ -16,6 +16,8 @@ from staticfire.protocol.times import MessageMs
 MIB = 1024 * 1024
 RECONSUME_TIMES_MAX = 16
 # Of concurrent consumption, when max_reconsume_times is -1.
+ORDERED_RECONSUME_TIMES_MAX = 2**31 - 1
+# Of ordered consumption: a message holds its queue until it succeeds.
 
 
 class MessageModel(Enum):
@@ -65,13 +67,25 @@ class PushSettings:
     """How many listeners run at once: coroutines as tasks, plain functions in threads."""
     consume_message_batch_max_size: int = 1
     max_reconsume_times: int = -1
-    """How often a message is tried again before it is dead; -1 means 16."""
+    """How often a message is tried again before it is dead; -1 means 16, and for ever in ordered consumption."""
     reconsume_later_honours_ack_index: bool = False
     """With an ack_index, RECONSUME_LATER retries only what comes behind it. RocketMQ retries all."""
     retry_here_ms: int = 5_000
     """When a message that could neither be sent back nor sent is consumed here again."""
     await_termination_ms: int = 10_000
     """How long leaving waits for listeners that run. RocketMQ doesn't wait: their messages come twice."""
+
+    # Ordered consumption
+    suspend_current_queue_time_ms: int = 1_000
+    """How long a queue waits whose listener wants its messages again: 10 to 30,000."""
+    max_time_consume_continuously_ms: int = 60_000
+    """After that a queue lets others have its thread."""
+    lock_interval_ms: int = 20_000
+    """Between two renewals of queue locks; brokers forget them after 60 s."""
+    lock_max_live_time_ms: int = 30_000
+    """A lock that could not be renewed for that long isn't trusted any more."""
+    lock_timeout_ms: int = 1_000
+    """For a broker's answer."""
 
     # Pulling
     pull_batch_size: int = PULL_MESSAGES_MAX
@@ -112,3 +126,8 @@ class PushSettings:
     def retries_max(self) -> int:
         """After how many failures a message is dead."""
         return RECONSUME_TIMES_MAX if self.max_reconsume_times == -1 else self.max_reconsume_times
+
+    @property
+    def ordered_retries_max(self) -> int:
+        """After how many failures a message is dead that is consumed in order."""
+        return ORDERED_RECONSUME_TIMES_MAX if self.max_reconsume_times == -1 else self.max_reconsume_times

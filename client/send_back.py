@@ -55,6 +55,14 @@ class SendBacks:
             log.warning("send_back_failed", group=self._group, message_id=message.message_id, reason=str(error))
             await self._resend(message)
 
+    async def give_up(self, message: ReceivedMessage, retries_max: int) -> None:
+        """Send a message that was consumed in order, and failed too often, to the retry topic: the broker sees that
+        the group holds queue locks, and puts it to the dead letters. Raises: StaticfireError.
+        """
+        retry = as_retry(message, self._group, retries_max)
+        retry.system_properties[ORIGIN_MESSAGE_ID] = message.get(ORIGIN_MESSAGE_ID) or message.message_id
+        await self._post(retry)
+
     async def _ask(self, message: ReceivedMessage, delay_level: int) -> None:
         address = address_to_write(self._client.routes.addresses, message.broker_name) or message.store_host
         request = SendBack(
@@ -72,10 +80,13 @@ class SendBacks:
 
     async def _resend(self, message: ReceivedMessage) -> None:
         """Send the message to the retry topic."""
+        await self._post(as_retry(message, self._group, self._retries_max))
+
+    async def _post(self, retry: Message) -> None:
         if self._inner is None:
             settings = ProducerSettings(client=self._client.settings, send_msg_timeout_ms=RESEND_TIMEOUT_MS)
             self._inner = Sender(INNER_PRODUCER_GROUP, self._client, settings)
-        await self._inner.post(as_retry(message, self._group, self._retries_max))
+        await self._inner.post(retry)
 
     async def close(self) -> None:
         """Wait for what is under way."""
