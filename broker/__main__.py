@@ -2,10 +2,13 @@
 
 import sys
 
-from staticfire.broker.server import Broker
-from staticfire.broker.settings import BrokerSettings, reach_of
-from staticfire.runtime.addresses import format_address
-from staticfire.runtime.process import Program, run_program
+from staticfire.runtime.light_start import light_start
+
+with light_start():
+    from staticfire.broker.server import Broker
+    from staticfire.broker.settings import BrokerSettings, reach_of
+    from staticfire.runtime.addresses import format_address
+    from staticfire.runtime.process import Program, run_program
 
 
 def boot_line(settings: BrokerSettings, port: int) -> str:

@@ -12,7 +12,6 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from staticfire.broker.store.commit_log import CommitLog
@@ -29,6 +28,11 @@ from staticfire.protocol.record import (
 from staticfire.protocol.sys_flag import TRANSACTION_MASK, TransactionKind
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
+
+try:
+    from _blake2 import blake2b  # what hashlib has, without the OpenSSL that hashlib loads for its other names
+except ImportError:
+    from hashlib import blake2b
 
 log = logger("broker")
 

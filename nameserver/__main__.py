@@ -2,10 +2,13 @@
 
 import sys
 
-from staticfire.nameserver.server import Nameserver
-from staticfire.nameserver.settings import NameserverSettings
-from staticfire.runtime.addresses import format_address
-from staticfire.runtime.process import Program, run_program
+from staticfire.runtime.light_start import light_start
+
+with light_start():
+    from staticfire.nameserver.server import Nameserver
+    from staticfire.nameserver.settings import NameserverSettings
+    from staticfire.runtime.addresses import format_address
+    from staticfire.runtime.process import Program, run_program
 
 
 def boot_line(settings: NameserverSettings, port: int) -> str:

@@ -1,0 +1,59 @@
+"""What a server process loads until it is ready: most of a start is imports.
+
+`staticfire up` is to be ready in half a second. How long imports take depends on the machine; which ones there are
+doesn't.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.source import ROOT
+
+START = """
+import importlib, json, sys
+program = importlib.import_module(f"staticfire.{sys.argv[1]}.__main__").PROGRAM
+import asyncio
+from staticfire.runtime.live import live_machine
+async def start(**settings):
+    machine = live_machine()
+    settings = program.settings(listen_host="127.0.0.1", listen_port=0, **settings)
+    async with program.service(machine, settings, None):
+        print(json.dumps(sorted(sys.modules)))
+    await machine.workers.close()
+asyncio.run(start(**json.loads(sys.argv[2])))
+"""
+
+NEEDLESS = {
+    "ssl", "_ssl", "hashlib", "_hashlib",  # OpenSSL: 3 MiB
+    "aiohttp", "click", "msgpack", "rich", "shutil", "structlog", "tempfile", "tomllib", "typing_extensions",
+}  # fmt: skip
+OWN_MODULES_MAX = {"nameserver": 90, "broker": 145}
+# What there is and a little room. Each costs a third of a millisecond; what only few starts need can be imported where
+# it is used.
+
+
+@pytest.mark.parametrize("program", ["nameserver", "broker"])
+def test_server_starts_without_what_it_doesnt_need(program: str, tmp_path: Path) -> None:
+    folder = {"nameserver": "folder", "broker": "store_path_root_dir"}[program]
+    modules = set(run(START, program, json.dumps({folder: str(tmp_path)})))
+    assert modules & NEEDLESS == set()
+    own = [name for name in modules if name.startswith("staticfire.")]
+    assert len(own) <= OWN_MODULES_MAX[program]
+
+
+def test_what_a_start_does_without_can_be_imported_afterwards() -> None:
+    assert "ssl" in run("import json, sys, staticfire.nameserver.__main__, ssl; print(json.dumps(list(sys.modules)))")
+
+
+def run(program: str, *arguments: str) -> list[str]:
+    """Run a program in a process without `site`, as servers are; return the names that it prints."""
+    path = f"{ROOT}:{':'.join(entry for entry in sys.path if entry)}"
+    command = [sys.executable, "-S", "-P", "-c", program, *arguments]
+    printed = subprocess.run(command, env={"PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert printed.returncode == 0, printed.stderr
+    names: list[str] = json.loads(printed.stdout)
+    return names
