@@ -18,18 +18,17 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from staticfire.control.door import ControlDoor
-from staticfire.embedded import EmbeddedCluster
 from staticfire.places import PORTS_WAY_OUT, url_of
 from staticfire.plan import HOST
 from staticfire.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError
-from staticfire.runtime.live import live_machine
-from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.ports import listen_on, port_of
 
 if TYPE_CHECKING:
     from staticfire.client.clock import ClockReport
     from staticfire.cluster_clock import BlockingClock, Move
+    from staticfire.embedded import EmbeddedCluster
+    from staticfire.runtime.pool import ConnectionPool
 
 T = TypeVar("T")
 Isolation = Literal["thread", "process"]
@@ -150,7 +149,7 @@ class Cluster:
         self._leave()
 
     @property
-    def _cluster(self) -> EmbeddedCluster | ProcessCluster:
+    def _cluster(self) -> "EmbeddedCluster | ProcessCluster":
         if self._running is None:
             raise ClientError("this cluster isn't running: use it inside `with cluster:`")
         return self._running
@@ -185,10 +184,12 @@ class Cluster:
             await self._end.wait()
             self._running = None
 
-    async def _start(self, stack: AsyncExitStack) -> EmbeddedCluster | ProcessCluster:
+    async def _start(self, stack: AsyncExitStack) -> "EmbeddedCluster | ProcessCluster":
         namesrv_port, broker_port, directory = self._places
         if self.isolation == "process":
             return self._start_processes(stack, namesrv_port, broker_port, directory)
+        from staticfire.embedded import EmbeddedCluster  # here: it loads all of a broker, which processes do themselves
+
         cluster = EmbeddedCluster(self._brokers, namesrv_port, broker_port, directory, self._settings)
         stack.push_async_callback(cluster.stop)
         await cluster.start(self.deaths.append)
@@ -247,8 +248,11 @@ class Cluster:
             return await reset(pool, self.namesrv, self.addresses.values())
 
     @asynccontextmanager
-    async def _pool(self) -> AsyncIterator[ConnectionPool]:
+    async def _pool(self) -> "AsyncIterator[ConnectionPool]":
         """Connections of this call alone."""
+        from staticfire.runtime.live import live_machine
+        from staticfire.runtime.pool import ConnectionPool
+
         machine = live_machine()
         pool = ConnectionPool(machine)
         try:
