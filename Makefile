@@ -79,6 +79,10 @@ up: $(READY) ## a cluster in the foreground (ARGS='--brokers 2' and the like; se
 demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer)
 	@$(BIN)/python examples/flights/demo.py $(if $(FLIGHTS),--flights $(FLIGHTS)) $(ARGS)
 
+.PHONY: pipeline
+pipeline: $(SPARK) $(FLIGHTS_DATA) ## the demo's flights to Parquet by Spark, and a page of plots (FLIGHTS=20000; NAMESRV_ADDR=...: that cluster's)
+	@$(BIN)/python examples/flights/pipeline.py $(if $(FLIGHTS),--flights $(FLIGHTS)) $(ARGS)
+
 .PHONY: bench
 bench: $(READY) ## measures, beside a bare echo server, and writes benchmarks/results/latest.json
 	@$(BIN)/python -m benchmarks $(ARGS)

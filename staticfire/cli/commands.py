@@ -13,6 +13,7 @@ COMMANDS = {
     "peek": "Show messages of a topic, without side effects.",
     "consume": "Consume topics as a member of a group, and print the messages.",
     "clock": "Message time: read, freeze, advance, scale, skip.",
+    "pipeline": "Jobs on Spark: topics to Parquet.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }
 ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker")

@@ -1,0 +1,1 @@
+"""Jobs on Spark: topics to Parquet exactly once, and what the tables say."""

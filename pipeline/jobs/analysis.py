@@ -1,0 +1,120 @@
+"""What ingested messages and consumers' ledgers say: how long things took, what was tried again, what died. In SQL.
+
+Two tables are asked. `messages`: as an ingest writes it. `consumption`: what consumers wrote down, one row per attempt:
+
+    consumer string, outcome string ("done" or "failed"), messageId string, reconsumeTimes int, consumedAt timestamp
+
+They meet at the message id, which stays the same through all retries. Two clocks meet as well: `storeTimestamp` is
+message time, `consumedAt` is a consumer's wall clock. The two may be compared where message time was the wall clock
+(nobody moved it) and the machines' clocks agree; the roads of retries are told in message time alone, so they hold
+however it was moved.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from staticfire.pipeline.jobs import queries
+from staticfire.pipeline.jobs.answers import Answers, Consumer, Dead, Latency, Moment, Series, Try
+from staticfire.protocol.names import dead_letter_topic, retry_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CURVE_POINTS = 200
+SPANS_MS = (100, 200, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
+MOMENTS_MAX = 120
+# A line of more points is read as a surface.
+
+
+class Analysis:
+    """Asks about a topic and the group that consumes it. Needs the view `messages`, and for ledgers `consumption`."""
+
+    def __init__(self, spark: "SparkSession", topic: str, group: str, has_ledgers: bool) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._group = group
+        self._has_ledgers = has_ledgers
+
+    def answers(self) -> Answers:
+        """Return everything; what needs ledgers is None or empty without them."""
+        self._view("first_stored", queries.FIRST_STORED, topic=self._topic)
+        total = self._row(queries.TOTAL, topic=self._topic)
+        if not self._has_ledgers:
+            return Answers(total.stored, total.messages, None, None, (), self._tries(total), self._dead(), 0)
+        self._view("first_handled", queries.FIRST_HANDLED)
+        self._view("roads", queries.ROADS)
+        self._spark.catalog.cacheTable("roads")
+        try:
+            consumers = tuple(Consumer(*row) for row in self._rows(queries.CONSUMERS))
+            again = self._row(queries.HANDLED_TWICE).more
+            return Answers(
+                total.stored, total.messages, self._latency(), self._series(), consumers, self._tries(total),
+                self._dead(), again,
+            )  # fmt: skip
+        finally:
+            self._spark.catalog.uncacheTable("roads")
+
+    def _latency(self) -> Latency | None:
+        row = self._row(queries.LATENCY, parts=[point / CURVE_POINTS for point in range(CURVE_POINTS + 1)])
+        if row.measured == 0:
+            return None
+        p50_ms, p90_ms, p99_ms = row.parts
+        return Latency(row.measured, p50_ms, p90_ms, p99_ms, row.most, tuple(row.curve))
+
+    def _series(self) -> Series | None:
+        span = self._row(queries.SPAN)
+        if span.began is None:
+            return None
+        span_ms = span_of(span.ended - span.began)
+        at = {"began": span.began, "span": span_ms}
+        stored = {row.part: row for row in self._rows(queries.STORED_SERIES, **at)}
+        handled = {row.part: row.handled for row in self._rows(queries.HANDLED_SERIES, **at)}
+        moments = []
+        for part in range(max(stored.keys() | handled.keys()) + 1):
+            row = stored.get(part)
+            p50_ms, p99_ms = row.parts if row is not None and row.parts is not None else (None, None)
+            count = row.stored if row is not None else 0
+            moments.append(Moment(part * span_ms, count, handled.get(part, 0), p50_ms, p99_ms))
+        return Series(span.began, span_ms, tuple(moments))
+
+    def _tries(self, total: Any) -> tuple[Try, ...]:
+        """Return what happened at each attempt; the first one is what the topic itself had."""
+        returns = {row.times: row for row in self._rows(queries.RETURNS, topic=retry_topic(self._group))}
+        tried = {row.times: row for row in self._rows(queries.TRIES)} if self._has_ledgers else {}
+        tries = []
+        for times in sorted({0} | returns.keys() | tried.keys()):
+            back, ledger = returns.get(times), tried.get(times)
+            tries.append(
+                Try(
+                    times,
+                    total.stored if times == 0 else back.stored if back else 0,
+                    total.messages if times == 0 else back.messages if back else 0,
+                    ledger.handled if ledger else None,
+                    ledger.failed if ledger else None,
+                    0.0 if times == 0 else back.afterMs if back else None,
+                )
+            )
+        return tuple(tries)
+
+    def _dead(self) -> Dead:
+        rows = self._rows(queries.RETURNS, topic=dead_letter_topic(self._group))
+        letters, messages = sum(row.stored for row in rows), sum(row.messages for row in rows)
+        after = [row.afterMs for row in rows if row.afterMs is not None]
+        return Dead(letters, messages, max(after) if after else None)
+
+    def _view(self, name: str, text: str, **arguments: Any) -> None:
+        self._spark.sql(text, arguments).createOrReplaceTempView(name)
+
+    def _rows(self, text: str, **arguments: Any) -> list[Any]:
+        return self._spark.sql(text, arguments).collect()
+
+    def _row(self, text: str, **arguments: Any) -> Any:
+        (row,) = self._rows(text, **arguments)
+        return row
+
+
+def span_of(duration_ms: int) -> int:
+    """Return how long a moment of a series lasts, so that the series has no more points than can be read."""
+    for span_ms in SPANS_MS:
+        if duration_ms <= span_ms * MOMENTS_MAX:
+            return span_ms
+    return -(-duration_ms // (MOMENTS_MAX * SPANS_MS[-1])) * SPANS_MS[-1]

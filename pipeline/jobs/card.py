@@ -1,0 +1,110 @@
+"""The card of an ingest: a small file in its output folder and in its checkpoint; it says that they belong together.
+
+Spark's file sink writes a batch exactly once as long as one checkpoint and one output folder go together for ever. It
+doesn't check that: with a new checkpoint it numbers its batches from 0, and the sink skips numbers that it has, so
+messages would be missing; with an emptied folder and an old checkpoint, too. The card is how that is found. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from staticfire.protocol.errors import UsageError
+
+CARD_NAME = "_staticfire_ingest.json"
+VERSION = 1
+
+
+class Card(msgspec.Struct, rename="camel", frozen=True):
+    """Whose folder it is."""
+
+    ingest_id: str
+    topics: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    columns: str = ""
+    """The table's schema as Spark's JSON, so that a reader needn't guess the types of partition columns."""
+    version: int = VERSION
+
+    def schema_json(self) -> dict[str, Any]:
+        """Return the table's schema as Spark's StructType.fromJson takes it."""
+        fields: dict[str, Any] = msgspec.json.decode(self.columns)
+        return fields
+
+    def encode(self) -> str:
+        return msgspec.json.format(msgspec.json.encode(self).decode(), indent=2) + "\n"
+
+    @classmethod
+    def decode(cls, text: str, place: str) -> "Card":
+        """Raises: UsageError."""
+        try:
+            card = msgspec.json.decode(text, type=cls)
+        except msgspec.MsgspecError as error:
+            raise UsageError(
+                f"{place}/{CARD_NAME} is damaged ({error}): it says which ingest the folder is of"
+            ) from None
+        if card.version > VERSION:
+            raise UsageError(f"{place} was written by a newer staticfire (its card has version {card.version})")
+        return card
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A folder as it is before a start. `names` are its entries but for the card, the lock and Spark's checksums."""
+
+    place: str
+    card: Card | None = None
+    names: Sequence[str] = ()
+    has_batches: bool = False
+    """Whether a batch was ever committed: to the sink's log (output), after that to the checkpoint."""
+
+
+def check(wanted: Card, output: Found, checkpoint: Found) -> Card:
+    """Return the card under which an ingest goes on, `wanted` itself when it is new. Raises: UsageError."""
+    if output.card is None:
+        _check_new(output, checkpoint)
+        return wanted
+    known = output.card
+    if checkpoint.card is not None and checkpoint.card.ingest_id != known.ingest_id:
+        raise UsageError(f"checkpoint {checkpoint.place} is another ingest's, not that of {output.place}")
+    if checkpoint.card is None and (output.has_batches or checkpoint.names):
+        raise UsageError(
+            f"{output.place} was written with another checkpoint than {checkpoint.place}: name that one; if it is "
+            "lost, ingest into a new folder (with a new checkpoint this one would get gaps)"
+        )
+    if checkpoint.has_batches and not output.has_batches:
+        raise UsageError(
+            f"{output.place} has lost what checkpoint {checkpoint.place} has brought there: ingest into a new folder "
+            "with a new checkpoint"
+        )
+    gone = [topic for topic in known.topics if topic not in wanted.topics]
+    if gone:
+        raise UsageError(
+            f"{output.place} and its checkpoint are of {', '.join(known.topics)}, not of {', '.join(wanted.topics)}: "
+            "topics may be added, not left out; take another folder"
+        )
+    if known.partition_by != wanted.partition_by:
+        raise UsageError(
+            f"{output.place} is partitioned by {','.join(known.partition_by) or 'nothing'}, not by "
+            f"{','.join(wanted.partition_by) or 'nothing'}: name the same columns, or take another folder"
+        )
+    return msgspec.structs.replace(wanted, ingest_id=known.ingest_id)
+
+
+def _check_new(output: Found, checkpoint: Found) -> None:
+    """Raise UsageError unless both are free."""
+    if checkpoint.card is not None:
+        raise UsageError(
+            f"checkpoint {checkpoint.place} belongs to an ingest of {', '.join(checkpoint.card.topics)} into another "
+            f"folder than {output.place}: name that folder, or another checkpoint"
+        )
+    if output.names:
+        raise UsageError(
+            f"{output.place} holds something else ({output.names[0]}): name an empty or a new folder, or that of an "
+            "earlier ingest"
+        )
+    if checkpoint.names:
+        raise UsageError(
+            f"checkpoint {checkpoint.place} holds something else ({checkpoint.names[0]}): name another one"
+        )

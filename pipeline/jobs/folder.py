@@ -1,0 +1,104 @@
+"""A folder wherever Hadoop reaches: on this disk, hdfs://, s3a://. The ingest's card and data files in it.
+
+Everything goes through the JVM, so the path means the same here as it does to Spark.
+"""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from staticfire.pipeline.jobs.card import CARD_NAME, Card, Found
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATA_SUFFIX = ".parquet"
+SINK_LOG = "_spark_metadata"
+COMMITS = "commits"
+# Of a checkpoint: written after the sink's log.
+
+
+def data_path(uri: str) -> str:
+    """Return the path in a file's URI, unescaped: the same for `file:/a`, `file:///a` and `/a`."""
+    return unquote(urlsplit(uri).path) if "://" in uri or uri.startswith("file:") else uri
+
+
+class Folder:
+    """One folder. It need not exist."""
+
+    def __init__(self, spark: "SparkSession", place: str) -> None:
+        self.place = place
+        jvm: Any = spark._jvm  # PySpark has no public way to Hadoop's file systems.
+        self._jvm = jvm
+        self._gateway: Any = spark.sparkContext._gateway
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(place)
+        self._files = hadoop_path.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._path = self._files.makeQualified(hadoop_path)
+
+    @property
+    def uri(self) -> str:
+        return str(self._path.toUri().toString())
+
+    @property
+    def local_path(self) -> str | None:
+        """Return it as a path of this machine, None when it is elsewhere."""
+        return str(self._path.toUri().getPath()) if self._path.toUri().getScheme() == "file" else None
+
+    def make(self) -> None:
+        self._files.mkdirs(self._path)
+
+    def has(self, name: str) -> bool:
+        return bool(self._files.exists(self._child(name)))
+
+    def names(self) -> list[str]:
+        """Return what is in it, sorted; nothing when it isn't there."""
+        if not self._files.exists(self._path):
+            return []
+        return sorted(str(entry.getPath().getName()) for entry in self._files.listStatus(self._path))
+
+    def find(self, own: frozenset[str]) -> Found:
+        """Return it as it is; entries of these names are the ingest's own."""
+        names = [name for name in self.names() if name not in own and not name.endswith(".crc")]
+        card = Card.decode(self._read(CARD_NAME), self.place) if self.has(CARD_NAME) else None
+        begun = self._count(SINK_LOG) + self._count(COMMITS) > 0
+        return Found(self.place, card, names, begun)
+
+    def put_card(self, card: Card) -> None:
+        """Write the card; who looks sees the old one or the new one."""
+        partly = self._child(f".{CARD_NAME}.part")
+        stream = self._files.create(partly, True)
+        stream.write(bytearray(card.encode().encode()))
+        stream.close()
+        hadoop = self._jvm.org.apache.hadoop.fs
+        rename = getattr(hadoop, "Options$Rename")
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.OVERWRITE
+        context = hadoop.FileContext.getFileContext(self._path.toUri(), self._files.getConf())
+        context.rename(partly, self._child(CARD_NAME), options)
+
+    def data_files(self) -> list[str]:
+        """Return the paths of the data files below it."""
+        found: list[str] = []
+        entries = self._files.listFiles(self._path, True)
+        while entries.hasNext():
+            path = str(entries.next().getPath().toUri().getPath())
+            inside = path.removeprefix(str(self._path.toUri().getPath())).lstrip("/")
+            if inside.endswith(DATA_SUFFIX) and not any(part[0] in "_." for part in inside.split("/")):
+                found.append(path)
+        return found
+
+    def delete_file(self, path: str) -> None:
+        self._files.delete(self._jvm.org.apache.hadoop.fs.Path(path), False)
+
+    def _child(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+
+    def _count(self, name: str) -> int:
+        child = self._child(name)
+        return len(self._files.listStatus(child)) if self._files.exists(child) else 0
+
+    def _read(self, name: str) -> str:
+        stream = self._files.open(self._child(name))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()

@@ -1,0 +1,169 @@
+"""Topics to partitioned Parquet, each stored message exactly once, by Spark's structured streaming with a checkpoint.
+
+What makes it exactly once, whenever the driver is killed:
+
+- Spark writes down what a batch will read (checkpoint) before it reads. A batch that is run again reads the same.
+- The file sink's log names the files of each batch; a batch whose number it has is skipped. So a driver that dies
+  between the sink's commit and the checkpoint's doesn't write twice.
+- Files that no log names are what died on its way. Readers that don't know the log (pandas, DuckDB) would count them,
+  so every start and every end sweeps them out.
+- One checkpoint and one folder belong together for ever (`card.py`), and one driver at a time works there (`lock.py`).
+
+Exactly once means each (topic, broker, queue, queue offset): a message that its producer sent twice is two messages.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from staticfire.pipeline.jobs.card import CARD_NAME, Card, check
+from staticfire.pipeline.jobs.folder import SINK_LOG, Folder, data_path
+from staticfire.pipeline.jobs.lock import LOCK_NAME, FolderLock
+from staticfire.pipeline.jobs.settings import CHECKPOINT_NAME, IngestSettings
+from staticfire.pipeline.jobs.topics import topics_there
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.live import live_machine
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+OWN = frozenset({CARD_NAME, LOCK_NAME, CHECKPOINT_NAME})
+LOOK_S = 0.2
+DERIVED = {"storeDate": "to_date(storeTimestamp)", "storeHour": "date_format(storeTimestamp, 'yyyy-MM-dd-HH')"}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch that is committed."""
+
+    number: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What one run did."""
+
+    topics: tuple[str, ...]
+    batches: int
+    rows: int
+    swept_files: int
+    """Remains of drivers that died; no reader of the log ever saw them."""
+
+
+def ingest(
+    spark: "SparkSession", settings: IngestSettings, told: Callable[[Batch], None] | None = None
+) -> IngestReport:
+    """Write what is there and return; with `continuous`, go on until the query is stopped.
+
+    `told` hears of every batch. Raises: UsageError (folder, checkpoint), ClientError (no such topic, somebody else
+    writes there), NetworkError, and what Spark raises when the query fails.
+    """
+    topics = _topics(settings)
+    output, checkpoint = Folder(spark, settings.to), Folder(spark, settings.checkpoint_folder)
+    source = _source(spark, settings, topics)
+    wanted = Card(_new_id(), topics, settings.partition_by, source.schema.json())
+    check(wanted, output.find(OWN), checkpoint.find(OWN))  # Before anything is made there.
+    output.make()
+    with _lock(spark, output, settings.lock_wait_ms) as lock:
+        card = check(wanted, output.find(OWN), checkpoint.find(OWN))
+        checkpoint.make()
+        output.put_card(card)
+        checkpoint.put_card(card)
+        swept = _sweep(spark, output, card) if lock else 0
+        count = _Count(told)
+        count.follow(_start(source, settings, output))
+        swept += _sweep(spark, output, card) if lock else 0
+    return IngestReport(topics, count.batches, count.rows, swept)
+
+
+def read_ingested(spark: "SparkSession", place: str) -> "DataFrame":
+    """Return the table that an ingest has written so far. Raises: UsageError (there is none)."""
+    from pyspark.sql.types import StructType
+
+    folder = Folder(spark, place)
+    card = folder.find(OWN).card
+    if card is None:
+        raise UsageError(f"{place} is no folder of an ingest: it has no {CARD_NAME}")
+    return spark.read.schema(StructType.fromJson(card.schema_json())).parquet(folder.uri)
+
+
+def _new_id() -> str:
+    return f"{live_machine().identity.random.getrandbits(128):032x}"
+
+
+def _topics(settings: IngestSettings) -> tuple[str, ...]:
+    """Return the topics to read: those of dead letters only once there are any. Raises: ClientError."""
+    there = topics_there(settings.name_server, settings.protocol, settings.all_topics)
+    for topic in settings.topics:
+        if topic not in there:
+            raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or name another one")
+    return tuple(there)
+
+
+def _source(spark: "SparkSession", settings: IngestSettings, topics: tuple[str, ...]) -> "DataFrame":
+    """Return the stream, with the columns that it is partitioned by."""
+    from pyspark.sql import functions
+
+    frame = spark.readStream.format("staticfire").options(**settings.source_options(topics)).load()
+    derived = {name: functions.expr(DERIVED[name]) for name in settings.partition_by if name in DERIVED}
+    return frame.withColumns(derived)
+
+
+def _lock(spark: "SparkSession", output: Folder, wait_ms: int) -> "AbstractContextManager[Any]":
+    from contextlib import nullcontext
+
+    local = output.local_path
+    return FolderLock(spark, local, wait_ms) if local is not None else nullcontext()
+
+
+def _start(source: "DataFrame", settings: IngestSettings, output: Folder) -> "StreamingQuery":
+    writer = source.writeStream.format("parquet").partitionBy(*settings.partition_by).option("path", output.uri)
+    writer = writer.option("checkpointLocation", settings.checkpoint_folder)
+    if settings.continuous:
+        return writer.trigger(processingTime=f"{settings.trigger_ms} milliseconds").start()
+    return writer.trigger(availableNow=True).start()
+
+
+def _sweep(spark: "SparkSession", output: Folder, card: Card) -> int:
+    """Delete the data files that the sink's log doesn't name; return how many there were."""
+    committed: set[str] = set()
+    if output.has(SINK_LOG):
+        committed = set(map(data_path, read_ingested(spark, output.uri).inputFiles()))
+    orphans = [path for path in output.data_files() if path not in committed]
+    for path in orphans:
+        output.delete_file(path)
+    return len(orphans)
+
+
+class _Count:
+    """Follows a query to its end and counts what it has committed."""
+
+    def __init__(self, told: Callable[[Batch], None] | None) -> None:
+        self._told = told
+        self._last = -1
+        self.batches = 0
+        self.rows = 0
+
+    def follow(self, query: "StreamingQuery") -> None:
+        """Wait for its end; an interrupt stops it between two looks. Raises what the query failed with."""
+        try:
+            while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type]  # takes fractions of a second, too
+                self._look(query)
+        finally:
+            query.stop()
+        self._look(query)
+
+    def _look(self, query: "StreamingQuery") -> None:
+        for progress in query.recentProgress:
+            number, rows = int(progress["batchId"]), int(progress["numInputRows"])
+            if number <= self._last or rows == 0:
+                continue  # Known, or nothing new: an idle query reports that, too.
+            self._last = number
+            self.batches += 1
+            self.rows += rows
+            if self._told is not None:
+                self._told(Batch(number, rows))

@@ -1,0 +1,26 @@
+"""The Spark that a job runs on: one of this machine, or the one that spark-submit has started."""
+
+import os
+from typing import TYPE_CHECKING
+
+from staticfire.pipeline.local_spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+# In the environment of a program that spark-submit runs.
+
+
+def job_session(name: str, master: str) -> "SparkSession":
+    """Return a session; under spark-submit the one that its own flags describe, and `master` counts for nothing.
+
+    Raises: SparkMissing.
+    """
+    if SUBMITTED not in os.environ:
+        return session(name, master)
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.appName(name).getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")  # storeDate means the same everywhere.
+    return spark

@@ -1,0 +1,128 @@
+"""One HTML file out of a page: styles, data and plotly inside; it loads nothing, and its policy forbids it to.
+
+Invariant: whatever comes from messages (keys, tags, topics) is escaped, in HTML and in the script's data.
+"""
+
+import json
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from staticfire.pipeline.report.page import Cell, Column, KeyFigure, Page, Plot, Section, Table, number_text
+
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+# The page needs no network; so a slip that would use one is a broken page, which the test sees.
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Write the page, with plotly's script from the installed package; a reader never sees half of it."""
+    from plotly.offline import get_plotlyjs
+
+    partly = path.with_name(f".{path.name}.part")
+    partly.write_text(render(page, get_plotlyjs()), encoding="utf-8")
+    partly.replace(path)
+
+
+def render(page: Page, plotly_js: str) -> str:
+    """Return the whole file."""
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(page.title)}</title>",
+            f"<style>\n{_resource('page.css')}</style>",
+            "</head>\n<body>\n<main>",
+            *_header(page),
+            *(line for section in page.sections for line in _section(section)),
+            f"<footer>{escape(page.foot)}</footer>" if page.foot else "",
+            "</main>",
+            f'<script type="application/json" id="plots">{_script_json(page.plots)}</script>',
+            f"<script>{plotly_js}</script>" if page.plots else "",
+            f"<script>\n{_resource('page.js')}</script>",
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def _resource(name: str) -> str:
+    return files("staticfire.pipeline.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _script_json(plots: list[Plot]) -> str:
+    """Return the plots' data. `<` is escaped, so that no value can end the script element."""
+    data = [{"name": plot.name, "traces": list(plot.traces), "layout": plot.layout} for plot in plots]
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _header(page: Page) -> Iterator[str]:
+    yield f"<header><h1>{escape(page.title)}</h1><p>{escape(page.subtitle)}</p></header>"
+    if page.figures:
+        yield '<dl class="figures">'
+        yield from map(_figure, page.figures)
+        yield "</dl>"
+    if page.plots:
+        words = "The plots are drawn by a script inside this file; the tables are here without it."
+        yield f'<noscript><p class="note">{words}</p></noscript>'
+
+
+def _figure(figure: KeyFigure) -> str:
+    note = f'<dd class="note">{escape(figure.note)}</dd>' if figure.note else ""
+    return f"<div><dt>{escape(figure.label)}</dt><dd>{escape(figure.value)}</dd>{note}</div>"
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"<section><h2>{escape(section.title)}</h2>"
+    if section.words:
+        yield f"<p>{escape(section.words)}</p>"
+    for part in section.parts:
+        yield from _plot(part) if isinstance(part, Plot) else _table(part)
+    yield "</section>"
+
+
+def _plot(plot: Plot) -> Iterator[str]:
+    told = escape(plot.told or plot.caption, quote=True)
+    yield f'<figure><h3 id="{escape(plot.name)}-title">{escape(plot.title)}</h3>'
+    yield (
+        f'<div class="plot" id="{escape(plot.name)}" role="img" aria-labelledby="{escape(plot.name)}-title" '
+        f'aria-description="{told}" style="height:{plot.height_px}px"></div>'
+    )
+    yield f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield "<details><summary>" if table.folded else "<figure><h3>"
+    yield escape(table.title)
+    yield "</summary>" if table.folded else "</h3>"
+    # The frame scrolls, so that a wide table doesn't make the page wide; with the keyboard as well.
+    yield f'<div class="frame" role="region" tabindex="0" aria-label="{escape(table.title, quote=True)}"><table>'
+    yield f"<thead><tr>{''.join(map(_head_cell, table.columns))}</tr></thead><tbody>"
+    for row in table.rows:
+        yield f"<tr>{''.join(_cell(value, column) for value, column in zip(row, table.columns, strict=True))}</tr>"
+    yield "</tbody></table></div>"
+    if table.caption:
+        yield f'<p class="note">{escape(table.caption)}</p>'
+    yield "</details>" if table.folded else "</figure>"
+
+
+def _head_cell(column: Column) -> str:
+    unit = f" <small>{escape(column.unit)}</small>" if column.unit else ""
+    return f'<th scope="col"{_class_of(column)}>{escape(column.name)}{unit}</th>'
+
+
+def _cell(value: Cell | None, column: Column) -> str:
+    return f"<td{_class_of(column)}>{escape(cell_text(value, column))}</td>"
+
+
+def _class_of(column: Column) -> str:
+    return ' class="number"' if column.is_number else ""
+
+
+def cell_text(value: Cell | None, column: Column) -> str:
+    """Return a cell as the page and the terminal show it; a dash where there is nothing."""
+    if value is None:
+        return "–"
+    return str(value) if isinstance(value, str) else number_text(value, column.decimals)

@@ -1,0 +1,100 @@
+"""`staticfire pipeline`: jobs on Spark. Spark is loaded when a job begins, so help needs neither it nor Java."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.options import Assignments, namesrv_flag, protocol_flag
+from staticfire.protocol.errors import ClientError, UsageError
+
+if TYPE_CHECKING:
+    from staticfire.pipeline.jobs.ingest import Batch
+    from staticfire.pipeline.jobs.settings import IngestSettings
+
+
+@click.group()
+def pipeline() -> None:
+    """Jobs on Spark; they need `pip install 'staticfire[spark]'` and Java 17 or later."""
+
+
+@pipeline.command(short_help="Topics to Parquet, each message exactly once.")
+@namesrv_flag
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="What to read; may be repeated.")
+@click.option(
+    "--dead-letters-of", "groups", multiple=True, metavar="GROUP",
+    help="The group's %DLQ% topic as well, as soon as there is one; may be repeated.",
+)  # fmt: skip
+@click.option("--to", required=True, metavar="DIR", help="The table: a folder, or what Hadoop knows (s3a://, hdfs://).")
+@click.option("--checkpoint", default="", metavar="DIR", help="How far it is. [default: _checkpoint in the table]")
+@click.option(
+    "--partition-by", default="topic,storeDate", show_default=True, metavar="COLUMNS",
+    help="Folders in the table, by: topic, storeDate, storeHour, brokerName, queueId.",
+)  # fmt: skip
+@click.option("--continuous", is_flag=True, help="Go on until stopped. [default: read what is there, and end]")
+@click.option(
+    "--every-ms", type=click.IntRange(0), default=1_000, show_default=True, help="With --continuous: how often."
+)
+@click.option("--batch-rows", type=click.IntRange(1), help="At most so many messages per batch. [default: no limit]")
+@click.option(
+    "--option", "options", multiple=True, type=Assignments(), help="More options of the source; may be repeated."
+)
+@click.option("--master", default="local[*]", show_default=True, help="Which Spark; spark-submit's own counts more.")
+@protocol_flag
+def ingest(
+    namesrv: str,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    to: str,
+    checkpoint: str,
+    partition_by: str,
+    continuous: bool,
+    every_ms: int,
+    batch_rows: int | None,
+    options: tuple[tuple[str, str], ...],
+    master: str,
+    protocol: str,
+) -> None:
+    """Write topics to partitioned Parquet. Start it again whenever it ended, or was killed: nothing is missing, nothing
+    twice."""
+    from staticfire.pipeline.jobs.settings import IngestSettings
+
+    settings = IngestSettings(
+        topics=topics,
+        to=to,
+        name_server=namesrv,
+        checkpoint=checkpoint,
+        dead_letters_of=groups,
+        partition_by=tuple(name.strip() for name in partition_by.split(",") if name.strip()),
+        continuous=continuous,
+        trigger_ms=every_ms,
+        rows_per_batch_max=batch_rows or 0,
+        protocol=protocol,
+        options=dict(options),
+    )
+    _ingest(settings, master)
+
+
+def _ingest(settings: "IngestSettings", master: str) -> None:
+    """Run it; whatever goes wrong is one line. Raises: UsageError, ClientError."""
+    from staticfire.pipeline.errors import SparkMissing
+    from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
+    from staticfire.pipeline.jobs.sessions import job_session
+
+    try:
+        spark = job_session("staticfire ingest", master)
+    except SparkMissing as error:
+        raise UsageError(str(error)) from None
+    from staticfire.pipeline.jobs.ingest import ingest as run
+
+    try:
+        report = run(spark, settings, _tell)
+    except failures_of_spark() as failure:
+        raise ClientError(f"ingest into {settings.to}: {one_line(failure)}") from None
+    finally:
+        spark.stop()
+    swept = f"; {report.swept_files} files of an ingest that died are removed" if report.swept_files else ""
+    click.echo(f"ingest: {report.rows} messages of {', '.join(report.topics)} are new in {settings.to}{swept}")
+
+
+def _tell(batch: "Batch") -> None:
+    click.echo(f"ingest: batch {batch.number} has {batch.rows} messages")
