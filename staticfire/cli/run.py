@@ -55,10 +55,6 @@ def run(
 
 def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
     """Run the command to its end; return the exit code of `run`."""
-    import asyncio  # here, after the processes were started
-
-    from staticfire.cli.stay import until_exit, with_control
-
     environment = {**os.environ, "NAMESRV_ADDR": stand.cluster.namesrv, "STATICFIRE_CONTROL": stand.control_url}
     try:
         process = subprocess.Popen(command, env=environment)
@@ -69,6 +65,10 @@ def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
         tell(f"{command[0]} can't be run: {error.strerror}")
         return EXIT_NOT_EXECUTABLE
     try:
+        import asyncio  # here, while the command starts already
+
+        from staticfire.cli.stay import until_exit, with_control
+
         return asyncio.run(with_control(stand, lambda: until_exit(stand, process)))
     finally:
         if process.poll() is None:
