@@ -91,8 +91,10 @@ def test_without_a_sure_lock_nothing_is_pulled_or_consumed() -> None:
     queue = holding(1)
     assert queue.may_consume(UptimeMs(10**12)), "broadcasting needs no lock"
     queue.locked_until_ms = 30_000
-    assert queue.may_consume(UptimeMs(29_999)) and queue.may_pull(UptimeMs(29_999))
-    assert not queue.may_consume(UptimeMs(30_000)) and not queue.may_pull(UptimeMs(30_000))
+    assert queue.may_consume(UptimeMs(29_999))
+    assert queue.may_pull(UptimeMs(29_999))
+    assert not queue.may_consume(UptimeMs(30_000))
+    assert not queue.may_pull(UptimeMs(30_000))
     queue.locked_until_ms = NOT_LOCKED
     assert not queue.may_pull(UptimeMs(0))
 
@@ -123,7 +125,7 @@ def test_whatever_happens_what_is_committed_was_taken_and_each_is_held_once(
             assert offset == -1 or offset <= min(pulled - done, default=offset)
         elif step == "back":
             back = taken[-count:]
-            queue.put_back([message for message in several(*back)])
+            queue.put_back(several(*back))
             taken = taken[: len(taken) - len(back)]
         else:
             queue.roll_back()
