@@ -121,7 +121,7 @@ class Ordering:
 
 
 class Chances:
-    """Members that join, leave, are killed, frozen or cut off, a broker that is killed, listeners that fail, by chance."""
+    """Members that join, leave, are killed or cut off, a broker that is killed, listeners that fail: by chance."""
 
     def __init__(self, group: Ordering, random: Random) -> None:
         self._group = group
