@@ -116,8 +116,8 @@ test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Jav
 test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both, our client on it (needs a JDK and Maven)
 	bash tools/compare.sh
 
-.PHONY: mqadmin
-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a cluster (needs a JDK and Maven)
+.PHONY: test-mqadmin
+test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a cluster (needs a JDK and Maven)
 	$(BIN)/python -m tools.mqadmin
 
 .PHONY: test-clients

@@ -1,7 +1,7 @@
-"""What mqadmin is asked, in the order of the stages, and what its output must say. Pure.
+"""What mqadmin is asked, one call after another, and what its output must say. Pure.
 
 Texts are templates over `Facts`; in what must be said they are regular expressions, and one of them may match anywhere.
-Calls of a stage may run side by side.
+Whatever moves what a later call looks at (sends, resets) stands behind it.
 """
 
 import re
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 TROUBLE = re.compile(r"^.*(?:Exception\b|CODE:|not exist|\bERROR\b).*$", re.MULTILINE)
 TOPIC, GROUP, COPY, PRODUCERS = "Orders", "Billing", "BillingCopy", "Shop"
 MESSAGES = 8
+SAMPLED_S = 30
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Call:
     says: tuple[str, ...]
     says_not: str = ""
     """A regular expression that must match nowhere, besides any trouble."""
+    within_s: float = 0
+    """For how long it is asked again until it says so: brokers take samples of some figures every ten seconds."""
 
     def filled(self, facts: Facts) -> list[str]:
         """Return the arguments of this run."""
@@ -50,83 +53,63 @@ class Call:
         for pattern in self.says:
             wanted = pattern.format(**escaped)
             if not re.search(wanted, output, re.MULTILINE):
-                return f"no {wanted!r} in: {' / '.join(output.split(chr(10)))[:300]}"
+                return f"no {wanted!r} in:\n{output}"
         if self.says_not and re.search(self.says_not.format(**escaped), output, re.MULTILINE):
             return f"{self.says_not!r} is still in it"
         return ""
 
 
-def call(arguments: str, *says: str, says_not: str = "") -> Call:
-    return Call(arguments, says, says_not)
+def call(arguments: str, *says: str, says_not: str = "", within_s: float = 0) -> Call:
+    return Call(arguments, says, says_not, within_s)
 
 
 BEFORE = [
-    [
-        call(
-            f"updateTopic -c DefaultCluster -t {TOPIC} -r 4 -w 4", "to {address} success", "to {other_address} success"
-        ),
-        call(f"updateSubGroup -c DefaultCluster -g {GROUP}", "to {address} success", "to {other_address} success"),
-        call(f"updateSubGroup -c DefaultCluster -g {COPY}", "to {address} success", "to {other_address} success"),
-    ],
+    call(f"updateTopic -c DefaultCluster -t {TOPIC} -r 4 -w 4", "to {address} success", "to {other_address} success"),
+    call(f"updateSubGroup -c DefaultCluster -g {GROUP}", "to {address} success", "to {other_address} success"),
+    call(f"updateSubGroup -c DefaultCluster -g {COPY}", "to {address} success", "to {other_address} success"),
 ]
-"""Stages before there are members."""
+"""Calls before there are members."""
 
 DURING = [
-    [
-        call("clusterList", "DefaultCluster +{broker} +0 +{address} +V5_3_3"),
-        call("topicList", f"^{TOPIC}$", f"^%RETRY%{GROUP}$", "^TBW102$"),
-        call(f"topicRoute -t {TOPIC}", '"{address}"', '"{other_address}"', '"readQueueNums":4'),
-        call(f"topicStatus -t {TOPIC}", r"^{broker} +3 +0 +1 +20\d\d-", r"^{holder} +{queue_id} +0 +1 +20\d\d-"),
-        call(f"topicClusterList -t {TOPIC}", "^DefaultCluster$"),
-        call(f"consumerProgress -g {GROUP}", f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 +0 ", "Diff Total: 0"),
-        call(f"consumerConnection -g {GROUP}", "JAVA +V5_3_3", rf"^{TOPIC} +\*", "CLUSTERING", "FIRST_OFFSET"),
-        call(f"producerConnection -g {PRODUCERS} -t {TOPIC}", "JAVA +V5_3_3"),
-        call(f"consumerStatus -g {GROUP}", "V5_3_3", "Same subscription", "Rebalance OK"),
-        call("brokerStatus -b {address}", "^brokerVersionDesc +: V5_3_3", "^putTps ", "^msgPutTotalTodayNow "),
-        call(
-            "updateBrokerConfig -b {address} -k shortPollingTimeMills -v 1071",
-            "update broker config success, {address}",
-        ),
-        call(f"getConsumerConfig -g {GROUP}", f"^groupName += +{GROUP}$", "^retryMaxTimes += +16$"),
-        call(f"queryMsgById -t {TOPIC} -i {{offset_id}}", "{unique_id}", r"\[key-0\]", "CONSUMED"),
-        call(f"queryMsgByKey -t {TOPIC} -k key-0", "^{unique_id} +{queue_id} +{queue_offset}$"),
-        call(f"queryMsgByUniqueKey -t {TOPIC} -i {{unique_id}}", r"\[key-0\]", f"consumerGroup={GROUP}.*CONSUMED"),
-        call(f"queryMsgByOffset -t {TOPIC} -b {{holder}} -i {{queue_id}} -o {{queue_offset}}", "{offset_id}", "key-0"),
-        call(f"printMsg -t {TOPIC}", "{unique_id}", "KEYS=key-7"),
-        call(f"consumeMessage -t {TOPIC} -b {{holder}} -i {{queue_id}} -o 0 -c 1", "Consume ok", "{unique_id}"),
-        call(f"statsAll -a -t {TOPIC}", rf"^{TOPIC} +{GROUP} +0 +[\d.]+ +[\d.]+ +{MESSAGES} +{MESSAGES}$"),
-    ],
-    [
-        call("getBrokerConfig -b {address}", "^brokerName += +{broker}$", "^shortPollingTimeMills += +1071$"),
-        call(f"sendMessage -t {TOPIC} -p paid -k later -c TagB", "SEND_OK +[0-9A-F]{{32}}"),
-        call(f"cloneGroupOffset -s {GROUP} -d {COPY} -t {TOPIC} -o false", f"from {GROUP}.*to {COPY}|success"),
-        call(f"checkMsgSendRT -t {TOPIC} -a 5 -s 10", "^{broker} +0 +true", r"^Avg RT: \d"),
-    ],
-    [
-        call(f"consumerProgress -g {COPY}", f"^{TOPIC} +{{holder}} +{{queue_id}} +\\d+ +1 "),
-        call(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0", "^{holder} +{queue_id} +0 *$"),
-        call("wipeWritePerm -b {broker} -n {namesrv}", r"OK, [1-9]"),
-    ],
-    [
-        call(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC}", "^{holder} +{queue_id} +[1-9]"),
-        call(f"topicRoute -t {TOPIC}", '"perm":4'),
-    ],
-    [
-        call("addWritePerm -b {broker} -n {namesrv}", r"OK, [1-9]"),
-    ],
-    [
-        call(f"updateTopicPerm -t {TOPIC} -b {{address}} -p 4", "from 6 to 4 in {address} success"),
-    ],
+    call("clusterList", "DefaultCluster +{broker} +0 +{address} +V5_3_3"),
+    call("topicList", f"^{TOPIC}$", f"^%RETRY%{GROUP}$", "^TBW102$"),
+    call(f"topicRoute -t {TOPIC}", '"{address}"', '"{other_address}"', '"readQueueNums":4'),
+    call(f"topicStatus -t {TOPIC}", r"^{broker} +3 +0 +1 +20\d\d-", r"^{holder} +{queue_id} +0 +1 +20\d\d-"),
+    call(f"topicClusterList -t {TOPIC}", "^DefaultCluster$"),
+    call(f"consumerProgress -g {GROUP}", f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 +0 ", "Diff Total: 0"),
+    call(f"consumerConnection -g {GROUP}", "JAVA +V5_3_3", rf"^{TOPIC} +\*", "CLUSTERING", "FIRST_OFFSET"),
+    call(f"producerConnection -g {PRODUCERS} -t {TOPIC}", "JAVA +V5_3_3"),
+    call(f"consumerStatus -g {GROUP}", "V5_3_3", "Same subscription", "Rebalance OK"),
+    call("brokerStatus -b {address}", "^brokerVersionDesc +: V5_3_3", "^putTps ", "^msgPutTotalTodayNow "),
+    call("updateBrokerConfig -b {address} -k shortPollingTimeMills -v 1071", "update broker config success, {address}"),
+    call("getBrokerConfig -b {address}", "^brokerName += +{broker}$", "^shortPollingTimeMills += +1071$"),
+    call(f"getConsumerConfig -g {GROUP}", f"^groupName += +{GROUP}$", "^retryMaxTimes += +16$"),
+    call(f"queryMsgById -t {TOPIC} -i {{offset_id}}", "{unique_id}", r"\[key-0\]", "CONSUMED"),
+    call(f"queryMsgByKey -t {TOPIC} -k key-0", "^{unique_id} +{queue_id} +{queue_offset}$"),
+    call(f"queryMsgByUniqueKey -t {TOPIC} -i {{unique_id}}", r"\[key-0\]", f"consumerGroup={GROUP}.*CONSUMED"),
+    call(f"queryMsgByOffset -t {TOPIC} -b {{holder}} -i {{queue_id}} -o {{queue_offset}}", "{offset_id}", "key-0"),
+    call(f"printMsg -t {TOPIC}", "{unique_id}", "KEYS=key-7"),
+    call(f"consumeMessage -t {TOPIC} -b {{holder}} -i {{queue_id}} -o 0 -c 1", "Consume ok", "{unique_id}"),
+    call(f"cloneGroupOffset -s {GROUP} -d {COPY} -t {TOPIC} -o false", f"from {GROUP}.*to {COPY}|success"),
+    call(f"consumerProgress -g {COPY}", f"^{TOPIC} +{{holder}} +{{queue_id}} +\\d+ +1 "),
+    call(
+        f"statsAll -a -t {TOPIC}", rf"^{TOPIC} +{GROUP} +0 +[\d.]+ +[\d.]+ +{MESSAGES} +{MESSAGES}$", within_s=SAMPLED_S
+    ),
+    call(f"sendMessage -t {TOPIC} -p paid -k later -c TagB", "SEND_OK +[0-9A-F]{{32}}"),
+    call(f"checkMsgSendRT -t {TOPIC} -a 5 -s 10", "^{broker} +0 +true", r"^Avg RT: \d"),
+    call(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0", "^{holder} +{queue_id} +0 *$"),
+    call(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC}", "^{holder} +{queue_id} +[1-9]"),
+    call("wipeWritePerm -b {broker} -n {namesrv}", r"OK, [1-9]"),
+    call(f"topicRoute -t {TOPIC}", '"perm":4'),
+    call("addWritePerm -b {broker} -n {namesrv}", r"OK, [1-9]"),
+    call(f"topicRoute -t {TOPIC}", '"perm":6', says_not='"perm":4'),
+    call(f"updateTopicPerm -t {TOPIC} -b {{address}} -p 4", "from 6 to 4 in {address} success"),
 ]
-"""Stages while there is a producer and a consumer."""
+"""Calls while there is a producer and a consumer."""
 
 AFTER = [
-    [
-        call(f"deleteTopic -c DefaultCluster -t {TOPIC}", "from cluster .* success", "from NameServer success"),
-        call(f"deleteSubGroup -c DefaultCluster -g {GROUP} -r true", rf"\[{GROUP}\] from broker \[{{other_address}}\]"),
-    ],
-    [
-        call("topicList", "^TBW102$", says_not=f"^{TOPIC}$|^%RETRY%{GROUP}$"),
-    ],
+    call(f"deleteTopic -c DefaultCluster -t {TOPIC}", "from cluster .* success", "from NameServer success"),
+    call(f"deleteSubGroup -c DefaultCluster -g {GROUP} -r true", rf"\[{GROUP}\] from broker \[{{other_address}}\]"),
+    call("topicList", "^TBW102$", says_not=f"^{TOPIC}$|^%RETRY%{GROUP}$"),
 ]
-"""Stages when the members are gone."""
+"""Calls when the members are gone."""
