@@ -87,7 +87,7 @@ def members(namesrv: str, folder: str, names: Sequence[str], messages: int) -> I
     """Let a producer and a consumer of RocketMQ's own live; yield where the first message is.
 
     `names`: of topic, producer group, consumer group. All messages have been consumed then, and the group's offsets
-    are stored.
+    are on their way.
     """
     command = java("Member.java", namesrv, *names, str(messages), folder=folder, namesrv=namesrv)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -100,8 +100,8 @@ def members(namesrv: str, folder: str, names: Sequence[str], messages: int) -> I
                     told.append(Sent(*line.split()[1:]))
                 elif line.startswith("consumed"):
                     break
-            if len(told) != messages:
-                raise SystemExit(f"mqadmin: a Java producer and consumer could not send {messages} messages")
+            else:
+                raise SystemExit("mqadmin: a Java producer and consumer ended too early")
             yield told[0]
             process.stdin.close()
             process.wait(MEMBER_TIMEOUT_S)
