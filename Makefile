@@ -124,6 +124,11 @@ test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a 
 test-clients: $(READY) ## Java, Go, Node and Python clients of RocketMQ, from their registries, against clusters (ARGS=go: one)
 	@$(BIN)/python -m tests.clients $(ARGS)
 
+.PHONY: test-compose
+test-compose: $(READY) ## docker-compose.yml, and one with the image swapped, used from host and containers (needs a JDK and Maven)
+	@bash tools/docker_engine.sh
+	$(BIN)/pytest -m foreign tests/containers $(ARGS)
+
 .PHONY: fix
 fix: $(READY) ## repairs what ruff can repair, and formats
 	$(BIN)/ruff check --fix .
