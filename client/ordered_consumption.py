@@ -32,6 +32,7 @@ from staticfire.client.process_queue import ProcessQueue
 from staticfire.client.push_settings import PushSettings
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
@@ -124,21 +125,23 @@ class OrderedConsumption:
 
     async def _turn(self, queue: OrderedQueue) -> int | None:
         """Consume a queue until nothing of it waits or may be consumed; return how long it has to wait, if it has."""
-        call = self._call if self._plain is None else self._visit
-        uptime_ms = self._uptime_ms
-        end_ms = uptime_ms() + self._settings.max_time_consume_continuously_ms
+        uptime_ms = self._uptime_ms()
+        end_ms = uptime_ms + self._settings.max_time_consume_continuously_ms
         in_a_row = 0
-        while queue.waiting and queue.may_consume(uptime_ms()) and not self._crew.is_shrinking:
-            for made in await call(queue):
-                pause_ms = await self._judge(queue, made)
-                if pause_ms is not None:
+        while queue.waiting and queue.may_consume(uptime_ms) and not self._crew.is_shrinking:
+            for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
+                if call.is_plain_success and not queue.dropped:
+                    self._commit(queue)
+                elif (pause_ms := await self._judge(queue, call)) is not None:
                     return pause_ms
-            if self._ready and uptime_ms() > end_ms:
+            uptime_ms = self._uptime_ms()
+            if uptime_ms > end_ms and self._ready:
                 break
             in_a_row += 1
             if in_a_row == CALLS_IN_A_ROW_MAX:
                 in_a_row = 0
                 await asyncio.sleep(0)
+                uptime_ms = self._uptime_ms()
         return None
 
     def _end_turn(self, queue: OrderedQueue, pause_ms: int | None) -> None:
@@ -158,23 +161,22 @@ class OrderedConsumption:
         queue.is_at_work = False
         self.submit(queue, ())
 
-    async def _call(self, queue: OrderedQueue) -> list[OrderedCall]:
+    async def _call(self, queue: OrderedQueue, uptime_ms: UptimeMs) -> OrderedCall:
         """Await the listener once."""
         messages = queue.take(self._settings.consume_message_batch_max_size)
         context = OrderedContext(queue.queue)
-        started_ms = self._uptime_ms()
         for message in messages:
-            message.consume_started_ms = started_ms
+            message.consume_started_ms = uptime_ms
         try:
-            return [OrderedCall(messages, context, await self._listener(messages, context))]
+            return OrderedCall(messages, context, await self._listener(messages, context))
         except Exception as error:  # noqa: BLE001 (one call of a listener: its messages come again)
-            return [OrderedCall(messages, context, None, error)]
+            return OrderedCall(messages, context, None, error)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if self._crew.is_leaving or task is None or task.cancelling():
                 raise
             # Something that the listener awaited was cancelled, not the listener.
-            return [OrderedCall(messages, context, None, error)]
+            return OrderedCall(messages, context, None, error)
 
     async def _visit(self, queue: OrderedQueue) -> list[OrderedCall]:
         """Call the listener in a thread, several times if that is quick."""
@@ -198,9 +200,6 @@ class OrderedConsumption:
     async def _judge(self, queue: OrderedQueue, call: OrderedCall) -> int | None:
         """Do what follows from an answer of the listener; return how long the queue has to wait, if it has."""
         if queue.dropped and not queue.is_given_away:
-            return None
-        if call.is_plain_success:
-            self._commit(queue)
             return None
         verdict = decide(self._status(call), call.context.auto_commit)
         if verdict is Verdict.SUSPEND:

@@ -76,6 +76,10 @@ class OrderedQueue(ProcessQueue):
     def take(self, count: int) -> Messages:
         """Take up to `count` messages, the next ones in order."""
         waiting = self._waiting
+        if count == 1 and waiting:
+            message = waiting.popleft()
+            self._taken.append(message)
+            return (message,)
         taken = tuple([waiting.popleft() for _ in range(min(count, len(waiting)))])
         self._taken += taken
         return taken

@@ -21,6 +21,9 @@ from staticfire.client import (
     ConsumeFromWhere,
     ConsumeStatus,
     Message,
+    MessageQueue,
+    OrderedContext,
+    OrderedStatus,
     Producer,
     ProducerSettings,
     PullConsumer,
@@ -86,6 +89,28 @@ class Check:
             if fail_first and messages[0].reconsume_times == 0:
                 return ConsumeStatus.RECONSUME_LATER
             return ConsumeStatus.CONSUME_SUCCESS
+
+        return consumer
+
+    def ordered_consumer(self, heard: Heard, who: str) -> PushConsumer:
+        """Return a member that works in order; it wants "slow" messages twice, and "bad" ones never come right."""
+        settings = PushSettings(
+            client=CLIENT,
+            consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
+            max_reconsume_times=2,
+            suspend_current_queue_time_ms=100,
+        )
+        consumer = PushConsumer(self.group, self.namesrv, settings)
+        consumer.subscribe(self.topic)
+
+        @consumer.ordered_listener
+        async def listen(messages: Messages, _: OrderedContext) -> OrderedStatus:
+            message = messages[0]
+            tries = message.reconsume_times
+            await heard.add(who, messages)
+            await asyncio.sleep(0.002)
+            failed = message.tags == "bad" or (message.tags == "slow" and tries == 0)
+            return OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT if failed else OrderedStatus.SUCCESS
 
         return consumer
 
@@ -174,6 +199,53 @@ async def failures_come_back(check: Check) -> str:
     return "same unique id, its own topic, reconsume times 1"
 
 
+async def ordered_consumption(check: Check) -> str:
+    """Two members come and go while messages flow: each queue stays in order, nothing comes twice but what failed."""
+    heard = Heard()
+    async with check.admin() as admin, check.producer() as producer:
+        await admin.create_topic(check.topic, queues=4)
+        queues = [MessageQueue(check.topic, "broker-a", number) for number in range(4)]
+
+        async def feed(first: int, last: int) -> None:
+            for number in range(first, last):
+                tags = {60: "slow", 120: "bad"}.get(number, "")
+                for queue in queues:
+                    await producer.send(Message(check.topic, b"%d" % number, tags=tags), queue=queue)
+
+        async with check.ordered_consumer(heard, "one") as one:
+            feeding = asyncio.create_task(feed(0, 150))
+            await heard.count(50)
+            async with check.ordered_consumer(heard, "two") as two:
+                await own_queues(two, check.topic, 2)
+                await heard.count(400)
+            left_s = time.monotonic()
+            await own_queues(one, check.topic, 4)
+            moved_ms = (time.monotonic() - left_s) * 1_000
+            await feeding
+            messages = await heard.count(4 * (150 + 1 + 2))
+        dead = MessageQueue(f"%DLQ%{check.group}", "broker-a", 0)
+        assert await admin.offsets.max_offset(dead) == 4, "each queue has one bad message"
+    wanted = [number for number in range(150) for _ in range({60: 2, 120: 3}.get(number, 1))]
+    for queue in queues:
+        bodies = [int(message.body) for _, message in messages if message.queue_id == queue.queue_id]
+        assert bodies == wanted, (queue, bodies)
+    assert {who for who, _ in messages} == {"one", "two"}
+    return f"two members, 4 queues in order, 4 dead letters; a queue moves in {moved_ms:.0f} ms"
+
+
+async def own_queues(consumer: PushConsumer, topic: str, count: int) -> None:
+    """Return when a member owns that many queues of a topic."""
+    owns = asyncio.Event()
+
+    def look(*_: object) -> None:
+        if sum(queue.topic == topic for queue in consumer.assignment) == count:
+            owns.set()
+
+    consumer.on_queues_changed(look)
+    look()
+    await owns.wait()
+
+
 async def offsets_survive(check: Check) -> str:
     async with check.admin() as admin, check.producer() as producer:
         await admin.create_topic(check.topic, queues=2)
@@ -213,6 +285,7 @@ CHECKS: list[Callable[[Check], Awaitable[str]]] = [
     delayed_messages_wait,
     two_consumers_share,
     failures_come_back,
+    ordered_consumption,
     offsets_survive,
     the_command_line,
 ]
