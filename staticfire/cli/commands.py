@@ -14,6 +14,7 @@ COMMANDS = {
     "consume": "Consume topics as a member of a group, and print the messages.",
     "clock": "Message time: read, freeze, advance, scale, skip.",
     "pipeline": "Jobs on Spark: topics to Parquet.",
+    "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }
 ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker")

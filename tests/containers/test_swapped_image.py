@@ -77,3 +77,11 @@ def test_data_is_where_the_file_says(project: Project) -> None:
     assert {"commitlog", "config", "consumequeue"} <= set(in_volume.split())
     in_folder = docker("exec", project.container("rmqbroker-b"), "ls", "/home/rocketmq/store-b")
     assert {"commitlog", "config", "consumequeue"} <= set(in_folder.split())
+
+
+def test_mqadmin_is_there_as_quick_starts_call_it(project: Project) -> None:
+    broker = project.container("rmqbroker")
+    flags = ["-n", "namesrv:9876", "-t", "TestTopic", "-c", "DefaultCluster"]
+    created = docker("exec", broker, "sh", "mqadmin", "updatetopic", *flags)
+    assert created.count("create topic to ") == 2
+    assert len(docker("exec", broker, "mqadmin", "clusterList", "-n", "namesrv:9876").splitlines()) == 3

@@ -1,0 +1,313 @@
+"""`staticfire mqadmin`: commands of RocketMQ's mqadmin that quick starts and scripts use, with their flags and output.
+
+    mqadmin updateTopic -n namesrv:9876 -c DefaultCluster -t orders
+
+Different from RocketMQ's: a command that failed ends with 1 and one line (there: 0 and a stack trace), and routes are
+JSON that parses. The rest of the 89 commands isn't here: RocketMQ's own mqadmin works against staticfire, too.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+
+from staticfire.cli.mqadmin_tables import (
+    broker_rows,
+    group_text,
+    progress_rows,
+    route_text,
+    send_rows,
+    status_rows,
+    table,
+    topic_text,
+)
+from staticfire.cli.options import namesrv_flag
+from staticfire.client import Admin, Message, MessageQueue, Producer
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import BrokerAnswer, UsageError, broker_answer
+from staticfire.protocol.requests.groups import DeleteGroup, SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetRuntimeInfo, GetTopicStats
+from staticfire.protocol.requests.topics import TopicConfig, UpdateTopic
+
+TIMEOUT_MS = 5_000
+PRODUCERS = "STATICFIRE_MQADMIN"
+Work = Callable[[Admin], Awaitable[None]]
+
+
+class AnyCase(click.Group):
+    """Finds commands whatever their case is, as RocketMQ's does: quick starts write `updatetopic`."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return next((self.commands[name] for name in self.commands if name.lower() == cmd_name.lower()), None)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]} here, only {', '.join(self.commands)}; RocketMQ's own works, too")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=AnyCase, no_args_is_help=False)
+def mqadmin() -> None:
+    """Administration with the commands and flags of RocketMQ's mqadmin."""
+
+
+def option(*names: str, **settings: Any) -> Callable[[Any], Any]:
+    """A flag under RocketMQ's two names."""
+    return click.option(*names, **settings)
+
+
+topic_flag = option("-t", "--topic", required=True, metavar="TOPIC")
+group_flag = option("-g", "--groupName", "group", required=True, metavar="GROUP")
+
+
+def target_flags(command: Any) -> Any:
+    """`-c` and `-b`, one of which says where."""
+    command = option("-b", "--brokerAddr", "broker", metavar="HOST:PORT", help="On this broker.")(command)
+    return option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="On all brokers of a cluster.")(command)
+
+
+def run(namesrv: str, work: Work) -> None:
+    """Do the work with an administrator's connection."""
+
+    async def connected() -> None:
+        async with Admin(namesrv) as admin:
+            await work(admin)
+
+    asyncio.run(connected())
+
+
+async def addresses(admin: Admin, cluster: str | None, broker: str | None) -> list[str]:
+    """Return where to ask. Raises: UsageError (neither is given), ClientError (no such cluster)."""
+    if broker is not None:
+        return [broker]
+    if cluster is None:
+        raise UsageError("mqadmin: say where: -c CLUSTER or -b HOST:PORT")
+    return list((await admin.masters(cluster)).values())
+
+
+async def ask(admin: Admin, address: str, request: Request) -> Answer:
+    """Return an answer. Raises: BrokerAnswer, NetworkError."""
+    answer = await admin.client.pool.ask(address, request, TIMEOUT_MS)
+    if answer.code != SUCCESS:
+        raise broker_answer(answer.code, answer.remark, f"{type(request).__name__} at {address}")
+    return answer
+
+
+# -- topics ------------------------------------------------------------------------------------------------------------
+
+
+@mqadmin.command("updateTopic")
+@namesrv_flag
+@target_flags
+@topic_flag
+@option("-r", "--readQueueNums", "read", type=int, default=8, show_default=True)
+@option("-w", "--writeQueueNums", "write", type=int, default=8, show_default=True)
+@option("-p", "--perm", type=click.Choice(["2", "4", "6"]), default="6", show_default=True, help="2: write, 4: read.")
+@option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", help="As +message.type=FIFO.")
+def update_topic(
+    namesrv: str,
+    cluster: str | None,
+    broker: str | None,
+    topic: str,
+    read: int,
+    write: int,
+    perm: str,
+    attributes: str | None,
+) -> None:
+    """Create a topic, or change it."""
+
+    async def work(admin: Admin) -> None:
+        request = UpdateTopic(topic, read, write, int(perm), "TBW102", "SINGLE_TAG", 0, attributes=attributes)
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, request)
+            click.echo(f"create topic to {address} success.")
+        click.echo(topic_text(TopicConfig(topic, read, write, int(perm))))
+
+    run(namesrv, work)
+
+
+@mqadmin.command("deleteTopic")
+@namesrv_flag
+@option("-c", "--clusterName", "cluster", required=True, metavar="CLUSTER")
+@topic_flag
+def delete_topic(namesrv: str, cluster: str, topic: str) -> None:
+    """Delete a topic from brokers and nameservers."""
+
+    async def work(admin: Admin) -> None:
+        await admin.delete_topic(topic, cluster=cluster)
+        click.echo(f"delete topic [{topic}] from cluster [{cluster}] success.")
+        click.echo(f"delete topic [{topic}] from NameServer success.")
+
+    run(namesrv, work)
+
+
+@mqadmin.command("topicList")
+@namesrv_flag
+def topic_list(namesrv: str) -> None:
+    """List all topics."""
+
+    async def work(admin: Admin) -> None:
+        for name in await admin.topics():
+            click.echo(name)
+
+    run(namesrv, work)
+
+
+@mqadmin.command("topicRoute")
+@namesrv_flag
+@topic_flag
+def topic_route(namesrv: str, topic: str) -> None:
+    """Show on which brokers a topic is."""
+
+    async def work(admin: Admin) -> None:
+        click.echo(route_text(await admin.route(topic)))
+
+    run(namesrv, work)
+
+
+@mqadmin.command("topicStatus")
+@namesrv_flag
+@topic_flag
+def topic_status(namesrv: str, topic: str) -> None:
+    """Show how full a topic's queues are."""
+
+    async def work(admin: Admin) -> None:
+        stats = []
+        for broker in (await admin.route(topic)).broker_datas:
+            answer = await ask(admin, broker.broker_addrs[0], GetTopicStats(topic=topic))
+            stats.append(answer.body)
+        click.echo(table(status_rows(stats)))
+
+    run(namesrv, work)
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+@mqadmin.command("updateSubGroup")
+@namesrv_flag
+@target_flags
+@group_flag
+@option("-s", "--consumeEnable", "enable", type=bool, default=True, show_default=True)
+@option("-d", "--consumeBroadcastEnable", "broadcast", type=bool, default=False, show_default=True)
+@option("-o", "--consumeMessageOrderly", "orderly", type=bool, default=False, show_default=True)
+@option("-q", "--retryQueueNums", "retry_queues", type=int, default=1, show_default=True)
+@option("-r", "--retryMaxTimes", "retries", type=int, default=16, show_default=True)
+def update_group(
+    namesrv: str,
+    cluster: str | None,
+    broker: str | None,
+    group: str,
+    enable: bool,
+    broadcast: bool,
+    orderly: bool,
+    retry_queues: int,
+    retries: int,
+) -> None:
+    """Create a consumer group, or change it."""
+    config = SubscriptionGroupConfig(
+        group,
+        consume_enable=enable,
+        consume_from_min_enable=False,
+        consume_broadcast_enable=broadcast,
+        consume_message_orderly=orderly,
+        retry_queue_nums=retry_queues,
+        retry_max_times=retries,
+    )
+
+    async def work(admin: Admin) -> None:
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, UpdateGroup(body=config))
+            click.echo(f"create subscription group to {address} success.")
+        click.echo(group_text(config))
+
+    run(namesrv, work)
+
+
+@mqadmin.command("deleteSubGroup")
+@namesrv_flag
+@target_flags
+@group_flag
+@option("-r", "--removeOffset", "offsets", type=bool, default=False, show_default=True, help="And where it stands.")
+def delete_group(namesrv: str, cluster: str | None, broker: str | None, group: str, offsets: bool) -> None:
+    """Delete a consumer group."""
+
+    async def work(admin: Admin) -> None:
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, DeleteGroup(group, offsets))
+            where = f" in cluster [{cluster}]" if cluster else ""
+            click.echo(f"delete subscription group [{group}] from broker [{address}]{where} success.")
+
+    run(namesrv, work)
+
+
+@mqadmin.command("consumerProgress")
+@namesrv_flag
+@group_flag
+@option("-t", "--topicName", "topic", metavar="TOPIC", help="Only this topic.")
+def consumer_progress(namesrv: str, group: str, topic: str | None) -> None:
+    """Show how far a group has come, queue by queue."""
+
+    async def work(admin: Admin) -> None:
+        found: list[ConsumeStats] = []
+        for address in (await admin.masters()).values():
+            try:
+                found.append((await ask(admin, address, GetConsumeStats(group, topic))).body)
+            except BrokerAnswer as refused:
+                click.echo(f"staticfire mqadmin: {refused}", err=True)
+        rows = progress_rows(found)
+        click.echo(table(rows))
+        click.echo(f"\nConsume TPS: {sum(stats.consume_tps for stats in found):.2f}")
+        click.echo(f"Consume Diff Total: {sum(int(row[5]) for row in rows[1:])}")
+
+    run(namesrv, work)
+
+
+# -- the cluster -------------------------------------------------------------------------------------------------------
+
+
+@mqadmin.command("clusterList")
+@namesrv_flag
+@option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="Only this one.")
+def cluster_list(namesrv: str, cluster: str | None) -> None:
+    """List all brokers."""
+
+    async def work(admin: Admin) -> None:
+        info = await admin.cluster_info()
+        states: dict[str, dict[str, str]] = {}
+        for broker in info.broker_addr_table.values():
+            for address in broker.broker_addrs.values():
+                state: KVTable = (await ask(admin, address, GetRuntimeInfo())).body
+                states[address] = state.table
+        wall_ms = admin.client.machine.clock.wall_ms()
+        click.echo(table(broker_rows(info, states, wall_ms, cluster)))
+
+    run(namesrv, work)
+
+
+@mqadmin.command("sendMessage")
+@namesrv_flag
+@topic_flag
+@option("-p", "--body", required=True, metavar="TEXT")
+@option("-k", "--keys", default="", metavar="KEYS")
+@option("-c", "--tags", default="", metavar="TAGS")
+@option("-b", "--broker", metavar="NAME", help="On this broker; with -i.")
+@option("-i", "--qid", "queue_id", type=int, help="In this queue; with -b.")
+def send_message(
+    namesrv: str, topic: str, body: str, keys: str, tags: str, broker: str | None, queue_id: int | None
+) -> None:
+    """Send a message."""
+    if (broker is None) != (queue_id is None):
+        raise UsageError("mqadmin sendMessage: -b BROKER and -i QUEUE go together")
+
+    async def work(admin: Admin) -> None:
+        message = Message(topic, body.encode(), tags=tags, keys=keys.split())
+        queue = None if broker is None or queue_id is None else MessageQueue(topic, broker, queue_id)
+        async with Producer(PRODUCERS, client=admin.client) as producer:
+            click.echo(table(send_rows(await producer.send(message, queue=queue))))
+
+    run(namesrv, work)
