@@ -6,7 +6,8 @@ seconds. Then it is a dead letter.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from staticfire.protocol.delay_levels import retry_level
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
@@ -42,8 +43,7 @@ def is_dead_on_arrival(reconsume_times: int, times_max: int, group_holds_locks: 
     return reconsume_times > times_max or group_holds_locks
 
 
-@dataclass(frozen=True, slots=True)
-class SentBack:
+class SentBack(msgspec.Struct, frozen=True):
     """A message that a consumer gave back, as hooks see it. RocketMQ: ConsumeMessageContext."""
 
     group: str
@@ -73,15 +73,14 @@ DeadLetterHook = Callable[[str, str, int], None]
 """(group, dead-letter topic, log position)."""
 
 
-@dataclass(slots=True)
-class RetryWatch:
+class RetryWatch(msgspec.Struct):
     """Who wants to know of failed consumption, and how much of it there was. Hooks must not raise."""
 
-    consume_hooks: list[ConsumeHook] = field(default_factory=list)
+    consume_hooks: list[ConsumeHook] = []
     """Called for each send-back when it is stored or refused by the store, before the answer (consumeMessageAfter)."""
-    dead_letter_hooks: list[DeadLetterHook] = field(default_factory=list)
+    dead_letter_hooks: list[DeadLetterHook] = []
     """Called for each dead letter when it is stored."""
-    dead_letters: dict[str, int] = field(default_factory=dict)
+    dead_letters: dict[str, int] = {}
     """How many there were since the broker started, by group."""
 
     def tell_of_dead_letter(self, group: str, topic: str, log_position: int) -> None:

@@ -5,7 +5,8 @@ first, then the ports; what producers were promised is written before the files 
 """
 
 import socket
-from dataclasses import asdict
+
+import msgspec
 
 from staticfire.broker.administration import Administration
 from staticfire.broker.clock_control import ClockControl
@@ -235,9 +236,9 @@ class Broker(Service):
 def _log_recovery(folder: str, report: RecoveryReport) -> None:
     if report.is_damaged:
         words = "acknowledged messages may be gone: someone damaged the log, or the disk lost what it had synced"
-        log.error("store_damaged", folder=folder, reason=words, **asdict(report))
+        log.error("store_damaged", folder=folder, reason=words, **msgspec.structs.asdict(report))
     else:
-        log.info("store_opened", folder=folder, **asdict(report))
+        log.info("store_opened", folder=folder, **msgspec.structs.asdict(report))
 
 
 def _log_trouble(error: StorageError) -> None:

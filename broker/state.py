@@ -1,6 +1,6 @@
 """What the parts of one broker share, made and wired in one place."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from staticfire.broker.consumers import ConsumerManager
 from staticfire.broker.delays import tags_code_of
@@ -21,8 +21,7 @@ from staticfire.broker.topics import TopicTable
 from staticfire.runtime.machine import DiskUse, Machine
 
 
-@dataclass(slots=True)
-class BrokerState:
+class BrokerState(msgspec.Struct):
     """Tables, store and clocks of one broker."""
 
     machine: Machine
@@ -37,10 +36,10 @@ class BrokerState:
     held: HeldPulls
     small_state: SmallState
     rest: RestWatch
-    queue_locks: QueueLocks = field(default_factory=QueueLocks)
-    retries: RetryWatch = field(default_factory=RetryWatch)
-    statistics: Statistics = field(default_factory=Statistics)
-    disk_use: DiskUse = field(default=DiskUse(0, 0))
+    queue_locks: QueueLocks = msgspec.field(default_factory=QueueLocks)
+    retries: RetryWatch = msgspec.field(default_factory=RetryWatch)
+    statistics: Statistics = msgspec.field(default_factory=Statistics)
+    disk_use: DiskUse = DiskUse(0, 0)
     """When it was last looked at."""
 
     def use(self, settings: BrokerSettings) -> None:

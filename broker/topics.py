@@ -5,7 +5,7 @@ nameservers see that something is new. RocketMQ: TopicConfigManager.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,8 +33,7 @@ QUEUES_OF_TOPIC_MAX = 65_536
 _INT32 = range(-(2**31), 2**31)
 
 
-@dataclass(frozen=True, slots=True)
-class SystemTopic:
+class SystemTopic(NamedTuple):
     """A topic that every broker has."""
 
     name: str

@@ -1,7 +1,8 @@
 """What the handlers of one nameserver share, wired in one place."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.kv_config import KVConfig
@@ -16,20 +17,19 @@ from staticfire.runtime.machine import Machine
 KV_CONFIG_FILE = "kvConfig.json"
 
 
-@dataclass(slots=True)
-class NameserverState:
+class NameserverState(msgspec.Struct):
     """Tables and settings of one nameserver."""
 
     machine: Machine
     settings: NameserverSettings
     started_ms: UptimeMs
     clock: ClockOwner
-    routes: RouteTable = field(default_factory=RouteTable)
-    kv: KVConfig = field(default_factory=KVConfig)
-    filed: dict[Connection, dict[str, str]] = field(default_factory=dict)
+    routes: RouteTable = msgspec.field(default_factory=RouteTable)
+    kv: KVConfig = msgspec.field(default_factory=KVConfig)
+    filed: dict[Connection, dict[str, str]] = {}
     """Per connection, the filed address of each broker that registered on it, by the address that the broker gave."""
 
-    _near: dict[Connection, bool] = field(default_factory=dict)
+    _near: dict[Connection, bool] = {}
     """Whether a client comes straight to us, not through a port mapping; looked up once per connection."""
 
     def file(self, connection: Connection, declared: str, advertised: bool, external: str = "") -> str:

@@ -1,7 +1,8 @@
 """Delay levels: level n is the n-th delay of a list that a broker was given. RocketMQ: ScheduleMessageService."""
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, UsageError
@@ -19,8 +20,7 @@ _JAVA_INT = re.compile(rb"[+-]?[0-9]{1,10}")
 _INT_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class DelayLevels:
+class DelayLevels(msgspec.Struct, frozen=True):
     """The delays of a broker, level 1 first."""
 
     delays_ms: tuple[int, ...]

@@ -5,8 +5,9 @@ too little. The consumer compares the text.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.properties import TAGS, find_property
@@ -45,8 +46,7 @@ def code_of_tag(tag: bytes) -> int:
     return java_hash(tag.decode("utf-8", "replace"))
 
 
-@dataclass(frozen=True, slots=True)
-class TagExpression:
+class TagExpression(msgspec.Struct, frozen=True):
     """Which tags a consumer wants. `A || B` is two of them, `A|B` is one."""
 
     text: str

@@ -6,8 +6,10 @@ understood, or can't change while the program runs, is left as it is and told, n
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from staticfire.runtime.config import field_of, key_of, text_of
 
@@ -22,14 +24,13 @@ AT_START_ONLY = "it is read at the start only"
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[S]):
+class Change(msgspec.Struct, Generic[S], frozen=True):
     """Settings after an update, what of it counted, and why the rest didn't."""
 
     settings: S
-    changed: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, str] = {}
     """New values by the names of fields."""
-    ignored: dict[str, str] = field(default_factory=dict)
+    ignored: dict[str, str] = {}
     """Reasons by the names that were given."""
 
     def complaint(self) -> str | None:

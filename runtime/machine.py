@@ -11,7 +11,6 @@ import asyncio
 import random
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from staticfire.protocol.times import MessageMs, UptimeMs
@@ -178,8 +177,7 @@ class Workers(Protocol):
         """Wait for what runs and end the threads. Nothing can be run after that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Who this process is, and its source of chance."""
 
     pid: int
@@ -188,8 +186,7 @@ class Identity:
     random: random.Random
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """The five seams of one process."""
 
     clock: Clock

@@ -20,8 +20,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
 from staticfire.runtime.config import load_settings
@@ -34,8 +33,7 @@ S = TypeVar("S")
 FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--temporary"})
 
 
-@dataclass(frozen=True)
-class Program(Generic[S]):
+class Program(NamedTuple, Generic[S]):
     """A server as a process: its settings, what it runs, and the line that scripts wait for."""
 
     name: str
@@ -45,8 +43,7 @@ class Program(Generic[S]):
     """Of the settings and the port."""
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """What the command line of a server process says."""
 
     settings: dict[str, str]

@@ -13,16 +13,15 @@ these that is one: `localhost` is, other names aren't.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import NamedTuple
 
 from staticfire.runtime.addresses import Address
 
 LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a machine knows of the networks that it is in."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
@@ -36,8 +35,7 @@ class Surroundings:
         return ip not in self.gateways and any(ip in network for network in self.networks)
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """Where a server can be reached, as its settings say. Empty hosts: nothing is said. Port 0: the server's own."""
 
     advertised_host: str = ""

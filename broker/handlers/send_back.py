@@ -11,7 +11,7 @@ Not done
 - Slaves pass nothing on to their master: they refuse.
 """
 
-from dataclasses import replace
+import msgspec
 
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.retries import SentBack, level_after_failure, reconsume_times_max
@@ -163,5 +163,5 @@ class SendBackHandlers:
             self._state.statistics.sent_back(sent_back.group, sent_back.topic)
             call.answer(Answer())
         else:
-            watch.tell_of_send_back(replace(sent_back, status=status))
+            watch.tell_of_send_back(msgspec.structs.replace(sent_back, status=status))
             call.answer(refusal(ResponseCode.SYSTEM_ERROR, status))

@@ -8,8 +8,9 @@ more than what is true at that moment, so recovery may be killed and begin anew 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
@@ -29,8 +30,7 @@ TagsCodeOf: TypeAlias = Callable[[str, bytes, int], int]
 """(topic, properties, stored_ms) -> tags code of the queue entry, which the record does not carry."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryReport:
+class RecoveryReport(msgspec.Struct, frozen=True):
     """What was found at start."""
 
     was_closed: bool
@@ -58,14 +58,13 @@ class RecoveryReport:
         return self.lost_records > 0 or self.lost_synced_bytes > 0
 
 
-@dataclass(slots=True)
-class _Findings:
+class _Findings(msgspec.Struct):
     start_position: int
     last_stored_ms: int
     last_position: int = -1
     records: int = 0
     boundary_seen: bool = False
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = []
 
 
 class _QueuesDisagree(Exception):

@@ -11,7 +11,8 @@ Everything here is synchronous; what waits for the disk in the background is flu
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import replace
+
+import msgspec
 
 from staticfire.broker.store.burst import Burst, WaitForSync
 from staticfire.broker.store.commit_log import CommitLog
@@ -80,7 +81,7 @@ class MessageStore:
         self._deleted_topics = recovery.deleted_topics
         self._checkpoint = Checkpoint(dispatched_position=report.start_position)
         self._burst.open(recovery.last_position, MessageMs(recovery.last_stored_ms))
-        return report if uptime_ms is None else replace(report, took_ms=uptime_ms() - started_ms)
+        return report if uptime_ms is None else msgspec.structs.replace(report, took_ms=uptime_ms() - started_ms)
 
     def close(self) -> None:
         """Bring everything to the disk and leave the folder; what very many queues lack is left to the next start.
