@@ -25,6 +25,7 @@ RUN groupadd --gid 3000 rocketmq \
       /usr/local/lib/python3.*/site-packages/wheel* /usr/local/bin/pip*
 COPY --from=build /opt/staticfire /opt/staticfire
 COPY containers/bin /home/rocketmq/rocketmq-5.3.3/bin
+COPY containers/conf /home/rocketmq/rocketmq-5.3.3/conf
 # STATICFIRE_EXTERNAL_HOST: what clients are told that come through published ports; brokerIP1 wins. HOME: also for
 # containers that run as another user.
 ENV PATH=/home/rocketmq/rocketmq-5.3.3/bin:/opt/staticfire/bin:$PATH \

@@ -85,3 +85,8 @@ def test_mqadmin_is_there_as_quick_starts_call_it(project: Project) -> None:
     created = docker("exec", broker, "sh", "mqadmin", "updatetopic", *flags)
     assert created.count("create topic to ") == 2
     assert len(docker("exec", broker, "mqadmin", "clusterList", "-n", "namesrv:9876").splitlines()) == 3
+
+
+def test_the_image_has_a_file_where_people_name_one_that_they_do_not_mount(image: str) -> None:
+    shown = docker("run", "--rm", image, "sh", "mqbroker", "-p", "-c", "../conf/broker.conf").splitlines()
+    assert {"brokerName=broker-a", "storePathRootDir=/home/rocketmq/store", "externalHost=127.0.0.1"} <= set(shown)
