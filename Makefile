@@ -110,7 +110,7 @@ test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains and 
 .PHONY: test-spark
 test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire
-	$(BIN)/pytest -m spark tests/pipeline $(ARGS)
+	$(BIN)/pytest -m spark --timeout 600 tests/pipeline $(ARGS)
 
 .PHONY: test-oracle
 test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both, our client on it (needs a JDK and Maven)
@@ -119,6 +119,10 @@ test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both
 .PHONY: test-mqadmin
 test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a cluster (needs a JDK and Maven)
 	$(BIN)/python -m tools.mqadmin
+
+.PHONY: test-fuzz
+test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)
+	$(BIN)/python -m tests.fuzz $(if $(FRAMES),--frames $(FRAMES)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: test-clients
 test-clients: $(READY) ## Java, Go, Node and Python clients of RocketMQ, from their registries, against clusters (ARGS=go: one)

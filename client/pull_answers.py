@@ -4,7 +4,6 @@ A broker filters tags by hash code, so some messages may be too much: they are c
 bodies are expanded where the kind is zlib; others stay as they are, and `sys_flag` says so.
 """
 
-import zlib
 from enum import Enum
 from functools import lru_cache
 
@@ -13,8 +12,10 @@ import msgspec
 from staticfire.client.queues import MessageQueue
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, RecordBatch
+from staticfire.protocol.compression import expand
 from staticfire.protocol.errors import ProtocolError, broker_answer
 from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.limits import EXPANDED_BYTES_MAX
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.sys_flag import COMPRESSED, CompressionKind, compression_kind
@@ -91,11 +92,11 @@ def received(
 
 
 def expand_body(message: ReceivedMessage) -> None:
-    """Put the expanded body in place. Raises: ProtocolError (damaged)."""
+    """Put the expanded body in place. Raises: ProtocolError (damaged, or too large when it is expanded)."""
     if compression_kind(message.sys_flag) is CompressionKind.ZLIB:
         try:
-            message.body = zlib.decompress(message.body)
-        except zlib.error as error:
+            message.body = expand(message.body, message.sys_flag, EXPANDED_BYTES_MAX)
+        except ProtocolError as error:
             raise ProtocolError(f"the body of {message!r} can't be expanded: {error}") from None
 
 

@@ -9,6 +9,9 @@ HEADER_BYTES_MAX = 1024 * 1024
 BODY_BYTES_MAX = 4 * 1024 * 1024
 # One message's body, as stored (maxMessageSize).
 
+EXPANDED_BYTES_MAX = 64 * 1024 * 1024
+# A compressed body as a consumer expands it: a record of 4 MiB could become one of 4 GiB.
+
 PROPERTIES_BYTES_MAX = 32_767
 
 SEND_MANY_MESSAGES_MAX = 128

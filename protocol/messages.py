@@ -19,6 +19,7 @@ BODY_BYTES_MAX = 4 * 1024 * 1024
 # RocketMQ's maxMessageSize, on both sides: exactly that much passes.
 
 _FLAG_MAX = 2**31 - 1
+_LEVEL_DIGITS_MAX = 9
 
 
 class Message:
@@ -307,7 +308,7 @@ class ReceivedMessage:
     def delay_level(self) -> int:
         """The level it was delayed by, 0 when not; kept after delivery."""
         text = self.get(names.DELAY) or "0"
-        return int(text) if text.isdecimal() and text.isascii() else 0
+        return int(text) if text.isdecimal() and text.isascii() and len(text) <= _LEVEL_DIGITS_MAX else 0
 
     def __repr__(self) -> str:
         return (

@@ -20,7 +20,7 @@ import msgspec
 from staticfire.cluster import Cluster
 from staticfire.plan import NAMESERVER
 from staticfire.protocol import requests  # noqa: F401 (fills REQUESTS)
-from staticfire.protocol.codecs import JSON, NATIVE, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import REQUESTS, Declaration, Records
 from staticfire.protocol.errors import ProtocolError
@@ -240,7 +240,7 @@ def answers(data: bytes) -> Iterator[int]:
     while at < len(data):
         length, word = struct.unpack_from(">II", data, at)
         header = data[at + 8 : at + 8 + (word & 0xFFFFFF)]
-        if word >> 24 not in (JSON, NATIVE) or at + 4 + length > len(data):
+        if word >> 24 not in (JSON, ROCKETMQ, NATIVE) or at + 4 + length > len(data):
             raise ProtocolError(f"the answer breaks off, or is no frame: {data[at : at + 60]!r}")
         yield codec_for(word >> 24).decode_envelope(header).code
         at += 4 + length

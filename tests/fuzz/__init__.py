@@ -1,0 +1,7 @@
+"""Real frames and records, spoilt in every way, by the million: nothing but ProtocolError, and no memory that grows.
+
+    python -m tests.fuzz [--frames 200000] [--seed 1]
+
+`corpus.py` has the frames and records, `mutations.py` spoils them, `reading.py` and `records.py` read what came of it;
+`__main__.py` does that often, and asks a whole cluster, too. The same seed spoils the same.
+"""
