@@ -18,6 +18,7 @@ from staticfire.protocol.requests.clients import (
     UnregisterClient,
 )
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient, UnlockQueues
 from staticfire.protocol.requests.topics import GetTopicConfig
 from staticfire.runtime.connection import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
@@ -54,6 +55,15 @@ class Member:
         answer = await self.pool.ask(self.stand.brokers["broker-a"], Heartbeat(body=body))
         assert isinstance(answer, HeartbeatAnswer)
         return answer
+
+    async def lock(self, *queue_ids: int) -> None:
+        await self.stand.ask(self.stand.brokers["broker-a"], LockQueues(body=self._queues(queue_ids)))
+
+    async def unlock(self, *queue_ids: int) -> None:
+        await self.stand.ask(self.stand.brokers["broker-a"], UnlockQueues(body=self._queues(queue_ids)))
+
+    def _queues(self, queue_ids: tuple[int, ...]) -> QueuesOfClient:
+        return QueuesOfClient("billing", self.name, [MessageQueue("orders", "broker-a", one) for one in queue_ids])
 
     async def ids(self, group: str = "billing") -> list[str]:
         answer = await self.stand.ask(self.stand.brokers["broker-a"], GetConsumerList(group))
@@ -149,6 +159,21 @@ async def test_who_is_silent_for_two_minutes_is_removed_and_disconnected(members
         await first.heartbeat()
     assert await first.ids() == ["client-a"]
     assert second.pool.open_connection(broker) is None
+
+
+async def test_who_was_refused_a_queue_is_told_when_it_is_unlocked(members: tuple[Member, Member]) -> None:
+    first, second = members
+    await first.heartbeat()
+    await second.heartbeat()
+    for member in members:
+        await member.lock(0, 1)
+    await first.stand.world.run_for(ms=5)
+    first.told.clear()
+    second.told.clear()
+    await first.unlock(0)
+    await first.unlock(0)
+    await first.stand.world.run_for(ms=5)
+    assert (first.told, second.told) == ([], ["billing"])
 
 
 async def test_nobody_is_told_in_broadcasting_groups(members: tuple[Member, Member]) -> None:

@@ -537,6 +537,59 @@ async def test_what_somebody_else_did_meanwhile_is_not_done_again(world: Simulat
     group.faults.clear()  # The watch doesn't know who consumed the others.
 
 
+async def test_an_offset_beyond_the_end_is_corrected_and_the_queue_is_ones_own_again(
+    world: SimulatedWorld, group: Ordering
+) -> None:
+    await group.shop.admin.create_group(GROUP)
+    await group.shop.offsets.commit(GROUP, MessageQueue(TOPIC, "broker-a", 0), 100)
+    consumer = await group.start("one", offset_illegal_pause_ms=1_000)
+    await world.run_for(ms=1_200)
+    assert 0 in own(consumer)
+    await group.shop.send(b"0", b"1", queue=0)
+    await group.until(2)
+    await world.until(lambda: group.shop.committed(0) == 2, within_ms=50)
+    assert holder(group) == consumer.client.client_id
+
+
+@pytest.mark.row("R8")
+async def test_queues_of_a_topic_that_is_unsubscribed_are_unlocked(world: SimulatedWorld, group: Ordering) -> None:
+    consumer = await group.start("one", taking(world, 1_000))
+    await group.shop.send(b"0", b"1", queue=0)
+    await group.until(1)
+    consumer.unsubscribe(TOPIC)
+    await world.run_for(ms=500)
+    assert holder(group, 0) == consumer.client.client_id
+    assert holder(group, 1) is None
+    await world.run_for(ms=600)
+    assert holder(group, 0) is None
+    assert (group.bodies, group.shop.committed(0)) == ([b"0"], 1)
+
+
+async def test_a_suspended_consumer_keeps_its_locks(world: SimulatedWorld, group: Ordering) -> None:
+    consumer = await group.start("one")
+    consumer.suspend()
+    await world.run_for(minutes=3)
+    assert holder(group) == consumer.client.client_id
+    await group.shop.send(b"0", queue=0)
+    consumer.resume()
+    await group.until(1, within_ms=100)
+
+
+async def test_a_broker_that_answers_no_more_is_not_worked_for(world: SimulatedWorld, group: Ordering) -> None:
+    """Frozen, it keeps its connections; nobody can renew a lock."""
+    await group.start("one", taking(world, 100))
+    await group.shop.send(*[b"%d" % number for number in range(600)], queue=0)
+    await group.until(5)
+    world.freeze("broker-a")
+    frozen_ms = world.uptime_ms
+    await world.run_for(seconds=55)
+    last_ms = max(turn.began_ms for turn in group.turns)
+    assert last_ms - frozen_ms <= 30_000
+    world.thaw("broker-a")
+    await world.until(group.shop.is_committed, within_ms=120_000)
+    assert group.bodies == [b"%d" % number for number in range(600)]
+
+
 async def test_a_jump_in_message_time_waits_for_suspended_queues(world: SimulatedWorld, group: Ordering) -> None:
     async def react(turn: Turn) -> OrderedStatus:
         return SUSPEND if turn.message.reconsume_times < 3 else SUCCESS
