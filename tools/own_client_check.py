@@ -230,7 +230,7 @@ async def ordered_consumption(check: Check) -> str:
         bodies = [int(message.body) for _, message in messages if message.queue_id == queue.queue_id]
         assert bodies == wanted, (queue, bodies)
     assert {who for who, _ in messages} == {"one", "two"}
-    return f"two members, 4 queues in order, 4 dead letters; a queue moves in {moved_ms:.0f} ms"
+    return f"two members, 4 queues in order, 4 dead letters; free queues are taken in {moved_ms:.0f} ms"
 
 
 async def own_queues(consumer: PushConsumer, topic: str, count: int) -> None:
