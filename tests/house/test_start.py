@@ -45,6 +45,19 @@ def test_server_starts_without_what_it_doesnt_need(program: str, tmp_path: Path)
     assert len(own) <= OWN_MODULES_MAX[program]
 
 
+@pytest.mark.parametrize(
+    ("module", "needless"),
+    [
+        ("staticfire.cli.up", {"asyncio", "msgspec", "aiohttp", "rich", "staticfire.broker.server"}),
+        ("staticfire.cli.run", {"asyncio", "msgspec", "aiohttp", "rich", "staticfire.broker.server"}),
+        ("staticfire.cluster", {"msgspec", "aiohttp", "rich", "staticfire.broker.server"}),
+    ],
+)
+def test_who_starts_processes_loads_little_before(module: str, needless: set[str]) -> None:
+    loaded = run(f"import json, sys, {module}; print(json.dumps(list(sys.modules)))")
+    assert set(loaded) & needless == set()
+
+
 def test_what_a_start_does_without_can_be_imported_afterwards() -> None:
     assert "ssl" in run("import json, sys, staticfire.nameserver.__main__, ssl; print(json.dumps(list(sys.modules)))")
 
