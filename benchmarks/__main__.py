@@ -25,12 +25,16 @@ from benchmarks.figures.starts import Starts
 from benchmarks.figures.throughput import THROUGHPUT
 from benchmarks.load import UnexpectedAnswerError
 from benchmarks.report import medians, number, show, write
+from benchmarks.spark import SparkRead, spark_missing
 
 ROUNDS, QUICK_ROUNDS = 5, 2
 TOUCHED_MIB = 1536
 
 LONG = Delayed()
 # Measured in the first round only: it waits for most of a minute.
+SPARK = SparkRead()
+# Likewise, and has medians of its own.
+ONCE: tuple[Family, ...] = (LONG, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,
@@ -42,6 +46,7 @@ FAMILIES: list[Family] = [
     Held(),
     Starts(),
     LONG,
+    SPARK,
 ]
 
 
@@ -50,6 +55,10 @@ def main() -> int:
     arguments = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 180)
     families = _chosen(arguments.only)
+    missing = spark_missing()
+    if SPARK in families and missing:
+        console.print(f"[dim]{missing}")
+        families = [family for family in families if family is not SPARK]
     stand = Stand(arguments.seconds, arguments.dir, is_quick=arguments.quick)
     about = machine.describe()
     console.print(", ".join(f"{name} {value}" for name, value in about.items()))
@@ -60,7 +69,7 @@ def main() -> int:
     try:
         for index in range(arguments.rounds):
             rounds.append(_round(console, families, stand, f"round {index + 1}/{arguments.rounds}", speeds))
-            families = [family for family in families if family is not LONG]
+            families = [family for family in families if family not in ONCE]
             if not families:
                 break
     except UnexpectedAnswerError as error:

@@ -55,7 +55,8 @@ class Goal:
     def words(self) -> str:
         """The goal as a person reads it."""
         if self.at_least is not None:
-            return f">= {self.at_least:,.0f}" + (f" or {self.cpu_us_at_most:g} us CPU" if self.cpu_key else "")
+            least = f"{self.at_least:,.0f}" if self.at_least >= 1 else f"{self.at_least:g}"
+            return f">= {least}" + (f" or {self.cpu_us_at_most:g} us CPU" if self.cpu_key else "")
         return f"<= {self.at_most:g} x {self.times_key}" if self.times_key else f"<= {self.at_most:g}"
 
 
@@ -98,5 +99,8 @@ GOALS = [
     Goal("held_10k_rss_mib", "10,000 held pulls: memory", "MiB", at_most=60),
     Goal("held_10k_cpu_percent", "10,000 held pulls: CPU", "%", at_most=1),
     Goal("ready_ms", "`staticfire up` to ready", "ms", at_most=500, rocketmq="3,700-4,100"),
+    Goal("spark_read_per_s", "Spark reads a topic: rows of 100 bytes", "/s", 400_000),
+    Goal("spark_read_x_parquet", "the same beside the rows in Parquet", "x", 0.35),
+    Goal("spark_micro_batch_more_ms", "micro-batch: more than an empty source", "ms", at_most=20),
     Goal("idle_pss_mib", "memory of nameserver and broker", "MiB", at_most=75, rocketmq="510"),
 ]  # fmt: skip

@@ -20,6 +20,9 @@ from staticfire.runtime.live import live_machine
 
 T = TypeVar("T")
 
+ROUTE_POLL_MS = 3_600_000
+# Routes are fetched when a query needs them. A link that no query uses any more shouldn't ask for a cluster that is gone.
+
 
 class Link:
     """One cluster. All methods may be called from any thread but the link's own."""
@@ -29,7 +32,8 @@ class Link:
         self._machine = live_machine()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="staticfire-link", daemon=True).start()
-        self._client = self._wait(self._open(ClientSettings(protocol=protocol)))
+        settings = ClientSettings(protocol=protocol, poll_name_server_interval_ms=ROUTE_POLL_MS)
+        self._client = self._wait(self._open(settings))
 
     async def _open(self, settings: ClientSettings) -> ClusterClient:
         return await ClusterClient(self._name_server, settings, self._machine).__aenter__()
@@ -40,6 +44,10 @@ class Link:
     def uptime_ms(self) -> UptimeMs:
         """Return this process's time for deadlines."""
         return self._machine.clock.uptime_ms()
+
+    def pause(self, pause_ms: int) -> None:
+        """Return after so long."""
+        self._wait(self._client.pause(pause_ms))
 
     def ask(self, question: Callable[[ClusterClient], Coroutine[Any, Any, T]]) -> T:
         """Run a question on the link's loop and return what it returns.

@@ -1,14 +1,14 @@
 """How often the cluster is asked what is new. Pure.
 
-A stream without a trigger interval asks about ninety times a second while nothing comes. The first question after
-something came is always passed on, so that a busy stream never waits; only what didn't change is believed for a
-moment.
+A stream without a trigger interval asks about ninety times a second while nothing comes. So a question that follows one
+with nothing new waits a little, and then sees what came meanwhile: no answer is ever older than its question, which
+`processAllAvailable` counts on. A busy stream never waits.
 """
 
 from staticfire.protocol.times import UptimeMs
 
 QUIET_MS = 15
-# How long "nothing new" is believed: less than what a micro-batch may take longer than Spark's own.
+# Between "nothing new" and the next question: less than what a micro-batch may take longer than Spark's own.
 
 ROUTE_MS = 1_000
 # How long the list of queues is believed: so much later a new queue is seen.
@@ -21,9 +21,9 @@ class PollPace:
         self._quiet_until_ms = UptimeMs(0)
         self._routes_until_ms = UptimeMs(0)
 
-    def may_ask(self, uptime_ms: UptimeMs) -> bool:
-        """Whether the last answer is too old to be believed."""
-        return uptime_ms >= self._quiet_until_ms
+    def wait_ms(self, uptime_ms: UptimeMs) -> int:
+        """Return how long the next question has to wait."""
+        return max(0, self._quiet_until_ms - uptime_ms)
 
     def asked(self, uptime_ms: UptimeMs, changed: bool) -> None:
         """Note an answer; `changed`: it said something new."""

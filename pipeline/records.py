@@ -7,6 +7,7 @@ layouts are drawn in protocol/record.py and protocol/rocketmq_record.py.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from struct import Struct, error as StructError
 from typing import Any, TypeAlias
 
@@ -63,6 +64,7 @@ def stored_parts(bodies: Sequence[bytes]) -> RecordParts:
     topic_at = starts + 90 + look.at(starts + 89, "u1")
     properties_start = topic_at + 6 + look.at(topic_at + 1, ">u2")
     properties_end = properties_start + look.at(properties_start - 2, ">u2")
+    _check_order(topic_at, properties_start, properties_end, properties_end + 5, starts + sizes)
     return RecordParts(
         data,
         look.octets,
@@ -96,6 +98,8 @@ def rocketmq_parts(bodies: Sequence[bytes]) -> RecordParts:
     body_end = body_start + look.at(behind_hosts + 12, ">i4")
     topic_bytes = np.where(is_v2, look.at(body_end, ">u2"), look.at(body_end, "u1"))
     properties_start = body_end + np.where(is_v2, 2, 1) + topic_bytes + 2
+    properties_end = starts + look.at(starts, ">u4")
+    _check_order(body_start, body_end, properties_start, properties_end)
     return RecordParts(
         data,
         look.octets,
@@ -109,9 +113,15 @@ def rocketmq_parts(bodies: Sequence[bytes]) -> RecordParts:
         body_start=body_start,
         body_end=body_end,
         properties_start=properties_start,
-        properties_end=starts + look.at(starts, ">u4"),
+        properties_end=properties_end,
         store_host_start=stored_at + 8,
     )
+
+
+def _check_order(*edges: Numbers) -> None:
+    """Raises: ProtocolError when the parts of a record don't follow each other up to its end."""
+    if any((before > after).any() for before, after in pairwise(edges)):
+        raise ProtocolError("a record's parts do not add up to its length")
 
 
 def _starts(data: bytes, size_at: int, least: int) -> Numbers:
@@ -141,7 +151,9 @@ class _Look:
     def at(self, positions: Numbers, kind: str) -> Numbers:
         """Return the big-endian numbers that begin at these positions. Raises: ProtocolError (outside)."""
         width = np.dtype(kind).itemsize
-        if len(positions) and (positions.min() < 0 or positions.max() + width > len(self.octets)):
+        if not len(positions):
+            return positions
+        if positions.min() < 0 or positions.max() + width > len(self.octets):
             raise ProtocolError("a record's parts do not add up to its length")
         windows: npt.NDArray[Any] = np.lib.stride_tricks.sliding_window_view(self.octets, width)
         return windows[positions].view(kind)[:, 0].astype(np.int64)

@@ -48,7 +48,7 @@ class StreamPlan:
         """Return up to where to read, `start` itself when there is nothing. Raises: StaticfireError."""
         starts = from_checkpoint(start)
         if self._target is None:
-            self._look_when_due(starts)
+            self._look_for_news(starts)
         ends = self._ends(starts)
         if offsets_max is not None:
             begins = {queue: self._there[queue].min_offset for queue in ends if queue not in starts}
@@ -68,13 +68,13 @@ class StreamPlan:
         """Return the ends that count; a known queue that isn't there any more stays where it is."""
         there = {queue: ends.max_offset for queue, ends in self._there.items()}
         if self._target is not None:
-            there = {queue: max(end, starts.get(queue, 0)) for queue, end in self._target.items()}
+            there = self._target
         return starts | there
 
-    def _look_when_due(self, starts: Offsets) -> None:
-        uptime_ms = self._link.uptime_ms()
-        if self._there and not self._pace.may_ask(uptime_ms):
-            return
+    def _look_for_news(self, starts: Offsets) -> None:
+        wait_ms = self._pace.wait_ms(self._link.uptime_ms())
+        if wait_ms:
+            self._link.pause(wait_ms)
         self._look()
         changed = any(ends.max_offset != starts.get(queue) for queue, ends in self._there.items())
         self._pace.asked(self._link.uptime_ms(), changed)

@@ -1,0 +1,49 @@
+"""Reading with Spark, where the extra [spark] is installed: rows per second beside Parquet, time of a micro-batch.
+
+Spark gets both cores, with the cluster beside it, as on a person's machine.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from shutil import which
+
+from benchmarks.figures import Stand, Values
+from benchmarks.machine import ALL_CORES
+from benchmarks.servers import ROOT, environment
+
+MESSAGES, QUICK_MESSAGES = 1_000_000, 200_000
+REPEATS, QUICK_REPEATS = 5, 3
+
+
+class SparkRead:
+    """spark_read_per_s, spark_read_x_parquet, spark_micro_batch_more_ms."""
+
+    name = "spark"
+    keys = ("spark_read_per_s", "spark_read_x_parquet", "spark_micro_batch_more_ms")
+
+    def measure(self, stand: Stand) -> Values:
+        messages, repeats = (QUICK_MESSAGES, QUICK_REPEATS) if stand.is_quick else (MESSAGES, REPEATS)
+        command = [sys.executable, "-m", "benchmarks.spark_run", "--messages", str(messages), "--repeats", str(repeats)]
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: os.sched_setaffinity(0, ALL_CORES),
+        )
+        if done.returncode:
+            raise SystemExit(f"bench: spark: exit code {done.returncode}: {done.stderr[-2_000:]}")
+        values: Values = json.loads(done.stdout.splitlines()[-1])
+        return values
+
+
+def spark_missing() -> str:
+    """Return why Spark can't be measured here, nothing where it can."""
+    if find_spec("pyspark") is None:
+        return "spark: not measured, the extra isn't installed (`make .venv/.spark`)"
+    return "" if which("java") or os.environ.get("JAVA_HOME") else "spark: not measured, there is no java"

@@ -1,0 +1,185 @@
+"""Columns made of whole answers are what the records say, one by one."""
+
+import zlib
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from staticfire.client.queues import MessageQueue
+from staticfire.pipeline.batches import BatchMaker
+from staticfire.pipeline.options import SourceOptions
+from staticfire.pipeline.planning import QueueRange
+from staticfire.pipeline.property_columns import PropertyTable
+from staticfire.pipeline.pulls import Pulled
+from staticfire.pipeline.schema import arrow_schema, spark_schema
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.properties import parse_properties
+from staticfire.protocol.record import decode_record, join_records, pack_record, pack_topic
+from staticfire.protocol.rocketmq_record import to_rocketmq
+from staticfire.protocol.sys_flag import CompressionKind, with_compression
+
+pytestmark = pytest.mark.spark
+
+QUEUE = MessageQueue("orders", "broker-a", 3)
+NATIVE = SourceOptions("127.0.0.1:1", ("orders",), include_properties=True)
+ROCKETMQ = replace(NATIVE, protocol="rocketmq")
+SCHEMA = arrow_schema(spark_schema(include_properties=True))
+HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
+V6 = bytes(15) + b"\x01" + bytes([0, 0, 0x2A, 0x9F])
+
+property_strings = st.one_of(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "a", "XTAGS", "größe", ""]),
+            st.sampled_from(["", "paid", "1 2", "é", "x\x01y"]),
+        )
+    ).map(lambda items: "".join(f"{name}\x01{value}\x02" for name, value in items).encode()),
+    st.binary(max_size=30),
+    st.just(b"TAGS\x01paid\x02KEYS\x017"),
+)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> list[bytes]:
+    return [
+        pack_record(
+            log_position=number * 1000,
+            queue_id=3,
+            queue_offset=number,
+            stored_ms=draw(st.integers(0, 4_000_000_000_000)),
+            born_ms=draw(st.integers(0, 4_000_000_000_000)),
+            sys_flag=0,
+            flag=draw(st.integers(-(2**31), 2**31 - 1)),
+            reconsume_times=draw(st.integers(0, 16)),
+            prepared_position=draw(st.sampled_from([-1, 0, 7])),
+            born_host=draw(st.sampled_from([HOST, V6])),
+            packed_topic=pack_topic("orders"),
+            properties=draw(property_strings),
+            body=draw(st.binary(max_size=40)),
+        )
+        for number in range(draw(st.integers(1, 6)))
+    ]
+
+
+def made(options: SourceOptions, bodies: list[bytes], count: int) -> pa.RecordBatch:
+    return BatchMaker(options, QueueRange(QUEUE, 0, count), SCHEMA).batch(Pulled(bodies, HOST))
+
+
+def expected(stored: bytes, host: bytes) -> dict[str, object]:
+    """Return a row as the client's own messages tell it."""
+    message = ReceivedMessage(decode_record(stored), QUEUE.broker_name, host)
+    return {
+        "topic": "orders",
+        "flag": message.flag,
+        "body": message.body,
+        "properties": sorted(message.properties.items()),
+        "brokerName": "broker-a",
+        "queueId": 3,
+        "queueOffset": message.queue_offset,
+        "bornTimestamp": message.born_ms,
+        "storeTimestamp": message.stored_ms,
+        "tags": message.tags,
+        "keys": message.get("KEYS"),
+        "messageId": message.message_id,
+        "reconsumeTimes": message.reconsume_times,
+    }
+
+
+def as_rows(batch: pa.RecordBatch) -> list[dict[str, object]]:
+    rows = batch.to_pylist()
+    for row in rows:
+        row["properties"] = sorted(row["properties"])
+        for name in ("bornTimestamp", "storeTimestamp"):
+            row[name] = round(row[name].timestamp() * 1000)
+    return rows
+
+
+@given(records())
+@settings(max_examples=150)
+def test_native_answer_becomes_the_rows_of_its_records(stored: list[bytes]) -> None:
+    halves = [half for half in (stored[:2], stored[2:]) if half]
+    batch = made(NATIVE, [join_records(half) for half in halves], len(stored))
+    batch.validate(full=True)
+    assert batch.schema.equals(SCHEMA)
+    assert as_rows(batch) == [expected(record, HOST) for record in stored]
+
+
+@given(records(), st.sampled_from([HOST, V6]))
+@settings(max_examples=150)
+def test_rocketmqs_answer_becomes_the_same_rows(stored: list[bytes], store_host: bytes) -> None:
+    body = b"".join(to_rocketmq(record, store_host) for record in stored)
+    batch = made(ROCKETMQ, [body], len(stored))
+    batch.validate(full=True)
+    assert as_rows(batch) == [expected(record, store_host) for record in stored]
+
+
+def test_rocketmqs_long_topics_are_understood() -> None:
+    record = pack_record(0, 3, 0, 1, 2, 0, 0, 0, 0, HOST, pack_topic("t" * 200), b"TAGS\x01paid\x02", b"body")
+    (row,) = made(ROCKETMQ, [to_rocketmq(record, HOST)], 1).to_pylist()
+    assert (row["body"], row["tags"]) == (b"body", "paid")
+
+
+def plain(number: int, body: bytes, properties: bytes = b"", sys_flag: int = 0) -> bytes:
+    return pack_record(0, 3, number, 1, 2, sys_flag, 0, 0, 0, HOST, pack_topic("orders"), properties, body)
+
+
+def test_compressed_bodies_are_expanded_and_a_damaged_one_stays() -> None:
+    text = b"again and " * 50
+    compressors = {
+        CompressionKind.ZLIB: zlib.compress,
+        CompressionKind.LZ4: lambda body: _arrow_compressed(body, "lz4"),
+        CompressionKind.ZSTD: lambda body: _arrow_compressed(body, "zstd"),
+    }
+    stored = [
+        plain(number, compress(text), sys_flag=with_compression(0, kind))
+        for number, (kind, compress) in enumerate(compressors.items())
+    ]
+    stored += [plain(3, b"plain"), plain(4, b"damaged", sys_flag=with_compression(0, CompressionKind.ZLIB))]
+    batch = made(NATIVE, [join_records(stored)], 5)
+    assert batch.column("body").to_pylist() == [text, text, text, b"plain", b"damaged"]
+
+
+def _arrow_compressed(body: bytes, kind: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, kind) as stream:
+        stream.write(body)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def test_only_wanted_tags_and_offsets_are_kept() -> None:
+    stored = [
+        plain(number, b"%d" % number, tag) for number, tag in enumerate([b"TAGS\x01a\x02", b"", b"TAGS\x01b\x02"] * 2)
+    ]
+    maker = BatchMaker(replace(NATIVE, sub_expression="a || c"), QueueRange(QUEUE, 0, 3), SCHEMA)
+    assert maker.batch(Pulled([join_records(stored)], HOST)).column("body").to_pylist() == [b"0"]
+
+
+def test_schema_may_be_a_part_in_another_order() -> None:
+    schema = SCHEMA.empty_table().select(["queueOffset", "body"]).schema
+    batch = BatchMaker(NATIVE, QueueRange(QUEUE, 0, 1), schema).batch(Pulled([join_records([plain(0, b"x")])], HOST))
+    assert batch.to_pylist() == [{"queueOffset": 0, "body": b"x"}]
+
+
+@given(st.lists(property_strings, max_size=5))
+def test_properties_are_those_of_the_parser(strings: list[bytes]) -> None:
+    table = PropertyTable(pa.array(strings, pa.binary()))
+    parsed = [parse_properties(text) for text in strings]
+    maps = table.maps(pa.map_(pa.string(), pa.string())).to_pylist()
+    assert [dict(each) for each in maps] == parsed
+    for name in ("TAGS", "a"):
+        assert table.column(name).to_pylist() == [each.get(name) for each in parsed]
+
+
+@given(records(), st.data())
+def test_damaged_answers_are_refused_and_never_crash(stored: list[bytes], data: st.DataObject) -> None:
+    body = bytearray(join_records(stored))
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        made(NATIVE, [bytes(body[: data.draw(st.integers(0, len(body)))])], len(stored))
+    except (ProtocolError, pa.ArrowInvalid):
+        pass

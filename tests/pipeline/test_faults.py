@@ -1,0 +1,113 @@
+"""Brokers that die while Spark reads; a Spark of several processes; a Spark that has to find the source by itself."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from staticfire import Cluster
+from staticfire.client import Message, MessageQueue
+from tests.pipeline.stand import bodies, frame, rows, send, send_to
+
+pytestmark = pytest.mark.spark
+
+LARGE_BYTES = 20_000
+# So large that what is read ahead is a small part of the queue, and the broker dies before the rest was asked for.
+
+MESSAGES = 600
+
+
+def fill(cluster: Cluster) -> None:
+    cluster.create_topic("orders", queues=1)
+    send(
+        cluster.namesrv, [Message("orders", os.urandom(LARGE_BYTES), keys=[str(number)]) for number in range(MESSAGES)]
+    )
+
+
+def test_broker_that_dies_in_the_middle_of_a_read_and_comes_back(spark: SparkSession, tmp_path: Path) -> None:
+    with Cluster(isolation="process") as cluster:
+        fill(cluster)
+        begun, mended = tmp_path / "begun", tmp_path / "mended"
+
+        def hold(batches):  # type: ignore[no-untyped-def]
+            """Keep the first batch until the broker has been killed and is on its way back."""
+            for number, batch in enumerate(batches):
+                if number == 0:
+                    begun.touch()
+                    _wait_for(mended)
+                yield batch
+
+        def break_and_mend() -> None:
+            _wait_for(begun)
+            broker = cluster.broker("broker-a")
+            broker.kill()
+            mended.touch()
+            broker.restart()
+
+        breaking = threading.Thread(target=break_and_mend)
+        breaking.start()
+        read = frame(spark, cluster.namesrv, "orders").select("keys", "queueOffset")
+        seen = read.mapInArrow(hold, read.schema).collect()
+        breaking.join()
+    assert [row.queueOffset for row in sorted(seen, key=lambda row: row.queueOffset)] == list(range(MESSAGES))
+
+
+def _wait_for(file: Path) -> None:
+    for _ in range(6_000):
+        if file.exists():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError(f"{file} never came")
+
+
+def test_broker_that_stays_away_is_named(spark: SparkSession) -> None:
+    with Cluster(isolation="process") as cluster:
+        cluster.create_topic("orders", queues=1)
+        send_to(cluster.namesrv, MessageQueue("orders", "broker-a", 0), [b"1"])
+        query = frame(spark, cluster.namesrv, "orders", reconnectTimeoutMs=200)
+        query.explain()  # Spark plans the partitions here: what follows is the read.
+        cluster.broker("broker-a").kill()
+        with pytest.raises(
+            PySparkException, match=r"SourceUnreachable: .*reconnectTimeoutMs|subscribe=orders: no route"
+        ):
+            query.collect()
+
+
+LOCAL_CLUSTER = """
+import sys
+from staticfire.pipeline import session
+with session("cluster", "local-cluster[2,1,1024]") as spark:
+    read = spark.read.format("staticfire").option("subscribe", "orders").load()
+    from pyspark.sql.functions import col
+    print("read", read.count(), read.select("brokerName").distinct().count())
+"""
+
+
+def test_local_cluster_reads_in_its_own_processes(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create_topic("orders", queues=2)
+    send(cluster.namesrv, [Message("orders", b"%d" % number) for number in range(500)])
+    environment = os.environ | {"NAMESRV_ADDR": cluster.namesrv}
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH"):
+        environment.pop(name, None)
+    # From another folder: a checkout that is installed is found as well as a wheel.
+    done = subprocess.run(
+        [sys.executable, "-c", LOCAL_CLUSTER],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["read", "500", "2"], done.stderr[-3_000:]
+
+
+def test_readers_hold_no_connections_so_that_spark_can_send_them(spark: SparkSession, cluster: Cluster) -> None:
+    cluster.create_topic("orders", queues=2)
+    send(cluster.namesrv, [Message("orders", b"%d" % number) for number in range(10)])
+    read = frame(spark, cluster.namesrv, "orders")
+    assert bodies(read.repartition(3).collect()) == bodies(rows(spark, cluster.namesrv, "orders")) == list(range(10))

@@ -1,0 +1,98 @@
+"""Options: what a query may say, and one line for everything that it may not."""
+
+import pytest
+
+from staticfire.client.queues import MessageQueue
+from staticfire.pipeline.offsets import QueueOffsets
+from staticfire.pipeline.options import check_for_batch, check_for_stream, parse_options
+from staticfire.protocol.errors import UsageError
+
+PLACE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
+
+
+def test_defaults_are_those_of_the_documentation() -> None:
+    options = parse_options(PLACE, {})
+    assert (options.name_server, options.topics, options.protocol) == ("127.0.0.1:9876", ("orders",), "staticfire")
+    assert options.starting_offsets is None
+    assert options.ending_offsets == "latest"
+    assert options.fail_on_data_loss
+    assert options.tags.all_tags
+
+
+def test_names_have_any_case_and_the_old_connectors_topic_will_do() -> None:
+    options = parse_options({"nameserver": "a:1;b:2", "TOPIC": "orders", "pullbatchsize": "7"}, {})
+    assert (options.name_server, options.topics, options.pull_batch_size) == ("a:1;b:2", ("orders",), 7)
+
+
+def test_nameserver_comes_from_the_environment_where_the_query_names_none() -> None:
+    assert parse_options({"subscribe": "a"}, {"NAMESRV_ADDR": "ns:9876"}).name_server == "ns:9876"
+    assert parse_options(PLACE, {"NAMESRV_ADDR": "ns:9876"}).name_server == "127.0.0.1:9876"
+
+
+def test_topics_are_a_list_with_commas() -> None:
+    assert parse_options(PLACE | {"subscribe": "orders, payments,orders"}, {}).topics == ("orders", "payments")
+
+
+def test_offsets_by_queue_are_read() -> None:
+    options = parse_options(PLACE | {"startingOffsets": '{"orders":{"broker-a":{"0":23,"1":-2}}}'}, {})
+    assert isinstance(options.starting_offsets, QueueOffsets)
+    assert options.starting_offsets.offsets == {
+        MessageQueue("orders", "broker-a", 0): 23,
+        MessageQueue("orders", "broker-a", 1): -2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"startingofsets": "earliest"}, "startingofsets is no option .* did you mean startingOffsets"),
+        ({"colour": "red"}, "colour is no option .* there are: nameServer, subscribe"),
+        ({"path": "/data"}, "path: load\\(\\) takes no path"),
+        ({"subscribePattern": "a.*"}, "subscribePattern: patterns"),
+        ({"subscribe": ""}, "subscribe is missing"),
+        ({"topic": "orders"}, "subscribe and topic say the same"),
+        ({"subscribe": "or ders"}, "subscribe=or ders: 'or ders' can't be a topic"),
+        ({"nameServer": "here"}, "nameServer=here: 'here' is no address"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: write a whole number from 1 on"),
+        ({"minPartitions": "two"}, "minPartitions=two: write a whole number"),
+        ({"pullBatchSize": "70000"}, "pullBatchSize=70000: write a whole number from 1 to 65536"),
+        ({"startingTimestamp": "today"}, "startingTimestamp=today: .* milliseconds since 1970"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss=maybe: write true or false"),
+        ({"protocol": "kafka"}, "protocol=kafka: write staticfire or rocketmq"),
+        ({"subExpression": "||"}, "subExpression=\\|\\|: '\\|\\|' names no tag"),
+        ({"group": "a b"}, "group=a b: "),
+        ({"startingOffsets": "first"}, "startingOffsets=first: write earliest, latest or JSON like"),
+        ({"startingOffsets": '{"orders":{"a":{"x":1}}}'}, "'x' is no queue id"),
+        ({"startingOffsets": '{"orders":{"a":{"0":-3}}}'}, "the offset of orders a/0 is -3"),
+        ({"endingOffsets": '{"other":{"a":{"0":3}}}'}, "endingOffsets names topic other, which isn't subscribed to"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        parse_options(PLACE | given, {})
+    assert "\n" not in str(refused.value)
+
+
+def test_missing_nameserver_names_both_ways_to_give_it() -> None:
+    with pytest.raises(UsageError, match=r"nameServer is missing: .* or set NAMESRV_ADDR"):
+        parse_options({"subscribe": "orders"}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"startingOffsets": "latest"}, "startingOffsets=latest: a batch that starts at the end .* write earliest"),
+        ({"startingOffsets": '{"orders":{"a":{"0":-1}}}'}, "-1 means latest"),
+        ({"endingOffsets": "earliest"}, "endingOffsets=earliest: .* write latest"),
+        ({"endingOffsets": '{"orders":{"a":{"0":-2}}}'}, "-2 means earliest"),
+    ],
+)
+def test_batch_reads_something(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_for_batch(parse_options(PLACE | given, {}))
+
+
+@pytest.mark.parametrize("given", [{"endingOffsets": "latest"}, {"endingTimestamp": "5"}])
+def test_stream_has_no_end(given: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="is for batch queries"):
+        check_for_stream(parse_options(PLACE | given, {}))
