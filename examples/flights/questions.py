@@ -11,12 +11,10 @@ from pyspark.sql import SparkSession
 from staticfire.protocol.names import dead_letter_topic
 
 PER_CARRIER_AND_MONTH = """
-    SELECT carrier, month, count(*) AS flights, count_if(cancelled) AS cancelled FROM (
-        SELECT row.carrier, row.month, row.dep_time IS NULL AS cancelled FROM (
-            SELECT from_json(cast(any_value(body) AS string), 'carrier string, month int, dep_time int') AS row
-            FROM messages WHERE topic = :topic GROUP BY keys
-        )
-    ) GROUP BY carrier, month ORDER BY carrier, month
+    SELECT row.carrier, row.month, count(*) AS flights, count_if(row.dep_time IS NULL) AS cancelled FROM (
+        SELECT any_value(from_json(cast(body AS string), 'carrier string, month int, dep_time int')) AS row
+        FROM messages WHERE topic = :topic GROUP BY keys
+    ) GROUP BY ALL ORDER BY ALL
 """
 """Each flight counts once, by its key, also when a send that was made again stored it twice."""
 

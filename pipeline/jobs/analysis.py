@@ -37,21 +37,38 @@ class Analysis:
     def answers(self) -> Answers:
         """Return everything; what needs ledgers is None or empty without them."""
         self._view("first_stored", queries.FIRST_STORED, topic=self._topic)
-        total = self._row(queries.TOTAL, topic=self._topic)
-        if not self._has_ledgers:
-            return Answers(total.stored, total.messages, None, None, (), self._tries(total), self._dead(), 0)
-        self._view("first_handled", queries.FIRST_HANDLED)
-        self._view("roads", queries.ROADS)
-        self._spark.catalog.cacheTable("roads")
+        views = ["first_stored"]
+        if self._has_ledgers:
+            self._view("first_handled", queries.FIRST_HANDLED)
+            self._view("roads", queries.ROADS)
+            views.append("roads")
+        for view in views:
+            self._spark.catalog.cacheTable(view)
         try:
-            consumers = tuple(Consumer(*row) for row in self._rows(queries.CONSUMERS))
-            again = self._row(queries.HANDLED_TWICE).more
-            return Answers(
-                total.stored, total.messages, self._latency(), self._series(), consumers, self._tries(total),
-                self._dead(), again,
-            )  # fmt: skip
+            return self._ask()
         finally:
-            self._spark.catalog.uncacheTable("roads")
+            for view in views:
+                self._spark.catalog.uncacheTable(view)
+
+    def _ask(self) -> Answers:
+        total = self._row(queries.TOTAL)
+        retries, dead = retry_topic(self._group), dead_letter_topic(self._group)
+        returns = self._rows(queries.RETURNS, retries=retries, dead=dead)
+        came_back = {row.times: row for row in returns if row.topic == retries}
+        letters = _dead([row for row in returns if row.topic == dead])
+        if not self._has_ledgers:
+            return Answers(total.stored, total.messages, None, None, (), _tries(total, came_back, {}), letters, 0)
+        tried = {row.times: row for row in self._rows(queries.TRIES)}
+        return Answers(
+            total.stored,
+            total.messages,
+            self._latency(),
+            self._series(),
+            tuple(Consumer(*row) for row in self._rows(queries.CONSUMERS)),
+            _tries(total, came_back, tried),
+            letters,
+            self._row(queries.HANDLED_TWICE).more,
+        )
 
     def _latency(self) -> Latency | None:
         row = self._row(queries.LATENCY, parts=[point / CURVE_POINTS for point in range(CURVE_POINTS + 1)])
@@ -76,31 +93,6 @@ class Analysis:
             moments.append(Moment(part * span_ms, count, handled.get(part, 0), p50_ms, p99_ms))
         return Series(span.began, span_ms, tuple(moments))
 
-    def _tries(self, total: Any) -> tuple[Try, ...]:
-        """Return what happened at each attempt; the first one is what the topic itself had."""
-        returns = {row.times: row for row in self._rows(queries.RETURNS, topic=retry_topic(self._group))}
-        tried = {row.times: row for row in self._rows(queries.TRIES)} if self._has_ledgers else {}
-        tries = []
-        for times in sorted({0} | returns.keys() | tried.keys()):
-            back, ledger = returns.get(times), tried.get(times)
-            tries.append(
-                Try(
-                    times,
-                    total.stored if times == 0 else back.stored if back else 0,
-                    total.messages if times == 0 else back.messages if back else 0,
-                    ledger.handled if ledger else None,
-                    ledger.failed if ledger else None,
-                    0.0 if times == 0 else back.afterMs if back else None,
-                )
-            )
-        return tuple(tries)
-
-    def _dead(self) -> Dead:
-        rows = self._rows(queries.RETURNS, topic=dead_letter_topic(self._group))
-        letters, messages = sum(row.stored for row in rows), sum(row.messages for row in rows)
-        after = [row.afterMs for row in rows if row.afterMs is not None]
-        return Dead(letters, messages, max(after) if after else None)
-
     def _view(self, name: str, text: str, **arguments: Any) -> None:
         self._spark.sql(text, arguments).createOrReplaceTempView(name)
 
@@ -110,6 +102,26 @@ class Analysis:
     def _row(self, text: str, **arguments: Any) -> Any:
         (row,) = self._rows(text, **arguments)
         return row
+
+
+def _tries(total: Any, came_back: dict[int, Any], tried: dict[int, Any]) -> tuple[Try, ...]:
+    """Return what happened at each attempt; the first one is what the topic itself had."""
+    tries = []
+    for times in sorted({0} | came_back.keys() | tried.keys()):
+        stored = total if times == 0 else came_back.get(times)
+        ledger = tried.get(times)
+        after_ms = 0.0 if times == 0 else stored.afterMs if stored else None
+        none = 0 if tried else None  # Without ledgers nobody knows.
+        handled, failed = (ledger.handled, ledger.failed) if ledger else (none, none)
+        copies, messages = (stored.stored, stored.messages) if stored else (0, 0)
+        tries.append(Try(times, copies, messages, handled, failed, after_ms))
+    return tuple(tries)
+
+
+def _dead(rows: list[Any]) -> Dead:
+    after_ms = [row.afterMs for row in rows if row.afterMs is not None]
+    letters, messages = sum(row.stored for row in rows), sum(row.messages for row in rows)
+    return Dead(letters, messages, max(after_ms) if after_ms else None)
 
 
 def span_of(duration_ms: int) -> int:

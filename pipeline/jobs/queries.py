@@ -1,7 +1,8 @@
 """The SQL of the analysis. Views: `messages` and `consumption` are given, the others are made of them in this order."""
 
 FIRST_STORED = """
-    SELECT messageId, min(storeTimestamp) AS storedAt FROM messages WHERE topic = :topic GROUP BY messageId
+    SELECT messageId, min(storeTimestamp) AS storedAt, count(*) AS copies
+    FROM messages WHERE topic = :topic GROUP BY messageId
 """
 FIRST_HANDLED = """
     SELECT messageId, min(consumedAt) AS consumedAt FROM consumption
@@ -12,7 +13,7 @@ ROADS = """
            if(consumedAt IS NULL, NULL, greatest(unix_millis(consumedAt) - unix_millis(storedAt), 0)) AS latencyMs
     FROM first_stored LEFT JOIN first_handled USING (messageId)
 """
-TOTAL = "SELECT count(*) AS stored, count(DISTINCT messageId) AS messages FROM messages WHERE topic = :topic"
+TOTAL = "SELECT coalesce(sum(copies), 0) AS stored, count(*) AS messages FROM first_stored"
 LATENCY = """
     SELECT count(latencyMs) AS measured, percentile(latencyMs, array(0.5, 0.9, 0.99)) AS parts, max(latencyMs) AS most,
            percentile(latencyMs, :parts) AS curve
@@ -40,9 +41,9 @@ TRIES = """
     FROM consumption GROUP BY reconsumeTimes
 """
 RETURNS = """
-    SELECT reconsumeTimes AS times, count(*) AS stored, count(DISTINCT messageId) AS messages,
+    SELECT topic, reconsumeTimes AS times, count(*) AS stored, count(DISTINCT messageId) AS messages,
            percentile(unix_millis(storeTimestamp) - unix_millis(storedAt), 0.5) AS afterMs
-    FROM messages JOIN first_stored USING (messageId) WHERE topic = :topic GROUP BY reconsumeTimes
+    FROM messages JOIN first_stored USING (messageId) WHERE topic IN (:retries, :dead) GROUP BY topic, reconsumeTimes
 """
 HANDLED_TWICE = """
     SELECT coalesce(sum(times - 1), 0) AS more FROM

@@ -60,7 +60,7 @@ def _curve(latency: Latency) -> Plot:
             "hovertemplate": "%{y:.1f} % within %{x:,.0f} ms<extra></extra>", "showlegend": False}  # fmt: skip
     points = [
         mark | {
-            "type": "scatter", "mode": "markers+text", "textposition": "bottom right", "cliponaxis": False,
+            "type": "scatter", "mode": "markers+text", "textposition": "top left", "cliponaxis": False,
             "marker": {"color": "@2", "size": 9}, "hoverinfo": "skip", "showlegend": False,
         }
         for mark in marks
@@ -75,7 +75,8 @@ def _curve(latency: Latency) -> Plot:
         {
             "xaxis": {"title": {"text": "time from stored to consumed (ms)"}, "type": "log", "range": [0, _log10(high)],
                       "dtick": 1, "exponentformat": "none", "tickformat": ",d"},
-            "yaxis": {"title": {"text": "messages (%)"}, "range": [0, 104], "ticksuffix": " %"},
+            "yaxis": {"title": {"text": "messages (%)"}, "range": [0, 112],
+                      "tickvals": [0, 20, 40, 60, 80, 100], "ticksuffix": " %"},
         },
         told=f"p50 {duration_text(latency.p50_ms)}, p90 {duration_text(latency.p90_ms)}, "
         f"p99 {duration_text(latency.p99_ms)}, slowest {duration_text(latency.max_ms)}",

@@ -1,0 +1,102 @@
+"""The page as one file: nothing to load, nothing from a message that could become markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+from staticfire.pipeline.jobs.answers import Answers, Consumer, Dead, Latency, Moment, Series, Try
+from staticfire.pipeline.report import Column, KeyFigure, Page, Plot, Section, Table, render
+from staticfire.pipeline.report.consumption import retry_section, waiting_section
+from staticfire.pipeline.report.page import duration_text
+
+EVIL = '</script><script>alert(1)</script>&"'
+
+CURVE = tuple(float(part) for part in range(201))
+ANSWERS = Answers(
+    stored=101,
+    messages=100,
+    latency=Latency(98, 100.0, 180.0, 198.0, 200.0, CURVE),
+    series=Series(1_000_000, 100, tuple(Moment(at * 100, 10, 9, 50.0, 90.0) for at in range(10))),
+    consumers=(Consumer("one", 60, 2, 1_000_000, 1_000_400), Consumer("two", 40, 2, 1_000_500, 1_001_000)),
+    tries=(Try(0, 101, 100, 98, 2, 0.0), Try(1, 2, 2, 0, 2, 10_200.0), Try(2, 2, 2, 0, 2, 40_400.0)),
+    dead=Dead(2, 2, 40_500.0),
+    handled_again=1,
+)
+
+
+def page(*sections: Section) -> Page:
+    return Page("Orders", "What became of them", [KeyFigure("stored", "101", "messages")], sections)
+
+
+class Elements(HTMLParser):
+    """Collects what a page consists of."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset")]
+
+
+def test_a_page_loads_nothing() -> None:
+    text = render(page(waiting_section(ANSWERS), retry_section(ANSWERS, "billing")), "var Plotly;")
+    found = Elements(text)
+    assert found.links == []
+    assert "link" not in found.names
+    assert "default-src 'none'" in text
+    assert re.findall(r"url\(|@import", text) == []
+
+
+def test_every_plot_has_its_place_its_title_its_caption_and_units() -> None:
+    sections = [waiting_section(ANSWERS), retry_section(ANSWERS, "billing")]
+    text = render(page(*sections), "")
+    plots = page(*sections).plots
+    assert [plot.name for plot in plots] == ["latency-curve", "flow", "latency-over-time", "tries", "road"]
+    for plot in plots:
+        assert text.count(f'id="{plot.name}"') == 1
+        assert plot.title in text
+        assert len(plot.caption) > 40
+        for axis in ("xaxis", "yaxis"):
+            assert plot.layout[axis]["title"]["text"]
+    data = re.search(r'id="plots">(.*?)</script>', text)
+    assert data is not None
+    assert [plot["name"] for plot in json.loads(data[1])] == [plot.name for plot in plots]
+
+
+def test_nothing_from_a_message_becomes_markup() -> None:
+    plot = Plot("p", EVIL, EVIL, [{"x": [EVIL], "y": [1]}], told=EVIL)
+    table = Table(EVIL, [Column(EVIL)], [[EVIL]], EVIL)
+    text = render(Page(EVIL, EVIL, [KeyFigure(EVIL, EVIL, EVIL)], [Section(EVIL, EVIL, [plot, table])], EVIL), "")
+    assert "alert(1)</script>" not in text
+    assert Elements(text).names.count("script") == 3
+    data = re.search(r'id="plots">(.*?)</script>', text)
+    assert data is not None
+    assert json.loads(data[1])[0]["traces"][0]["x"] == [EVIL]
+
+
+def test_tables_show_numbers_as_people_read_them() -> None:
+    columns = [Column("what"), Column("messages", True), Column("share", True, 2, "%")]
+    text = render(page(Section("s", "", [Table("t", columns, [["all", 336_776, 97.549], ["none", None, 0.0]])])), "")
+    assert '<td>all</td><td class="number">336,776</td><td class="number">97.55</td>' in text
+    assert '<td class="number">–</td><td class="number">0.00</td>' in text
+
+
+def test_without_ledgers_the_page_says_so() -> None:
+    silent = Answers(5, 5, None, None, (), (Try(0, 5, 5, None, None, 0.0),), Dead(0, 0, None), 0)
+    assert waiting_section(silent, "Nobody kept a ledger.").words == "Nobody kept a ledger."
+    assert waiting_section(silent).parts == ()
+    assert "No message of billing" in retry_section(silent, "billing").words
+
+
+def test_a_consumer_that_joined_late_or_went_early_is_marked() -> None:
+    flow = next(part for part in waiting_section(ANSWERS).parts if isinstance(part, Plot) and part.name == "flow")
+    assert [note["text"] for note in flow.layout["annotations"]] == ["one is gone", "two joins"]
+
+
+def test_durations_have_the_unit_that_suits_them() -> None:
+    told = [duration_text(value) for value in (0, 850, 1_020, 12_400, 120_000, 3_600_000, 17_140_000)]
+    assert told == ["0 ms", "850 ms", "1.02 s", "12.4 s", "2 min", "1 h", "4 h 46 min"]
