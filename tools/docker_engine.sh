@@ -17,7 +17,7 @@ install() { # programs; Debian's packages have other names
     || give_up "not here: $1. Install Docker and docker-compose; as root on Debian this script does it"
   apt-get update -qq >/dev/null
   # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $2 >"$logs/docker-install.log" 2>&1 \
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $2 >"$logs/docker-install.log" 2>&1 \
     || { tail -5 "$logs/docker-install.log" >&2; give_up "$2 can't be installed"; }
 }
 

@@ -5,6 +5,7 @@ import click
 from staticfire.broker.settings import BrokerSettings
 from staticfire.cli.options import as_settings, settings_flags
 from staticfire.cli.serve import become, settings_list_flag, settings_of, show_settings, temporary_folder
+from staticfire.runtime.addresses import parse_address
 
 
 @click.command()
@@ -12,6 +13,7 @@ from staticfire.cli.serve import become, settings_list_flag, settings_of, show_s
 @click.option("--name", metavar="NAME", help="The broker's name. [default: broker-a]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Its port; 0: any free one. [default: 10911]")
 @click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]")
+@click.option("--advertise", metavar="HOST[:PORT]", help="What clients are told. [default: where each of them is]")
 @settings_flags
 @settings_list_flag
 def broker(
@@ -19,6 +21,7 @@ def broker(
     name: str | None,
     port: int | None,
     directory: str | None,
+    advertise: str | None,
     assignments: tuple[tuple[str, str], ...],
     file: str | None,
     listing: str | None,
@@ -33,6 +36,9 @@ def broker(
         "listenPort": None if port is None else str(port),
         "storePathRootDir": directory,
     }
+    if advertise is not None:
+        host, advertised_port = parse_address(advertise, default_port=0)
+        flags |= {"brokerIP1": host, "advertisedPort": str(advertised_port)}
     settings = settings_of(BrokerSettings, flags, as_settings(assignments), file)
     folder = "" if settings.get("store_path_root_dir") else temporary_folder("broker")
     if folder:

@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.face.commands import Up, call, one_line
 
 ANY_PORT = ["--set", "listenHost=127.0.0.1", "--port", "0"]
@@ -19,6 +21,15 @@ def test_broker_registers_at_a_nameserver_that_was_started_alone(tmp_path: Path)
             assert " orders broker-x/" in one_line(sent.stdout)
             assert broker.stop(signal.SIGTERM)[0] == 0
         assert nameserver.stop(signal.SIGINT)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [("broker.example:7", "broker.example:7"), ("10.0.0.7", "10.0.0.7:"), ("[fd01::7]:7", "[fd01::7]:7")],
+)
+def test_a_broker_is_known_as_it_is_advertised(flag: str, told: str) -> None:
+    with Up("broker", *ANY_PORT, "--advertise", flag, ready="The broker[") as broker:
+        assert broker.lines[-1].startswith(f"The broker[broker-a, {told}")
 
 
 def test_broker_without_a_folder_has_a_temporary_one_and_removes_it() -> None:
