@@ -111,6 +111,42 @@ async def test_settle_runs_after_the_handlers_and_its_answers_share_their_write(
     assert [answer.offset for answer in answers(wire)] == [10, 99]
 
 
+def sends(count: int, codec: Any) -> bytes:
+    """Return so many sends of 1 KiB in one read."""
+    request = SendMessageV2("g", "t", "", 4, 0, 0, 0, 0, "UNIQ_KEY\x01u\x02", body=bytes(1024))
+    return b"".join(codec.encode_request(request, opaque, False) for opaque in range(1, count + 1))
+
+
+@pytest.mark.parametrize("codec", [NATIVE_CODEC, JSON_CODEC], ids=["native", "json"])
+async def test_the_only_busy_connection_has_its_long_reads_settled_in_parts(codec: Any) -> None:
+    connection, wire, dispatcher = a_server()
+    other = Connection(dispatcher, NATIVE_CODEC, accepting=True)
+    other.connection_made(Wire())
+    kept: list[Call] = []
+    bursts: list[int] = []
+    dispatcher.handle(310, kept.append)
+
+    def settle() -> None:
+        bursts.append(len(kept))
+        for call in kept:
+            call.answer(Answer())
+        kept.clear()
+
+    dispatcher.settle = settle
+    for _ in range(2):
+        connection.data_received(sends(64, codec))
+        first, *rest = bursts
+        bursts.clear()
+        wire.writes.clear()
+    assert first < 64  # it was heard twice in a row
+    assert first + sum(rest) == 64
+    other.data_received(ask(GetMaxOffset("t", 1)))
+    bursts.clear()
+    connection.data_received(sends(64, codec))
+    assert bursts == [64]
+    assert len(wire.writes) == 1
+
+
 async def test_a_coroutine_handler_answers_later() -> None:
     connection, wire, dispatcher = a_server()
 
