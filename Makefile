@@ -112,6 +112,11 @@ test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Jav
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire
 	$(BIN)/pytest -m spark --timeout 600 tests/pipeline $(ARGS)
 
+.PHONY: test-report
+test-report: $(SPARK) ## the page of `make pipeline` in a headless Chromium (which root gets by apt-get)
+	@bash tools/chromium.sh
+	$(BIN)/pytest -m foreign tests/pipeline/test_report_browser.py $(ARGS)
+
 .PHONY: test-oracle
 test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both, our client on it (needs a JDK and Maven)
 	bash tools/compare.sh

@@ -35,7 +35,7 @@ from staticfire.pipeline import session
 from staticfire.pipeline.errors import SparkMissing
 from staticfire.pipeline.jobs.answers import Answers
 from staticfire.pipeline.jobs.settings import IngestSettings
-from staticfire.protocol.errors import StaticfireError, UsageError
+from staticfire.protocol.errors import ClientError, StaticfireError, UsageError
 from staticfire.protocol.names import retry_topic
 
 if TYPE_CHECKING:
@@ -109,6 +109,15 @@ def read(run: Run, spark: "SparkSession", namesrv: str) -> None:
         report = ingest(spark, settings)
         words.append(f"{report.rows:,} messages of {', '.join(report.topics)}")
     read_ingested(spark, settings.to).createOrReplaceTempView(MESSAGES)
+
+
+def check_flights(namesrv: str) -> None:
+    """Raises: ClientError (no flights there), NetworkError."""
+    from staticfire.pipeline.jobs.topics import topics_there
+
+    if not topics_there(namesrv, "staticfire", [TOPIC]):
+        words = "run it without NAMESRV_ADDR, then it plays the demo first"
+        raise ClientError(f"there is no topic {TOPIC} at {namesrv}: {words}")
 
 
 def ask(run: Run, spark: "SparkSession", has_ledgers: bool) -> Found:
@@ -231,6 +240,8 @@ def main() -> int:
 
 def run_pipeline(run: Run, began_s: float) -> int:
     """Do everything; return the exit code."""
+    if run.namesrv is not None:
+        check_flights(run.namesrv)
     with part(run.console, "Spark started"):
         spark = session("flights")
     from staticfire.pipeline.jobs.failures import failures_of_spark, one_line

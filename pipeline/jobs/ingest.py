@@ -62,7 +62,7 @@ def ingest(
     `told` hears of every batch. Raises: UsageError (folder, checkpoint), ClientError (no such topic, somebody else
     writes there), NetworkError, and what Spark raises when the query fails.
     """
-    topics = _topics(settings)
+    topics = topics_of(settings)
     output, checkpoint = Folder(spark, settings.to), Folder(spark, settings.checkpoint_folder)
     source = _source(spark, settings, topics)
     wanted = Card(_new_id(), topics, settings.partition_by, source.schema.json())
@@ -95,12 +95,19 @@ def _new_id() -> str:
     return f"{live_machine().identity.random.getrandbits(128):032x}"
 
 
-def _topics(settings: IngestSettings) -> tuple[str, ...]:
-    """Return the topics to read: those of dead letters only once there are any. Raises: ClientError."""
+def topics_of(settings: IngestSettings) -> tuple[str, ...]:
+    """Return the topics to read: those of dead letters only once there are any.
+
+    Raises: ClientError (one isn't there, or none is), NetworkError.
+    """
     there = topics_there(settings.name_server, settings.protocol, settings.all_topics)
     for topic in settings.topics:
         if topic not in there:
             raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or name another one")
+    if not there:
+        raise ClientError(
+            f"no message of {', '.join(settings.dead_letters_of)} has died at {settings.name_server} so far"
+        )
     return tuple(there)
 
 

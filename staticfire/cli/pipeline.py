@@ -78,14 +78,14 @@ def _ingest(settings: "IngestSettings", master: str) -> None:
     """Run it; whatever goes wrong is one line. Raises: UsageError, ClientError."""
     from staticfire.pipeline.errors import SparkMissing
     from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
+    from staticfire.pipeline.jobs.ingest import ingest as run, topics_of
     from staticfire.pipeline.jobs.sessions import job_session
 
+    topics_of(settings)  # What is wrong there is told at once, not after Spark's start.
     try:
         spark = job_session("staticfire ingest", master)
     except SparkMissing as error:
         raise UsageError(str(error)) from None
-    from staticfire.pipeline.jobs.ingest import ingest as run
-
     try:
         report = run(spark, settings, _tell)
     except failures_of_spark() as failure:
