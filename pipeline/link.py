@@ -21,7 +21,7 @@ from staticfire.runtime.live import live_machine
 T = TypeVar("T")
 
 ROUTE_POLL_MS = 3_600_000
-# Routes are fetched when a query needs them. A link that no query uses any more shouldn't ask for a cluster that is gone.
+# Routes are fetched when a query needs them; a link without queries shouldn't ask for a cluster that is gone.
 
 
 class Link:

@@ -7,12 +7,16 @@ entry without name, value or 01 isn't there.
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from staticfire.pipeline.records import Numbers, Octets
 from staticfire.protocol.properties import with_last_end
 
 _NAME_END, _ENTRY_END = 1, 2
+
+NAMES_COUNTED_MAX = 64
+# Different names, up to which repeated ones are looked for in a table of all names of all messages.
 
 
 def slices(data: Any, starts: Numbers, ends: Numbers, kind: pa.DataType) -> pa.Array:
@@ -36,23 +40,26 @@ class PropertyTable:
         """`strings`: one per message, as bytes."""
         self._rows = len(strings)
         self._data, bounds = _orderly(strings)
-        octets = self._octets = np.frombuffer(self._data, dtype=np.uint8)
+        octets = np.frombuffer(self._data, dtype=np.uint8)
         ends = np.flatnonzero(octets == _ENTRY_END)
-        starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1] + 1)) if len(ends) else ends
-        separators = np.append(np.flatnonzero(octets == _NAME_END), len(octets))
-        names_end = separators[np.searchsorted(separators, starts)] if len(ends) else ends
+        starts = np.append(0, ends[:-1] + 1)[: len(ends)]
+        names_end = _separators(octets, starts, ends)
+        per_row = np.diff(np.searchsorted(ends, bounds))
+        row = np.repeat(np.arange(self._rows), per_row)
         is_entry = (names_end > starts) & (names_end + 1 < ends)
-        self._start = starts[is_entry]
-        self._name_end = names_end[is_entry]
-        self._end = ends[is_entry]
-        self._row = np.searchsorted(bounds, self._start, side="right") - 1
+        if not is_entry.all():
+            starts, names_end, ends, row = starts[is_entry], names_end[is_entry], ends[is_entry], row[is_entry]
+        self._start, self._name_end, self._end, self._row = starts, names_end, ends, row
+        self._name_bytes = names_end - starts
 
     def column(self, name: str) -> pa.Array:
         """Return one property of each message, null where it has none."""
-        wanted = np.frombuffer(name.encode(), dtype=np.uint8)
-        entries = np.flatnonzero(self._name_end - self._start == len(wanted))
-        places = self._start[entries][:, None] + np.arange(len(wanted))
-        entries = entries[(self._octets[places] == wanted).all(axis=1)]
+        wanted = name.encode()
+        entries = np.flatnonzero(self._name_bytes == len(wanted))
+        everywhere: npt.NDArray[Any] = np.ndarray(
+            (max(0, len(self._data) - len(wanted) + 1),), f"S{len(wanted)}", self._data, strides=(1,)
+        )
+        entries = entries[everywhere[self._start[entries]] == wanted]
         last = _last_of_each(self._row[entries])
         entries = entries[last]
         values = slices(self._data, self._name_end[entries] + 1, self._end[entries], pa.string())
@@ -78,9 +85,20 @@ class PropertyTable:
         """Return which entries count: of a message's entries with one name the last."""
         names = slices(self._data, self._start, self._name_end, pa.string()).dictionary_encode()
         codes = cast(Numbers, names.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
-        both = self._row * (len(names.dictionary) + 1) + codes
+        kinds = len(names.dictionary)
+        both = self._row * kinds + codes
+        if kinds <= NAMES_COUNTED_MAX and np.bincount(both, minlength=1).max() <= 1:
+            return np.arange(len(both))  # No name twice, as in nearly all strings: seen without sorting.
         _, from_behind = np.unique(both[::-1], return_index=True)
         return np.sort(len(both) - 1 - from_behind)
+
+
+def _separators(octets: Octets, starts: Numbers, ends: Numbers) -> Numbers:
+    """Return where the name of each entry ends; somewhere behind the entry when it has no 01."""
+    found = np.flatnonzero(octets == _NAME_END)
+    if len(found) == len(ends) and (found >= starts).all() and (found < ends).all():
+        return found  # One in each, as in nearly all strings.
+    return np.append(found, len(octets))[np.searchsorted(found, starts)]
 
 
 def _last_of_each(rows: Numbers) -> Numbers:
@@ -102,8 +120,9 @@ def _orderly(strings: pa.Array) -> tuple[bytes, Numbers]:
 def _joined(strings: pa.Array) -> tuple[Numbers, bytes]:
     _, offsets, data = strings.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[strings.offset : strings.offset + len(strings) + 1]
-    joined = data.to_pybytes()[bounds[0] : bounds[-1]] if data is not None else b""
-    return (bounds - bounds[0]).astype(np.int64), joined
+    first, last = int(bounds[0]), int(bounds[-1])
+    joined = data.slice(first, last - first).to_pybytes() if data is not None else b""
+    return (bounds - first).astype(np.int64), joined
 
 
 def _is_orderly(data: bytes, bounds: Numbers) -> bool:
@@ -111,6 +130,8 @@ def _is_orderly(data: bytes, bounds: Numbers) -> bool:
     ends = bounds[1:][bounds[1:] > bounds[:-1]]
     if (octets[ends - 1] != _ENTRY_END).any():
         return False
+    if data.isascii():
+        return True
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -25,8 +25,9 @@ log = logger("pipeline")
 AHEAD_BYTES_MAX = 4 * 1024 * 1024
 # Of answers that the reader has not taken.
 
-HANDED_BYTES = 256 * 1024
-# The reader is given at least this much at a time: with small answers, each would cost it a switch of threads.
+HANDED_BYTES = 1024 * 1024
+# The reader is given at least this much at a time: each time costs a switch of threads, and some thousand
+# messages make as many calls of numpy and Arrow as one.
 
 _FOUND = int(ResponseCode.SUCCESS)
 _ANSWERS = {

@@ -29,12 +29,27 @@ _u32_at = Struct(">I").unpack_from
 _ROCKETMQ_BYTES_MIN = 91
 
 
+def _head(head_bytes: int, **fields: tuple[int, str]) -> "np.dtype[Any]":
+    """Return how the numbers at the begin of a record lie, each at its offset."""
+    offsets, formats = zip(*fields.values(), strict=True)
+    return np.dtype({"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": head_bytes})
+
+
+_STORED_HEAD = _head(
+    90, size=(4, ">u4"), magic=(14, ">u4"), log_position=(19, ">i8"), queue_offset=(33, ">i8"), stored_ms=(42, ">i8"),
+    born_ms=(51, ">i8"), sys_flag=(60, ">i4"), flag=(65, ">i4"), reconsume_times=(70, ">i4"), host_bytes=(89, "u1"),
+)  # fmt: skip
+_ROCKETMQ_HEAD = _head(
+    48, size=(0, ">u4"), magic=(4, ">u4"), flag=(16, ">i4"), queue_offset=(20, ">i8"), log_position=(28, ">i8"),
+    sys_flag=(36, ">i4"), born_ms=(40, ">i8"),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class RecordParts:
     """All records of a stretch. Arrays have one element per record; positions are in `data`."""
 
     data: bytes
-    octets: Octets
     queue_offset: Numbers
     log_position: Numbers
     stored_ms: Numbers
@@ -58,25 +73,25 @@ def stored_parts(bodies: Sequence[bytes]) -> RecordParts:
     data = b"".join([memoryview(body)[BATCH_HEAD_BYTES:] for body in bodies])
     starts = _starts(data, 4, RECORD_BYTES_MIN)
     look = _Look(data)
-    if (look.at(starts + 14, ">u4") != RECORD_MAGIC).any():
+    heads = look.heads(starts, _STORED_HEAD)
+    if (heads["magic"] != RECORD_MAGIC).any():
         raise ProtocolError("an answer to a pull has something in it that is no stored record")
-    sizes = look.at(starts + 4, ">u4")
-    topic_at = starts + 90 + look.at(starts + 89, "u1")
+    topic_at = starts + 90 + _numbers(heads["host_bytes"])
     properties_start = topic_at + 6 + look.at(topic_at + 1, ">u2")
     properties_end = properties_start + look.at(properties_start - 2, ">u2")
-    _check_order(topic_at, properties_start, properties_end, properties_end + 5, starts + sizes)
+    ends = starts + _numbers(heads["size"])
+    _check_order(topic_at, properties_start, properties_end, properties_end + 5, ends)
     return RecordParts(
         data,
-        look.octets,
-        queue_offset=look.at(starts + 33, ">i8"),
-        log_position=look.at(starts + 19, ">i8"),
-        stored_ms=look.at(starts + 42, ">i8"),
-        born_ms=look.at(starts + 51, ">i8"),
-        sys_flag=look.at(starts + 60, ">i4"),
-        flag=look.at(starts + 65, ">i4"),
-        reconsume_times=look.at(starts + 70, ">i4"),
+        queue_offset=_numbers(heads["queue_offset"]),
+        log_position=_numbers(heads["log_position"]),
+        stored_ms=_numbers(heads["stored_ms"]),
+        born_ms=_numbers(heads["born_ms"]),
+        sys_flag=_numbers(heads["sys_flag"]),
+        flag=_numbers(heads["flag"]),
+        reconsume_times=_numbers(heads["reconsume_times"]),
         body_start=properties_end + 5,
-        body_end=starts + sizes,
+        body_end=ends,
         properties_start=properties_start,
         properties_end=properties_end,
     )
@@ -87,28 +102,27 @@ def rocketmq_parts(bodies: Sequence[bytes]) -> RecordParts:
     data = b"".join(bodies)
     starts = _starts(data, 0, _ROCKETMQ_BYTES_MIN)
     look = _Look(data)
-    magic = look.at(starts + 4, ">u4")
-    is_v2 = magic == MAGIC_V2
-    if not (is_v2 | (magic == MAGIC_V1)).all():
+    heads = look.heads(starts, _ROCKETMQ_HEAD)
+    is_v2 = heads["magic"] == MAGIC_V2
+    if not (is_v2 | (heads["magic"] == MAGIC_V1)).all():
         raise ProtocolError("an answer to a pull has something in it that is no record of RocketMQ")
-    sys_flag = look.at(starts + 36, ">i4")
+    sys_flag = _numbers(heads["sys_flag"])
     stored_at = starts + np.where(sys_flag & BORN_HOST_V6, 68, 56)
     behind_hosts = stored_at + np.where(sys_flag & STORE_HOST_V6, 28, 16)
     body_start = behind_hosts + 16
     body_end = body_start + look.at(behind_hosts + 12, ">i4")
     topic_bytes = np.where(is_v2, look.at(body_end, ">u2"), look.at(body_end, "u1"))
     properties_start = body_end + np.where(is_v2, 2, 1) + topic_bytes + 2
-    properties_end = starts + look.at(starts, ">u4")
+    properties_end = starts + _numbers(heads["size"])
     _check_order(body_start, body_end, properties_start, properties_end)
     return RecordParts(
         data,
-        look.octets,
-        queue_offset=look.at(starts + 20, ">i8"),
-        log_position=look.at(starts + 28, ">i8"),
+        queue_offset=_numbers(heads["queue_offset"]),
+        log_position=_numbers(heads["log_position"]),
         stored_ms=look.at(stored_at, ">i8"),
-        born_ms=look.at(starts + 40, ">i8"),
+        born_ms=_numbers(heads["born_ms"]),
         sys_flag=sys_flag,
-        flag=look.at(starts + 16, ">i4"),
+        flag=_numbers(heads["flag"]),
         reconsume_times=look.at(behind_hosts, ">i4"),
         body_start=body_start,
         body_end=body_end,
@@ -143,17 +157,28 @@ def _starts(data: bytes, size_at: int, least: int) -> Numbers:
 
 
 class _Look:
-    """Reads numbers at many positions."""
+    """Reads at many positions. Raises: ProtocolError where one is outside."""
 
     def __init__(self, data: bytes) -> None:
-        self.octets: Octets = np.frombuffer(data, dtype=np.uint8)
+        self._data = data
 
     def at(self, positions: Numbers, kind: str) -> Numbers:
-        """Return the big-endian numbers that begin at these positions. Raises: ProtocolError (outside)."""
-        width = np.dtype(kind).itemsize
+        """Return the numbers that begin at these positions."""
+        return _numbers(self.heads(positions, np.dtype(kind)))
+
+    def heads(self, positions: Numbers, kind: "np.dtype[Any]") -> npt.NDArray[Any]:
+        """Return what begins at these positions: of an array that has an element at every byte, some."""
         if not len(positions):
-            return positions
-        if positions.min() < 0 or positions.max() + width > len(self.octets):
+            return np.empty(0, kind)
+        count = len(self._data) - kind.itemsize + 1
+        if count <= 0:
             raise ProtocolError("a record's parts do not add up to its length")
-        windows: npt.NDArray[Any] = np.lib.stride_tricks.sliding_window_view(self.octets, width)
-        return windows[positions].view(kind)[:, 0].astype(np.int64)
+        everywhere: npt.NDArray[Any] = np.ndarray((count,), kind, self._data, strides=(1,))
+        try:
+            return everywhere[positions]
+        except IndexError:
+            raise ProtocolError("a record's parts do not add up to its length") from None
+
+
+def _numbers(numbers: npt.NDArray[Any]) -> Numbers:
+    return numbers.astype(np.int64)
