@@ -14,6 +14,7 @@ from functools import partial
 
 from staticfire.client.bell import Bell
 from staticfire.client.nameservers import Nameservers
+from staticfire.client.questions import Questions
 from staticfire.client.queues import MessageQueue
 from staticfire.client.rebalance import RebalanceLoop
 from staticfire.client.route_cache import RouteCache
@@ -70,6 +71,8 @@ class ClusterClient(Service):
         """The loop over the consumers of this client."""
         self.broker_connected.append(lambda _: self.rebalancing.ring())
         self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
+        self.questions = Questions(self.dispatcher)
+        """What administrators ask of the consumers of this client."""
         self._heartbeats: dict[asyncio.Future[Answer], None] = {}
         self._producers: dict[str, None] = {}
         self._consumers: dict[str, DescribeConsumer] = {}
@@ -92,6 +95,7 @@ class ClusterClient(Service):
             await self.leave_producers(group)
         for group in list(self._consumers):
             await self.leave_consumers(group)
+        await self.dispatcher.close()
         await self.pool.close()
         if self._own_machine:
             await self.machine.workers.close()

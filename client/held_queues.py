@@ -6,7 +6,7 @@ offset is forgotten, the stored one is asked for, and the first pull leaves at o
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from staticfire.client.consume_from import NO_OFFSET, IllegalStoredOffset, Start, find_start
@@ -134,6 +134,20 @@ class HeldQueues:
         await self._offsets.hand_over([held.process_queue.queue for held in dropped])
         for held in dropped:
             self._remove(held)
+
+    async def move(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on at these offsets in those of the queues that are owned: they are dropped and taken anew."""
+        self._context.settle()
+        moved = [queue for queue in offsets if queue in self._table]
+        for queue in moved:
+            self._end(self._table[queue])
+            self._offsets.update(queue, offsets[queue], increase_only=False)
+        await self.drop(moved)
+        free = [queue for queue in moved if queue not in self._table]
+        for queue in free:  # Once more: an ordered listener that ran meanwhile has counted.
+            self._offsets.update(queue, offsets[queue], increase_only=False)
+        await self._offsets.hand_over(free)
+        self._changed()
 
     def _end(self, held: HeldQueue) -> None:
         held.process_queue.dropped = True

@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypeVar
 
+from staticfire.client.asked_consumer import AskedConsumer
 from staticfire.client.cluster_client import ClusterClient
 from staticfire.client.consume_results import Listener
 from staticfire.client.held_queues import HeldQueues
@@ -204,6 +205,9 @@ class PushConsumer(Member):
             self.spawn,
             self.pause,
         )
+        self.client.questions.consumers[self.group] = AskedConsumer(
+            self.client, self.settings, self.describe, working, listener, self._is_ordered
+        )
         working.consumption.resize(self._threads)
         working.sharing.listeners = self._queue_listeners
         self._set_suspended(self._is_suspended)
@@ -234,6 +238,7 @@ class PushConsumer(Member):
         working, self._working = self._working, None
         if working is None:
             return
+        self.client.questions.consumers.pop(self.group, None)
         self.client.rebalancing.remove(self.group)
         if self._route_changed in self.client.routes.listeners:
             self.client.routes.listeners.remove(self._route_changed)

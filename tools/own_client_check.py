@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from staticfire.client import (
     Admin,
@@ -33,10 +34,14 @@ from staticfire.client import (
     ReceivedMessage,
     by_hash,
 )
+from staticfire.protocol.command import Request
 from staticfire.protocol.errors import TopicNotFound
+from staticfire.protocol.requests.connections import ConsumeDirectly, GetConsumerRunningInfo
+from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetOffset
 
 CLIENT = ClientSettings(protocol="rocketmq")
 CHECK_TIMEOUT_S = 60
+ASK_TIMEOUT_MS = 15_000
 DELAY_LEVEL, DELAY_S = 2, 5
 COMMAND = Path(sys.executable).with_name("staticfire")
 
@@ -258,6 +263,32 @@ async def offsets_survive(check: Check) -> str:
     return "three consumers one after another, nothing twice"
 
 
+async def administrators_ask(check: Check) -> str:
+    heard = Heard()
+    async with check.admin() as admin, check.producer() as producer, check.consumer(heard) as consumer:
+        await admin.create_topic(check.topic, queues=1)
+        result = await producer.send(Message(check.topic, b"7"))
+        await heard.count(1)
+        [address] = (await admin.masters()).values()
+
+        async def ask(request: Request) -> Any:
+            answer = await admin.client.pool.ask(address, request, ASK_TIMEOUT_MS)
+            assert answer.code == 0, answer
+            return answer.body
+
+        client_id = consumer.client.client_id
+        info = await ask(GetConsumerRunningInfo(check.group, client_id, True))
+        assert [queue.topic for queue in info.mq_table if queue.topic == check.topic], info
+        directly = await ask(ConsumeDirectly(check.group, client_id, result.offset_message_id, topic=check.topic))
+        assert directly.consume_result == "CR_SUCCESS", directly
+        assert [message.body for _, message in await heard.count(2)] == [b"7", b"7"], heard.messages
+        status = await ask(GetConsumerStatus(check.topic, check.group))
+        assert list(status.consumer_table[client_id].values()) == [1], status
+        await ask(ResetOffset(check.group, check.topic, 0))
+        bodies = [message.body for _, message in await heard.count(3)]
+    return f"running info, one message consumed directly, where it stands, a reset: heard {len(bodies)} times"
+
+
 async def the_command_line(check: Check) -> str:
     place = ["-n", check.namesrv, "--protocol", "rocketmq"]
     await command("send", *place, "--tag", "paid", "--key", "7", check.topic, "hello")
@@ -287,6 +318,7 @@ CHECKS: list[Callable[[Check], Awaitable[str]]] = [
     failures_come_back,
     ordered_consumption,
     offsets_survive,
+    administrators_ask,
     the_command_line,
 ]
 
