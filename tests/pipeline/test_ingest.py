@@ -1,5 +1,6 @@
 """Topics to Parquet in a real Spark: everything once, also when a driver died at the worst moments."""
 
+import os
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -16,6 +17,7 @@ from staticfire.pipeline.jobs.ingest import Batch, ingest, read_ingested
 from staticfire.pipeline.jobs.lock import FolderLock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, NetworkError, UsageError
+from tests.face.commands import call, one_line
 from tests.pipeline.stand import numbered, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(300)]
@@ -172,3 +174,11 @@ def test_a_table_that_lost_its_files_is_not_written_on(spark: SparkSession, clus
     (tmp_path / "table" / CARD_NAME).unlink()
     with pytest.raises(UsageError, match="another folder"):
         ingest(spark, wanted)
+
+
+def test_the_command_says_that_there_is_no_java(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create_topic("orders")
+    flags = ["pipeline", "ingest", "-n", cluster.namesrv, "--topic", "orders", "--to", str(tmp_path / "out")]
+    done = call(*flags, JAVA_HOME=os.devnull)
+    assert done.returncode == 2
+    assert "Spark needs Java 17 or later" in one_line(done.stderr)

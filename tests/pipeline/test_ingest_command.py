@@ -1,0 +1,59 @@
+"""`staticfire pipeline ingest` with what can't work: one line, before any Spark is started."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from staticfire import Cluster
+from tests.face.commands import ROOT, call, environment, one_line
+
+WITHOUT_SPARK = """
+import sys
+sys.modules["pyspark"] = None
+from staticfire.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_help_needs_no_spark() -> None:
+    done = call("pipeline", "ingest", "--help")
+    assert done.returncode == 0
+    assert "--dead-letters-of GROUP" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (["--to", "out"], 2, "name a topic (--topic)"),
+        (["--topic", "orders"], 2, "Missing option '--to'"),
+        (["--topic", "orders", "--to", "out", "--partition-by", "day"], 2, "--partition-by day: no such column"),
+        (["--topic", "orders", "--to", "out", "--checkpoint", "out"], 2, "that is the output folder itself"),
+        (["--topic", "orders", "--to", "out", "-n", "127.0.0.1:1"], 1, "no nameserver answers"),
+    ],
+)
+def test_wrong_flags_are_one_line(flags: list[str], code: int, words: str) -> None:
+    done = call("pipeline", "ingest", *flags)
+    assert done.returncode == code
+    assert words in one_line(done.stderr)
+
+
+def test_a_missing_topic_is_one_line(tmp_path: Path) -> None:
+    with Cluster() as cluster:
+        done = call("pipeline", "ingest", "-n", cluster.namesrv, "--topic", "nope", "--to", str(tmp_path / "out"))
+    assert done.returncode == 1
+    assert one_line(done.stderr).startswith("staticfire: there is no topic nope at 127.0.0.1:")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("orders")
+        flags = ["pipeline", "ingest", "-n", cluster.namesrv, "--topic", "orders", "--to", str(tmp_path / "out")]
+        command = [sys.executable, "-c", WITHOUT_SPARK, *flags]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 2
+    assert "pip install 'staticfire[spark]'" in one_line(done.stderr)
