@@ -24,6 +24,7 @@ class BrokerSettings:
 
     # Where it listens
     listen_host: str = "0.0.0.0"
+    """One address, 0.0.0.0 for all of IPv4, :: for all of both kinds."""
     listen_port: int = 10911
     broker_ip1: str = field(default="", metadata={"rocketmq": "brokerIP1"})
     """The host to tell clients. Empty: the address under which each client reached the nameserver."""

@@ -17,7 +17,7 @@ Invariant: no address with `*` or `|` leaves the nameserver. The broker's half o
 
 from functools import lru_cache
 
-from staticfire.runtime.addresses import format_address, parse_address
+from staticfire.runtime.addresses import format_address, parse_address, plain_host
 from staticfire.runtime.reach import ip_of
 
 THIS_MACHINE = "*"
@@ -64,11 +64,6 @@ def told_address(filed: str, local_host: str, is_near: bool = True) -> str:
     if _is_loopback(host) and _is_loopback(local_host):
         return format_address(host, port)  # A broker that listens on 127.0.0.1 isn't reached at [::1].
     return format_address(plain_host(local_host), port)
-
-
-def plain_host(host: str) -> str:
-    """Return the host without the clothes that IPv6 sockets put on IPv4 addresses."""
-    return host[7:] if host.startswith("::ffff:") and "." in host else host
 
 
 def _is_loopback(host: str) -> bool:

@@ -29,6 +29,11 @@ def parse_addresses(text: str) -> list[Address]:
     return addresses
 
 
+def plain_host(host: str) -> str:
+    """Return the host without the clothes that IPv6 sockets put on IPv4 addresses."""
+    return host[7:] if host.startswith("::ffff:") and "." in host else host
+
+
 def format_address(host: str, port: int) -> str:
     """Return `host:port`, with brackets where the host is IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

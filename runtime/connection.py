@@ -34,6 +34,7 @@ from staticfire.protocol.codes import LANGUAGES_BY_NAME, LanguageCode, ResponseC
 from staticfire.protocol.command import REQUESTS, Answer, Request, Shape, declaration_of, refusal
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from staticfire.runtime.addresses import format_address, plain_host
 from staticfire.runtime.log import logger
 
 log = logger("connection")
@@ -221,8 +222,9 @@ class Connection(asyncio.Protocol):
         self.closed = self._loop.create_future()
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        self.peer = Peer(f"{host}:{port}")
-        self.local_address = tuple((transport.get_extra_info("sockname") or ("", 0))[:2])
+        self.peer = Peer(format_address(plain_host(host), port))
+        host, port = (transport.get_extra_info("sockname") or ("", 0))[:2]
+        self.local_address = plain_host(host), port
         if self._dispatcher.connected is not None:
             self._dispatcher.connected(self)
 

@@ -25,6 +25,7 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import REQUESTS, Declaration, Records
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
+from staticfire.runtime.addresses import parse_address
 
 OWN_CODES_FROM = 9001
 # From there on are those that move the clock and forget everything, which is no fault when it happens.
@@ -248,8 +249,7 @@ def answers(data: bytes) -> Iterator[int]:
 
 def attack(address: str, frames: bytes) -> bytes:
     """Send that on a connection of its own; return what comes back until it is quiet or closed."""
-    host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=5) as peer, selectors.DefaultSelector() as selector:
+    with socket.create_connection(parse_address(address), timeout=5) as peer, selectors.DefaultSelector() as selector:
         selector.register(peer, selectors.EVENT_READ)
         with suppress(OSError):  # it may be closed while we are sending
             peer.sendall(frames)
@@ -265,8 +265,7 @@ class Bystander:
     """A connection that was there before, and asks for nothing unusual."""
 
     def __init__(self, address: str, code: int, fields: dict[str, Any], body: bytes = b"") -> None:
-        host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=10)
+        self._socket = socket.create_connection(parse_address(address), timeout=10)
         head = json.dumps({"code": code, "opaque": 7, "version": 479, "extFields": fields}).encode()
         self._frame = struct.pack(">II", 4 + len(head) + len(body), len(head)) + head + body
 

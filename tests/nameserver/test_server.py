@@ -28,7 +28,6 @@ async def test_routes_are_learnt_and_told_over_sockets(codec: int) -> None:
     await machine.workers.close()
 
 
-@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
 async def test_a_broker_and_a_client_meet_over_ipv6() -> None:
     machine = live_machine()
     async with Nameserver(machine, NameserverSettings(listen_host="::1", listen_port=0)) as nameserver:
