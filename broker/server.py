@@ -167,10 +167,10 @@ class Broker(Service):
 
     async def _listen(self) -> None:
         host = self.settings.listen_host
-        port = await self._server.listen(host, self.settings.listen_port, self._sock)
+        port = await self._server.listen_widely(host, self.settings.listen_port, self._sock)
         if self.settings.vip_port_enable and port > VIP_PORT_BELOW:
             try:
-                await self._server.listen(host, port - VIP_PORT_BELOW)
+                await self._server.listen_widely(host, port - VIP_PORT_BELOW)
             except OSError as error:
                 log.warning("vip_port_unavailable", port=port - VIP_PORT_BELOW, error=str(error))
 

@@ -24,7 +24,7 @@ class BrokerSettings:
 
     # Where it listens
     listen_host: str = "0.0.0.0"
-    """One address, 0.0.0.0 for all of IPv4, :: for all of both kinds."""
+    """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
     listen_port: int = 10911
     broker_ip1: str = field(default="", metadata={"rocketmq": "brokerIP1"})
     """The host to tell clients. Empty: the address under which each client reached the nameserver."""

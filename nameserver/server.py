@@ -23,8 +23,6 @@ from staticfire.runtime.service import Service
 
 log = logger("nameserver")
 
-ANY_IPV4, ANY_IPV6 = "0.0.0.0", "::"
-
 
 class Nameserver(Service):
     """One nameserver: ready when entered, its port free when left."""
@@ -86,14 +84,9 @@ class Nameserver(Service):
         """Open the port, on IPv6, too, where every address is meant. Raises: UsageError."""
         host, port = self.state.settings.listen_host, self.state.settings.listen_port
         try:
-            await self._server.listen(host, port, self._sock)
+            await self._server.listen_widely(host, port, self._sock)
         except OSError as error:
             raise UsageError(f"the nameserver can't listen: {error}; choose another listenPort, or 0 for any") from None
-        if host == ANY_IPV4 and self._sock is None:
-            try:
-                await self._server.listen(ANY_IPV6, self._server.port)
-            except OSError as error:
-                log.info("ipv6_not_served", error=str(error))  # A machine without IPv6 is fine.
 
     def _lost(self, connection: Connection) -> None:
         self.state.clock.left(connection)

@@ -13,7 +13,6 @@ class NameserverSettings:
 
     # Where it listens
     listen_host: str = "0.0.0.0"
-    """One address, 0.0.0.0 for all of IPv4, :: for all of both kinds."""
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
     listen_port: int = 9876
     """0: any free port."""

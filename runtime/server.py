@@ -13,9 +13,13 @@ from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import offset_id_prefix
 from staticfire.runtime.addresses import Address, parse_address
 from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener, Machine
 from staticfire.runtime.reach import Reach
 
+log = logger("server")
+
+ANY_IPV4, ANY_IPV6 = "0.0.0.0", "::"
 IDLE_MS_MAX = 120_000
 # As in RocketMQ: clients send heartbeats every 30 s, so who is silent for that long is gone without a word.
 CONNECTIONS_MAX = 50_000
@@ -46,6 +50,16 @@ class Server:
         if self.port == 0:
             self.port = listener.port
         return listener.port
+
+    async def listen_widely(self, host: str, port: int, sock: socket.socket | None = None) -> int:
+        """Accept connections there; at every address of IPv4 means at those of IPv6, too, if any. Raises: OSError."""
+        port = await self.listen(host, port, sock)
+        if host == ANY_IPV4 and sock is None:
+            try:
+                await self.listen(ANY_IPV6, port)
+            except OSError as error:
+                log.info("ipv6_not_served", port=port, error=str(error))  # A machine without IPv6 is fine.
+        return port
 
     def _accept(self) -> Connection:
         return Connection(self._dispatcher, codec_for(NATIVE), accepting=True)

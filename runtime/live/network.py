@@ -15,9 +15,6 @@ from staticfire.runtime.reach import Surroundings
 BACKLOG = 1024
 # Connections that wait to be accepted. asyncio's 100 is too small for a thousand clients that reconnect at once.
 
-EVERYWHERE = "::"
-# All addresses, of IPv4 and IPv6. asyncio's own listener at it would be for IPv6 alone.
-
 
 class LiveListener:
     """A listening socket."""
@@ -53,8 +50,6 @@ class LiveNetwork:
         if sock is not None:
             return LiveListener(await loop.create_server(factory, sock=sock, backlog=BACKLOG))
         try:
-            if host == EVERYWHERE:
-                return LiveListener(await loop.create_server(factory, sock=_socket_for_both(port), backlog=BACKLOG))
             server = await loop.create_server(factory, host, port, reuse_address=True, backlog=BACKLOG)
         except OSError as error:
             raise _named(error, host, port) from None
@@ -78,12 +73,6 @@ class LiveNetwork:
 
     def surroundings(self) -> Surroundings:
         return live_surroundings()
-
-
-def _socket_for_both(port: int) -> socket.socket:
-    """Return a socket that listens at every address. Raises: OSError."""
-    is_for_both = socket.has_dualstack_ipv6()
-    return socket.create_server((EVERYWHERE, port), family=socket.AF_INET6, dualstack_ipv6=is_for_both)
 
 
 def _named(error: OSError, host: str, port: int) -> OSError:

@@ -18,7 +18,7 @@ from tests.fuzz.mutations import Mutator
 from tests.integration.fuzzing import OWN_CODES_FROM, Bystander, answers, ask, attack, places_of, resident_mib
 from tests.integration.stand import read_queue
 
-PER_CONNECTION = 25
+PER_CONNECTION = 4
 BETWEEN = 10
 # Connections, before those who were there first ask again.
 GROWTH_MIB_MAX = 32
