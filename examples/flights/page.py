@@ -8,8 +8,9 @@ from questions import CarrierMonth
 
 from staticfire.pipeline.jobs.answers import Answers
 from staticfire.pipeline.report import Column, KeyFigure, Page, Plot, Section, Table
-from staticfire.pipeline.report.consumption import retry_section, waiting_section
 from staticfire.pipeline.report.page import duration_text, number_text
+from staticfire.pipeline.report.retries import retry_section
+from staticfire.pipeline.report.waiting import waiting_section
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 CARRIERS = {

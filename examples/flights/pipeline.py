@@ -70,7 +70,6 @@ class Found:
 def own_cluster(run: Run, spark: "SparkSession") -> tuple[Found, Outcome]:
     """Play the demo, and read its cluster while it is up."""
     flights = list(read_flights(run.flights))
-    fresh(run.to)
     with Cluster(brokers=2, isolation="process") as cluster, tempfile.TemporaryDirectory(prefix="flights-") as folder:
         ledgers = Path(folder)
         with part(run.console, "played"):
@@ -240,7 +239,9 @@ def main() -> int:
 
 def run_pipeline(run: Run, began_s: float) -> int:
     """Do everything; return the exit code."""
-    if run.namesrv is not None:
+    if run.namesrv is None:
+        fresh(run.to)
+    else:
         check_flights(run.namesrv)
     with part(run.console, "Spark started"):
         spark = session("flights")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from staticfire.pipeline.report import KeyFigure, Page, Plot, Section, write_page
-from staticfire.pipeline.report.consumption import retry_section, waiting_section
+from staticfire.pipeline.report.retries import retry_section
+from staticfire.pipeline.report.waiting import waiting_section
 from tests.pipeline.answers import ANSWERS
 
 pytestmark = [pytest.mark.foreign, pytest.mark.row("E4")]

@@ -6,8 +6,9 @@ from html.parser import HTMLParser
 
 from staticfire.pipeline.jobs.answers import Answers, Dead, Try
 from staticfire.pipeline.report import Column, KeyFigure, Page, Plot, Section, Table, render
-from staticfire.pipeline.report.consumption import retry_section, waiting_section
 from staticfire.pipeline.report.page import duration_text
+from staticfire.pipeline.report.retries import retry_section
+from staticfire.pipeline.report.waiting import waiting_section
 from tests.pipeline.answers import ANSWERS
 
 EVIL = '</script><script>alert(1)</script>&"'
