@@ -1,7 +1,8 @@
 """What `up` and `run` share: a cluster of processes and its control port, from the first signal handler to the end.
 
 No event loop here, since importing one takes as long as starting the processes does: until the caller runs one, a
-signal raises `StopAsked`, and whatever was started is ended on the way out.
+signal raises `StopAsked`, and whatever was started is ended on the way out. Where Python drops an exception, as in the
+callbacks of its own import locks, the signal is still noted, and the loop begins with it.
 """
 
 import os
@@ -51,6 +52,8 @@ class Stand:
 
     cluster: ProcessCluster
     control_socket: socket.socket
+    asked: list[int]
+    """Signals that came before the event loop could take them."""
 
     @property
     def control_url(self) -> str:
@@ -60,7 +63,8 @@ class Stand:
 @contextmanager
 def standing(flags: ClusterFlags, stdout: int | None = None) -> Iterator[Stand]:
     """Start a cluster, and end it when left. Raises: UsageError, ChildFailed, StopAsked."""
-    signals_raise()
+    asked: list[int] = []
+    signals_raise(asked)
     control_socket = listen_on(HOST, flags.control_port, PORTS_WAY_OUT)
     try:
         cluster = ProcessCluster.prepare(
@@ -74,19 +78,22 @@ def standing(flags: ClusterFlags, stdout: int | None = None) -> Iterator[Stand]:
         )
         try:
             cluster.start()
-            yield Stand(cluster, control_socket)
+            if asked:
+                raise StopAsked(asked[0])
+            yield Stand(cluster, control_socket, asked)
         finally:
             # A signal raises here, too: then whatever still runs is killed, and the folder is removed all the same.
-            signals_raise()
+            signals_raise(asked)
             tell_late(cluster.stop())
     finally:
         control_socket.close()
 
 
-def signals_raise() -> None:
-    """Let signals raise StopAsked, until a loop handles them."""
+def signals_raise(asked: list[int]) -> None:
+    """Let signals raise StopAsked, until a loop handles them, and note them in `asked`."""
 
     def stop(number: int, _: FrameType | None) -> None:
+        asked.append(number)
         raise StopAsked(number)
 
     for number in stop_signals():

@@ -41,6 +41,8 @@ async def until_stopped(stand: Stand) -> int:
 
     stand.cluster.on_death(died)
     with signals_call(lambda _: finish(EXIT_STOPPED)):
+        if stand.asked:
+            finish(EXIT_STOPPED)
         return await end
 
 
@@ -76,7 +78,8 @@ async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
 
     stand.cluster.on_death(died)
     with signals_call(signalled, signal.SIGCHLD, *PASSED_ON):
-        signalled(signal.SIGCHLD)  # It may have ended before the handler was there.
+        for number in (*stand.asked, signal.SIGCHLD):  # What came before the handlers were there.
+            signalled(signal.Signals(number))
         await end.wait()
     if dead:
         return EXIT_CLUSTER_FAILED
