@@ -124,7 +124,7 @@ class SendHandlers:
                 connection, codec = call.connection, call.codec
                 out, prefix, write = connection.outgoing(), connection.store_id_prefix, self._writer(codec)
             if out is not None and not call.oneway:
-                write(out, call.opaque, offset_id(prefix, log_position), queue_id, queue_offset, unique_id)
+                write(out, call.opaque, prefix, log_position, queue_id, queue_offset, unique_id)
 
     def _writer(self, codec: Codec) -> SentWriter:
         writer = self._writers.get(codec.number)

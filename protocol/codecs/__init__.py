@@ -32,10 +32,11 @@ class Envelope(msgspec.Struct, gc=False):
     fields: bytes | None
 
 
-SentWriter: TypeAlias = Callable[[list[bytes], int, str, int, int, str], None]
-"""Puts a `SendAnswer` behind what is in a list: the list, opaque, msg_id, queue_id, queue_offset, transaction_id.
+SentWriter: TypeAlias = Callable[[list[bytes], int, str, int, int, int, str], None]
+"""Puts a `SendAnswer` behind what is in a list: the list, opaque, what the broker's offset message ids begin with, log
+position, queue_id, queue_offset, transaction_id.
 
-The command itself isn't made: there is one for each message.
+The command itself isn't made, nor the message id by itself: there is one for each message.
 """
 
 

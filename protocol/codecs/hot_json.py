@@ -110,7 +110,7 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
     """Return what writes the answers to stored messages."""
     region_text, trace_text = (_encode(text).replace(b"%", b"%%") for text in (region, trace_on))
     header_of = (
-        b'{"code":0,"extFields":{"msgId":%b,"queueId":"%d","queueOffset":"%d","transactionId":%b,"MSG_REGION":'
+        b'{"code":0,"extFields":{"msgId":"%b%016X","queueId":"%d","queueOffset":"%d","transactionId":%b,"MSG_REGION":'
         + region_text
         + b',"TRACE_ON":'
         + trace_text
@@ -118,8 +118,20 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
         b'"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
     ).__mod__
 
-    def write(out: list[bytes], opaque: int, message_id: str, queue_id: int, queue_offset: int, unique_id: str) -> None:
-        header = header_of((_encode(message_id), queue_id, queue_offset, _encode(unique_id), opaque))
+    def write(
+        out: list[bytes],
+        opaque: int,
+        id_prefix: str,
+        log_position: int,
+        queue_id: int,
+        queue_offset: int,
+        unique_id: str,
+    ) -> None:
+        # fmt: off
+        header = header_of((
+            id_prefix.encode(), log_position, queue_id, queue_offset, _encode(unique_id), opaque,
+        ))
+        # fmt: on
         size = len(header)
         out.append(_pack_head(4 + size, size) + header)
 

@@ -40,6 +40,7 @@ from staticfire.protocol.codes import VERSION
 from staticfire.protocol.command import Answer, Records
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.requests.send import SendAnswer
 
@@ -80,8 +81,16 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
     start = Struct(">IIBBIB").pack(4 + header_bytes, CODEC_WORD | header_bytes, ARRAY_OF_7, U32, 0, U32)
     pack = layout.pack
 
-    def write(out: list[bytes], opaque: int, message_id: str, queue_id: int, queue_offset: int, unique_id: str) -> None:
-        unique_id_bytes = unique_id.encode()
+    def write(
+        out: list[bytes],
+        opaque: int,
+        id_prefix: str,
+        log_position: int,
+        queue_id: int,
+        queue_offset: int,
+        unique_id: str,
+    ) -> None:
+        message_id, unique_id_bytes = offset_id(id_prefix, log_position), unique_id.encode()
         if len(unique_id_bytes) != _TEXT_BYTES or len(message_id) != _TEXT_BYTES:
             answer = SendAnswer(message_id, queue_id, queue_offset, unique_id, region, trace_on)
             out.append(native.encode_answer(answer, opaque))

@@ -27,6 +27,7 @@ from staticfire.protocol.codes import VERSION, LanguageCode
 from staticfire.protocol.command import Answer, Request, Shape, answer_shape, declaration_of
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.send import SendAnswer
 
 number = 1
@@ -116,7 +117,16 @@ def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: byte
 def sent_writer(region: str, trace_on: str) -> SentWriter:
     """Return what writes the answers to stored messages."""
 
-    def write(out: list[bytes], opaque: int, message_id: str, queue_id: int, queue_offset: int, unique_id: str) -> None:
+    def write(
+        out: list[bytes],
+        opaque: int,
+        id_prefix: str,
+        log_position: int,
+        queue_id: int,
+        queue_offset: int,
+        unique_id: str,
+    ) -> None:
+        message_id = offset_id(id_prefix, log_position)
         out.append(encode_answer(SendAnswer(message_id, queue_id, queue_offset, unique_id, region, trace_on), opaque))
 
     return write

@@ -12,6 +12,7 @@ from staticfire.protocol.command import REQUESTS, Answer, Records, Request
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.message_ids import offset_id, offset_id_prefix
 from staticfire.protocol.record import pack_record, pack_topic
 from staticfire.protocol.requests.offsets import OffsetAnswer
 from staticfire.protocol.requests.pull import PullAnswer, PullMessage
@@ -27,8 +28,14 @@ numbers = st.integers(-(2**31), 2**31 - 1)
 offsets = st.integers(-(2**63), 2**63 - 1)
 opaques = st.integers(0, 2**31 - 1)
 
-sent_fields = st.tuples(ids, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), ids)
-"""msg_id, queue_id, queue_offset, transaction_id"""
+id_prefixes = st.sampled_from([8, 20]).flatmap(
+    lambda size: st.binary(min_size=size, max_size=size).map(offset_id_prefix)
+)
+SentFields = tuple[str, int, int, int, str]
+sent_fields = st.tuples(
+    id_prefixes, st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), ids
+)
+"""What offset ids begin with, log position, queue_id, queue_offset, transaction_id."""
 
 
 def record(position: int, body: bytes) -> bytes:
@@ -64,7 +71,7 @@ def decoded(frame: bytes, answer: Answer) -> Answer:
     return native.decode_answer(declaration.answer, envelope, frame[header_end:])
 
 
-def written(codec: Codec, region: str, trace_on: str, opaque: int, fields: tuple[str, int, int, str]) -> bytes:
+def written(codec: Codec, region: str, trace_on: str, opaque: int, fields: SentFields) -> bytes:
     """The answer to one stored message."""
     out: list[bytes] = []
     codec.sent_writer(region, trace_on)(out, opaque, *fields)
@@ -73,12 +80,13 @@ def written(codec: Codec, region: str, trace_on: str, opaque: int, fields: tuple
 
 
 @given(sent_fields, texts, texts, opaques)
-@example(("A" * 32, 1, 2, "é" * 16), "r", "true", 1)  # 32 bytes that aren't 32 characters
-@example(("A" * 32, 1, 2, "B" * 32), "100 %d %", "true", 1)
+@example(("A" * 16, 3, 1, 2, "é" * 16), "r", "true", 1)  # 32 bytes that aren't 32 characters
+@example(("A" * 16, 3, 1, 2, "B" * 32), "100 %d %", "true", 1)
 def test_the_answer_to_a_stored_message_is_that_of_the_generic_codecs(
-    fields: tuple[str, int, int, str], region: str, trace_on: str, opaque: int
+    fields: SentFields, region: str, trace_on: str, opaque: int
 ) -> None:
-    answer = SendAnswer(*fields, region, trace_on)
+    id_prefix, log_position, *rest = fields
+    answer = SendAnswer(offset_id(id_prefix, log_position), *rest, region, trace_on)
     assert written(codec_for(JSON), region, trace_on, opaque, fields) == json.encode_answer(answer, opaque)
     frame, expected = written(codec_for(NATIVE), region, trace_on, opaque, fields), native.encode_answer(answer, opaque)
     assert decoded(frame, answer) == decoded(expected, answer)
