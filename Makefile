@@ -97,7 +97,7 @@ check-style: $(READY)
 	$(BIN)/ruff format --check .
 
 check-types: $(READY)
-	$(BIN)/mypy -p staticfire -p tools $(if $(wildcard $(SPARK)),,--exclude '(^|/)pipeline/')
+	$(BIN)/mypy -p staticfire -p tools $(if $(wildcard $(SPARK)),,--config-file tools/without_spark.ini)
 
 check-house: $(READY)
 	$(BIN)/lint-imports --no-cache
