@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from staticfire.cluster import Cluster
-from tools.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, PRODUCERS, TOPIC, Call, Facts
+from tools.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, OURS, PRODUCERS, TOPIC, Call, Facts
 from tools.mqadmin.java import Admin, members
+from tools.mqadmin.ours import our_member
 
 PAUSE_S = 1
 # Before a command is asked again.
@@ -46,8 +47,11 @@ def main() -> int:
         with Admin(cluster.namesrv, folder) as admin:
             run = Run(admin, Facts(cluster.namesrv, broker, address, other_address))
             run.play(BEFORE)
-            with members(cluster.namesrv, folder, [TOPIC, PRODUCERS, GROUP], MESSAGES) as first:
-                run.facts = replace(run.facts, **first._asdict())
+            with (
+                our_member(cluster.namesrv, TOPIC, OURS) as client_id,
+                members(cluster.namesrv, folder, [TOPIC, PRODUCERS, GROUP], MESSAGES) as first,
+            ):
+                run.facts = replace(run.facts, client_id=client_id, **first._asdict())
                 run.play(DURING)
             run.play(AFTER)
     print(f"mqadmin: {run.calls} calls, {run.failed} failed")

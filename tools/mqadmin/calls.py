@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 TROUBLE = re.compile(r"^.*(?:Exception\b|CODE:|not exist|\bERROR\b).*$", re.MULTILINE)
-TOPIC, GROUP, COPY, PRODUCERS = "Orders", "Billing", "BillingCopy", "Shop"
+TOPIC, GROUP, COPY, OURS, PRODUCERS = "Orders", "Billing", "BillingCopy", "Ledger", "Shop"
 MESSAGES = 8
 SETTLED_S = 30
 
@@ -26,6 +26,8 @@ class Facts:
     holder: str = ""
     queue_id: str = ""
     queue_offset: str = ""
+    client_id: str = ""
+    """Of our consumer."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,24 @@ DURING = [
     call(f"consumerConnection -g {GROUP}", "JAVA +V5_3_3", rf"^{TOPIC} +\*", "CLUSTERING", "FIRST_OFFSET"),
     call(f"producerConnection -g {PRODUCERS} -t {TOPIC}", "JAVA +V5_3_3"),
     call(f"consumerStatus -g {GROUP}", "V5_3_3", "Same subscription", "Rebalance OK"),
+    call(
+        f"consumerProgress -g {OURS}",
+        f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 +0 ",
+        "Diff Total: 0",
+        within_s=SETTLED_S,
+    ),
+    call(f"consumerConnection -g {OURS}", "{client_id}.*PYTHON +V5_3_3"),
+    call(f"consumerStatus -g {OURS}", "{client_id} +V5_3_3", "Same subscription", "Rebalance OK"),
+    call(
+        f"consumerStatus -g {OURS} -s -i {{client_id}}",
+        "^PROP_CONSUME_TYPE +: CONSUME_PASSIVELY",
+        f"^{TOPIC} +{{holder}} +{{queue_id}} +1 ",
+        f"listener of {OURS}|rebalance",
+    ),
+    call(
+        f"queryMsgById -t {TOPIC} -i {{offset_id}} -g {OURS} -d {{client_id}}",
+        "consumeResult=CR_SUCCESS",
+    ),
     call("brokerStatus -b {address}", "^brokerVersionDesc +: V5_3_3", "^putTps ", "^msgPutTotalTodayNow "),
     call("updateBrokerConfig -b {address} -k shortPollingTimeMills -v 1071", "update broker config success, {address}"),
     call("getBrokerConfig -b {address}", "^brokerName += +{broker}$", "^shortPollingTimeMills += +1071$"),
@@ -107,6 +127,13 @@ DURING = [
     call(f"sendMessage -t {TOPIC} -p paid -k later -c TagB", "SEND_OK +[0-9A-F]{{32}}"),
     call(f"checkMsgSendRT -t {TOPIC} -a 5 -s 10", "^{broker} +0 +true", r"^Avg RT: \d"),
     call(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0", "^{holder} +{queue_id} +0 *$"),
+    call(f"resetOffsetByTime -g {OURS} -t {TOPIC} -s 0", "^{holder} +{queue_id} +0 *$"),
+    call(
+        f"consumerProgress -g {OURS}",
+        f"^{TOPIC} +{{holder}} +{{queue_id}} +\\d+ +\\d+ +0 ",
+        "Diff Total: 0",
+        within_s=SETTLED_S,
+    ),
     call(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC}", "^{holder} +{queue_id} +[1-9]"),
     call("wipeWritePerm -b {broker} -n {namesrv}", r"OK, [1-9]"),
     call(f"topicRoute -t {TOPIC}", '"perm":4'),
