@@ -7,7 +7,7 @@ import pytest
 
 from tests.containers.docker import docker, docker_log, ended, inspect, run_to_end, until_logged
 
-pytestmark = [pytest.mark.row("E2"), pytest.mark.foreign]
+pytestmark = [pytest.mark.row("E2"), pytest.mark.foreign, pytest.mark.timeout(300)]
 
 EXIT_USAGE = 2
 
