@@ -24,8 +24,6 @@ log = logger("client")
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 # How far back ConsumeFromWhere.TIMESTAMP begins when no time is given.
-PULL_COMMITS_MS = 50
-# How long a RocketMQ broker may take until it has stored the offset that a pull carries. Ours keeps a connection's order.
 
 
 class HeldQueue(NamedTuple):
@@ -221,15 +219,16 @@ class HeldQueues:
         await self.drop(self.queues)
 
     async def _let_pulls_commit(self) -> None:
-        """Wait for pulls that have just left with a smaller offset: RocketMQ stores what comes last, not what is most."""
+        """Wait for pulls under way that carry an older offset: RocketMQ stores what comes last, not what is most.
+
+        Ours does one thing of a connection after the other.
+        """
         if self._context.client.settings.codec_byte == NATIVE:
             return
         self._context.settle()
         behind = [
-            held.process_queue.last_pull_ms
+            held.pulls
             for queue, held in self._table.items()
-            if held.pulls.commit_under_way < self._offsets.memory(queue)
+            if 0 < held.pulls.commit_under_way < self._offsets.memory(queue)
         ]
-        pause_ms = max(behind, default=0) + PULL_COMMITS_MS - self._context.clock.uptime_ms()
-        if pause_ms > 0:
-            await self._pause(pause_ms)
+        await asyncio.gather(*(pulls.overtake() for pulls in behind))

@@ -1,10 +1,11 @@
 """How far a consumer has come in its queues: in memory at once, at the brokers soon. RocketMQ: RemoteBrokerOffsetStore.
 
 A group's offset in a queue goes to the broker with each pull. Beside that it goes one-way: when the queue has drained
-(everything that was pulled is done) and no pull took it along within a millisecond, and every 5 s while it doesn't drain. One that the broker has
-been told over the connection that is open now isn't told again. When the queue is given away, and at the end, it goes
-once more, and the broker's answer is awaited: RocketMQ's brokers do pulls, commits and goodbyes in different threads,
-so whoever takes the queue next could ask for its offset before what was only told is done.
+(everything that was pulled is done) and no pull took it along within a millisecond, and every 5 s while it doesn't
+drain. One that the broker has been told over the connection that is open now isn't told again. When the queue is given
+away, and at the end, it goes once more, and the broker's answer is awaited: RocketMQ's brokers do pulls, commits and
+goodbyes in different threads, so whoever takes the queue next could ask for its offset before what was only told is
+done.
 """
 
 import asyncio

@@ -9,6 +9,7 @@ when its cache is full) this loop starts at once, and goes on as soon as half of
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from staticfire.client.cluster_client import ClusterClient
@@ -116,6 +117,24 @@ class PullLoop:
     def commit_under_way(self) -> int:
         """The offset that the last pull carried, 0 for none."""
         return self._request.commit_offset or 0
+
+    async def overtake(self) -> None:
+        """Wait until the broker has worked on the last pull, which it may be holding.
+
+        Pulls wait in one line there. So one that isn't held is answered when those before it have been looked at.
+        """
+        request = PullMessage(
+            consumer_group=self._context.group,
+            topic=self.queue.topic,
+            queue_id=self.queue.queue_id,
+            queue_offset=self.next_offset,
+            max_msg_nums=1,
+            sys_flag=0,
+            sub_version=self._request.sub_version,
+            bname=self.queue.broker_name,
+        )
+        with suppress(NetworkError, BrokerAnswer):
+            await self._context.client.ask_broker(self.queue, request, self._context.settings.offset_timeout_ms)
 
     # -- before a pull -------------------------------------------------------------------------------------------
 
