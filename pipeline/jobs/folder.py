@@ -86,6 +86,13 @@ class Folder:
                 found.append(path)
         return found
 
+    def last_logged_batch(self) -> int:
+        """Return the newest batch in the sink's log, -1 when there is none."""
+        if not self.has(SINK_LOG):
+            return -1
+        names = [str(entry.getPath().getName()) for entry in self._files.listStatus(self._child(SINK_LOG))]
+        return max((int(name.split(".")[0]) for name in names if name[0].isdigit()), default=-1)
+
     def delete_file(self, path: str) -> None:
         self._files.delete(self._jvm.org.apache.hadoop.fs.Path(path), False)
 

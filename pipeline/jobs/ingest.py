@@ -74,7 +74,7 @@ def ingest(
         output.put_card(card)
         checkpoint.put_card(card)
         swept = _sweep(spark, output, card) if lock else 0
-        count = _Count(told)
+        count = _Count(told, output.last_logged_batch())
         count.follow(_start(source, settings, output))
         swept += _sweep(spark, output, card) if lock else 0
     return IngestReport(topics, count.batches, count.rows, swept)
@@ -149,9 +149,10 @@ def _sweep(spark: "SparkSession", output: Folder, card: Card) -> int:
 class _Count:
     """Follows a query to its end and counts what it has committed."""
 
-    def __init__(self, told: Callable[[Batch], None] | None) -> None:
+    def __init__(self, told: Callable[[Batch], None] | None, last: int) -> None:
+        """`last`: the newest batch in the sink's log. When it runs again the sink skips it, so it brings no rows."""
         self._told = told
-        self._last = -1
+        self._last = last
         self.batches = 0
         self.rows = 0
 

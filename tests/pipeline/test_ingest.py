@@ -80,7 +80,7 @@ def test_a_driver_that_died_between_the_commits_of_table_and_checkpoint_writes_n
     ingest(spark, wanted)
     forget(tmp_path / "progress", tmp_path / "table", 0, in_the_log=False)
     sent += sent_places(send(cluster.namesrv, numbered("orders", 5, start=60)))
-    ingest(spark, wanted)
+    assert ingest(spark, wanted).rows == 5
     assert logged_places(spark, tmp_path) == plain_places(tmp_path) == sent
 
 
