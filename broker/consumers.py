@@ -32,6 +32,12 @@ class ConsumerGroup(msgspec.Struct):
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
     channel_info_table: dict[Connection, Member] = {}
     subscriptions: dict[str, SubscriptionData] = {}
+    fingerprint: int | None = None
+    """Of the last heartbeat, 0 of those in full: see `knows`."""
+
+    def knows(self, fingerprint: int, is_short: bool) -> bool:
+        """Tell whether the last heartbeat said the same; a short one, without subscriptions, needs those of before."""
+        return self.fingerprint in (None, fingerprint) and bool(self.subscriptions or not is_short)
 
 
 class ConsumerManager:

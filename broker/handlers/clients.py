@@ -3,6 +3,9 @@
 Behaviour
 - A group's members are told at once when one joins, leaves or changes what it subscribes to; on the joining connection
   the notification is written before the heartbeat's answer.
+- Heartbeats with a fingerprint (useHeartbeatV2) may come without subscriptions as long as the broker knows them: the
+  answer says in IS_SUB_CHANGE whether the next one has to be whole. It says so, too, when a short one came that the
+  broker can do nothing with; RocketMQ doesn't.
 - A client that falls silent for two minutes is removed without telling anybody, as in RocketMQ.
 """
 
@@ -18,6 +21,7 @@ from staticfire.protocol.requests.clients import (
     GetConsumerList,
     Heartbeat,
     HeartbeatAnswer,
+    HeartbeatData,
     NotifyConsumerIdsChanged,
     UnregisterClient,
 )
@@ -49,11 +53,24 @@ class ClientHandlers:
             return refusal(ResponseCode.SYSTEM_ERROR, "a heartbeat needs a body with a clientID")
         call.connection.client_id = data.client_id
         uptime_ms = self._uptime_ms()
+        is_whole_wanted = self._is_whole_wanted(data)
         for consumer in data.consumer_data_set:
             self._register_consumer(consumer, call.connection, data.client_id, uptime_ms, data.without_sub)
+            if consumer.group_name in self._state.consumers.consumer_table:
+                self._state.consumers.consumer_table[consumer.group_name].fingerprint = data.heartbeat_fingerprint
         for producer in data.producer_data_set:
             self._state.producers.register(producer.group_name, call.connection, data.client_id, uptime_ms)
-        return HeartbeatAnswer(is_sub_change=True, is_support_heart_beat_v2=True)
+        return HeartbeatAnswer(is_sub_change=is_whole_wanted, is_support_heart_beat_v2=True)
+
+    def _is_whole_wanted(self, data: HeartbeatData) -> bool:
+        """Tell whether the client's next heartbeat has to have its subscriptions."""
+        if data.heartbeat_fingerprint == 0:
+            return True
+        groups = [self._state.consumers.consumer_table.get(consumer.group_name) for consumer in data.consumer_data_set]
+        return not all(
+            group.knows(data.heartbeat_fingerprint, data.without_sub) if group is not None else not data.without_sub
+            for group in groups
+        )
 
     def _register_consumer(
         self, data: ConsumerData, connection: Connection, client_id: str, uptime_ms: UptimeMs, without_sub: bool

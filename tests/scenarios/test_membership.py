@@ -219,3 +219,26 @@ async def test_the_newest_subscription_of_a_topic_counts(members: tuple[Member, 
     await second.heartbeat(subscription_data_set=[older])
     group = first.stand.services["broker-a"].state.consumers.consumer_table["billing"]
     assert group.subscriptions["orders"].sub_string == "paid"
+
+
+async def test_short_heartbeats_are_enough_while_the_subscriptions_stay(
+    stand: Stand, members: tuple[Member, Member]
+) -> None:
+    pool = members[0].pool
+
+    async def whole_wanted(fingerprint: int, is_short: bool) -> bool:
+        topics = [] if is_short else [SubscriptionData("orders")]
+        consumers = [ConsumerData("short", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", topics)]
+        data = HeartbeatData("client-a", [], consumers, fingerprint, is_short)
+        answer = await pool.ask(stand.brokers["broker-a"], Heartbeat(body=data), 3_000)
+        assert answer.is_support_heart_beat_v2
+        wanted: bool = answer.is_sub_change
+        return wanted
+
+    assert await whole_wanted(5, is_short=True)  # the broker knows nothing of it
+    assert not await whole_wanted(5, is_short=False)
+    assert not await whole_wanted(5, is_short=True)
+    assert await whole_wanted(6, is_short=True)
+    assert not await whole_wanted(6, is_short=False)
+    assert await whole_wanted(0, is_short=False)
+    assert await whole_wanted(6, is_short=True)

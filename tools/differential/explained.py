@@ -69,5 +69,4 @@ EXPLAINED = [
     Explained("TLS", "code", "recognised and refused: there is no TLS yet", SILENT),
     # Not yet
     Explained("send half a transaction", "field queueOffset", "not yet: transactions"),
-    Explained("heartbeat *", "field IS_SUB_CHANGE", "not yet: heartbeats in short; clients then send whole ones"),
 ]

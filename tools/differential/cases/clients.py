@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from tools.differential.step import Ask, Close, Pause, Step
 
@@ -90,7 +91,7 @@ def _membership() -> Iterator[Step]:
 
 
 def _bodies() -> Iterator[Step]:
-    empty = Ask("heartbeat of nothing", 34, {})
+    empty, numbers = Ask("heartbeat of nothing", 34, {}), count(1)
     yield empty
     yield replace(empty, name="heartbeat of an empty object", body={})
     yield replace(empty, name="heartbeat of garbage", body=b"garbage")
@@ -148,6 +149,17 @@ def _bodies() -> Iterator[Step]:
             "consumerDataSet": [consumer("{run}v2", subscriptionDataSet=[])],
         },
     )
+    for fingerprint in (5, 6, 6, 0, 6):
+        yield replace(
+            empty,
+            name=f"heartbeat in short, number {next(numbers)}",
+            body={
+                "clientID": "{run}x",
+                "heartbeatFingerprint": fingerprint,
+                "withoutSub": fingerprint != 0,
+                "consumerDataSet": [consumer("{run}v2")],
+            },
+        )
     yield Ask(
         "check of a client",
         46,
