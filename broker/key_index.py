@@ -1,7 +1,8 @@
 """Finding messages by key: which records of the log carry which keys. RocketMQ: IndexService.
 
 Derived data in sqlite3, off the hot path: `KeyIndexer` follows the log by position, a slice at a time in a worker, with
-at most a twentieth of the time while the log grows. A look-up first lets the index catch up, so that it misses nothing.
+at most a twentieth of the time while the broker is busy. A look-up first lets the index catch up, so that it misses
+nothing.
 An index that is missing or broken is made anew from the log.
 
 Invariants: every record below `position` is in the index; an entry may be of a record that is gone or belongs to
@@ -42,9 +43,9 @@ GATHER_MS = 100
 # What was stored within that time is entered together.
 BUSY_BYTES = 32 * 1024
 IDLE_BYTES = 256 * 1024
-# Read at once while the log grows, and while it doesn't.
+# Read at once while the broker is busy, and while it isn't.
 BUSY_PAUSE_TIMES = 19
-# Such a part of the time the index rests while the log grows.
+# So many times as long as a step took the index rests while the broker is busy, which it shares an interpreter with.
 CATCH_UP_MS_MAX = 10_000
 # So long a look-up waits for an index that is far behind; clients give up after 18 s.
 _INT64_MAX = (1 << 63) - 1
@@ -184,7 +185,11 @@ def keys_of(properties: bytes) -> list[bytes]:
 class KeyIndexer:
     """Keeps the index of one broker up with its log, and looks up."""
 
-    def __init__(self, machine: Machine, folder: str, commit_log: CommitLog) -> None:
+    def __init__(
+        self, machine: Machine, folder: str, commit_log: CommitLog, activity: Callable[[], int] | None = None
+    ) -> None:
+        """`activity`: a counter that moves while the broker is busy, with sends or anything else."""
+        self._activity = activity or (lambda: commit_log.end_position)
         self._machine = machine
         self._folder = folder
         self._log = commit_log
@@ -224,16 +229,16 @@ class KeyIndexer:
     # -- following the log -----------------------------------------------------------------------------------------
 
     async def loop(self, pause: Callable[[int], Coroutine[Any, Any, None]]) -> None:
-        """Follow the log. It takes little while the log grows, and half of the time when it doesn't."""
+        """Follow the log. It takes little while the broker is busy, and half of the time when it isn't."""
         uptime_ms = self._machine.clock.uptime_ms
         while True:
             await self._stored.wait()
             await pause(GATHER_MS)
             self._stored.clear()
             try:
-                seen_end = self._log.end_position
+                seen = self._activity()
                 while self._is_behind:
-                    busy, seen_end = self._log.end_position != seen_end, self._log.end_position
+                    busy, seen = self._activity() != seen, self._activity()
                     started_ms = uptime_ms()
                     await self._step(BUSY_BYTES if busy else IDLE_BYTES)
                     await pause(max(1, uptime_ms() - started_ms) * (BUSY_PAUSE_TIMES if busy else 1))

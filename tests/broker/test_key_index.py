@@ -1,10 +1,12 @@
 """The key index on a real disk: kept over restarts, made anew when it is broken, cut to the log."""
 
+import asyncio
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from staticfire.broker.key_index import KeyIndex, KeyIndexer, Slice, key_hash, keys_of, read_slice
+from staticfire.broker.key_index import BUSY_PAUSE_TIMES, KeyIndex, KeyIndexer, Slice, key_hash, keys_of, read_slice
 from staticfire.broker.store.commit_log import Chunk, CommitLog
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
@@ -76,6 +78,36 @@ def test_it_is_kept_and_cut_to_the_log(tmp_path: Path) -> None:
     index.cut(1, 4)
     assert (index.position, found(index)) == (4, [3, 2, 1])
     index.close()
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_it_takes_small_steps_and_long_pauses_while_the_broker_is_busy(tmp_path: Path, is_busy: bool) -> None:
+    machine = live_machine()
+    log = CommitLog(machine.files, str(tmp_path / "commitlog"), StoreSettings())
+    log.segments.load()
+    data = b""
+    while len(data) < 600 * 1024:
+        data += record(len(data), "paid", bytes(10_000))
+    log.write([Chunk(0, [data])], len(data))
+    clock = count(0, int(is_busy))
+    indexer = KeyIndexer(machine, str(tmp_path / "index"), log, lambda: next(clock))
+    await indexer.open()
+    pauses: list[int] = []
+    caught_up = asyncio.Event()
+
+    async def pause(pause_ms: int) -> None:
+        pauses.append(pause_ms)
+        if indexer.last[0] + 20_000 > len(data):
+            caught_up.set()
+
+    following = asyncio.create_task(indexer.loop(pause))
+    await caught_up.wait()
+    following.cancel()
+    assert len(pauses) > 15 if is_busy else len(pauses) < 6
+    assert pauses[-1] >= (BUSY_PAUSE_TIMES if is_busy else 1)
+    await indexer.close()
+    log.close()
+    await machine.workers.close()
 
 
 async def test_a_broken_index_is_made_anew_from_the_log(tmp_path: Path) -> None:
