@@ -21,6 +21,9 @@ def job_session(name: str, master: str) -> "SparkSession":
         return session(name, master)
     from pyspark.sql import SparkSession
 
+    from staticfire.pipeline.source import StaticfireSource
+
     spark = SparkSession.builder.appName(name).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")  # storeDate means the same everywhere.
+    spark.dataSource.register(StaticfireSource)  # Spark's own search doesn't see an editable install.
     return spark

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +19,7 @@ from staticfire.pipeline.jobs.ingest import Batch, ingest, read_ingested
 from staticfire.pipeline.jobs.lock import FolderLock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, NetworkError, UsageError
-from tests.face.commands import call, one_line
+from tests.face.commands import ROOT, call, environment, one_line
 from tests.pipeline.stand import numbered, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(300)]
@@ -69,6 +71,24 @@ def test_every_message_is_there_once_and_a_second_run_brings_what_is_new(
     assert ingest(spark, wanted).rows == 30
     assert logged_places(spark, tmp_path) == plain_places(tmp_path) == sent
     assert {row.topic for row in read_ingested(spark, wanted.to).collect()} == {"orders"}
+
+
+def test_a_continuous_one_goes_on_until_it_is_stopped(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create_topic("orders", queues=2)
+    sent = sent_places(send(cluster.namesrv, numbered("orders", 10)))
+    seen = 0
+
+    def told(batch: Batch) -> None:
+        nonlocal seen, sent
+        if seen == 0:
+            sent += sent_places(send(cluster.namesrv, numbered("orders", 7, start=10)))
+        seen += batch.rows
+        if seen == 17:
+            for query in spark.streams.active:
+                query.stop()
+
+    assert ingest(spark, replace(settings(cluster, tmp_path), continuous=True, trigger_ms=100), told).rows == 17
+    assert logged_places(spark, tmp_path) == plain_places(tmp_path) == sent
 
 
 def test_a_driver_that_died_between_the_commits_of_table_and_checkpoint_writes_nothing_twice(
@@ -182,3 +202,22 @@ def test_the_command_says_that_there_is_no_java(cluster: Cluster, tmp_path: Path
     done = call(*flags, JAVA_HOME=os.devnull)
     assert done.returncode == 2
     assert "Spark needs Java 17 or later" in one_line(done.stderr)
+
+
+def test_spark_submit_runs_the_command_on_its_own_session(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create_topic("orders", queues=2)
+    sent = sent_places(send(cluster.namesrv, numbered("orders", 20)))
+    flags = ["pipeline", "ingest", "-n", cluster.namesrv, "--topic", "orders", "--to", str(tmp_path / "table")]
+    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
+    done = subprocess.run(
+        [*submit, str(ROOT / "staticfire/__main__.py"), *flags],
+        cwd=tmp_path,
+        env=environment(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"),
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ingest: 20 messages of orders are new in " in done.stdout
+    assert plain_places(tmp_path) == sent
