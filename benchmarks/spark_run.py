@@ -8,6 +8,7 @@ Every read goes into Spark's `noop` sink; reads of the cluster and of the Parque
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -47,6 +48,7 @@ def main() -> None:
         asyncio.run(_fill(cluster.namesrv, arguments.messages))
         options = {"nameServer": cluster.namesrv, "subscribe": TOPIC, "protocol": arguments.protocol}
         values = _batch(spark, options, Path(folder), arguments.messages, arguments.repeats)
+        print(values, file=sys.stderr)  # What there is, should the rest fail.
         values |= _micro_batches(spark, options, Path(folder))
     print(json.dumps(values))
 
