@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from staticfire import Cluster
+from staticfire.pipeline.jobs.topics import topics_there
 from tests.face.commands import ROOT, call, environment, one_line
 
 WITHOUT_SPARK = """
@@ -57,3 +58,10 @@ def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
         )
     assert done.returncode == 2
     assert "pip install 'staticfire[spark]'" in one_line(done.stderr)
+
+
+def test_a_retry_topic_without_a_message_is_not_there() -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("orders")
+        found = topics_there(cluster.namesrv, "staticfire", ["%RETRY%billing", "orders", "%DLQ%billing"])
+    assert found == ["orders"]
