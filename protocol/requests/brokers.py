@@ -41,9 +41,9 @@ class RegisterBroker(Request, rename="camel"):
 
     `advertised` is staticfire's own: False says that the address is only where the broker listens, so that the
     nameserver tells each client the one under which that client can reach it. So is `auto_create_groups`: the broker
-    creates groups that it doesn't know, and with them their %RETRY% topics. `clock` says which message
-    time the broker shows; a broker without it doesn't follow the nameserver's clock. `external_addr` is for clients that
-    come through a port mapping.
+    creates groups that it doesn't know, and with them their %RETRY% topics. `clock` says which message time the broker
+    shows; a broker without it doesn't follow the nameserver's clock. `external_addr` is for clients that come through a
+    port mapping.
     """
 
     broker_name: str
