@@ -19,4 +19,6 @@ SEND_MANY_BYTES_MAX = 256 * 1024
 # What a producer gathers into one SEND_MANY. A broker takes up to a frame.
 
 PULL_MESSAGES_MAX = 32
+PULL_MANY_MAX = 1_024
+# Over staticfire's own codec. RocketMQ gives 32, whatever was asked for, and its clients count on no more.
 PULL_BYTES_MAX = 262_144

@@ -95,7 +95,8 @@ class PullHandlers:
         if reset is not None and state.settings.use_server_side_reset_offset:
             answer = self._moved(queue, reset)
         else:
-            found = self._store.read(queue, request.queue_offset, request.max_msg_nums, wanted=wanted)
+            many = call.codec.number == NATIVE
+            found = self._store.read(queue, request.queue_offset, request.max_msg_nums, wanted=wanted, many=many)
             answer = self._answer(call, found, request.queue_offset)
             self._watch(request, found)
             if answer.code == _NOT_FOUND and request.sys_flag & FLAG_SUSPEND and self._hold(call, request):

@@ -204,10 +204,14 @@ class MessageStore:
         max_messages: int,
         max_bytes: int | None = None,
         wanted: Callable[[int], bool] | None = None,
+        many: bool = False,
     ) -> ReadResult:
-        """Return where messages from `offset` on are whose tags code is `wanted`. Raises: StorageError."""
+        """Return where messages from `offset` on are whose tags code is `wanted`. Raises: StorageError.
+
+        `many`: more than RocketMQ would give, if so many were asked for.
+        """
         settings = self.settings
-        messages_max = min(max(max_messages, 1), settings.read_messages_max)
+        messages_max = min(max(max_messages, 1), settings.read_many_max if many else settings.read_messages_max)
         bytes_max = settings.read_bytes_max if max_bytes is None else min(max_bytes, settings.read_bytes_max)
         try:
             return read_queue(self.log.min_position, queue, offset, messages_max, bytes_max, wanted)

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.faults.simulated import SimulatedWorld
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
@@ -62,6 +63,19 @@ async def test_everything_from_an_offset_on(stand: Stand) -> None:
     assert bodies(answer) == [b"2", b"3", b"4"]
     assert (answer.code, answer.remark, answer.next_begin_offset) == (FOUND, "FOUND", 5)
     assert (answer.min_offset, answer.max_offset, answer.suggest_which_broker_id) == (0, 5, 0)
+
+
+@pytest.mark.parametrize(("codec_byte", "most"), [(JSON, 32), (ROCKETMQ, 32), (NATIVE, 40)])
+async def test_clients_of_rocketmq_get_32_at_most_our_own_what_they_asked_for(
+    world: SimulatedWorld, stand: Stand, codec_byte: int, most: int
+) -> None:
+    for number in range(40):
+        await stand.send("orders", b"%d" % number)
+    pool = ConnectionPool(world.machine("other", "10.0.0.30"), codec_byte=codec_byte)
+    answer = await pool.ask(stand.brokers["broker-a"], a_pull(max_msg_nums=1000), 1_000)
+    await pool.close()
+    assert isinstance(answer, PullAnswer)
+    assert answer.next_begin_offset == most
 
 
 async def test_a_pull_at_the_end_is_answered_when_a_message_arrives(world: SimulatedWorld, stand: Stand) -> None:

@@ -141,6 +141,7 @@ def test_a_read_gives_32_messages_at_most_and_one_at_least(stand: StoreStand) ->
     stand.send(*[b"x"] * 40)
     queue = stand.store.queue("orders", 0)
     assert stand.store.read(queue, 0, 1000).record_count == 32
+    assert stand.store.read(queue, 0, 1000, many=True).record_count == 40
     assert stand.store.read(queue, 0, 5).record_count == 5
     assert stand.store.read(queue, 0, 0).record_count == 1
 
