@@ -269,7 +269,7 @@ def run_pipeline(run: Run, began_s: float) -> int:
     flights, cancelled = sum(row.flights for row in found.rows), sum(row.cancelled for row in found.rows)
     print(
         f"\npage: {page.resolve()}\n"
-        f"pipeline: flights={flights} cancelled={cancelled} dead={found.answers.dead.letters} "
+        f"pipeline: flights={flights} cancelled={cancelled} dead={found.answers.dead.messages} "
         f"checks={len(found.checks)} wrong={len(wrong)} seconds={time.monotonic() - began_s:.1f}"
     )
     return 0 if is_right and not wrong else 1
