@@ -97,6 +97,7 @@ class Demo:
         """Send, handle, kill, join, wait for the last dead letter, count."""
         async with Admin(self._namesrv) as admin, PullConsumer(CHECKER, self._namesrv) as checker:
             await admin.create_topic(TOPIC, QUEUES)
+            dead_letters = DeadLetters(checker, GROUP)
             clock = ClusterClock(admin.client)
             began_ms = (await clock.now()).message_ms
             if self._skip_at_once:
@@ -107,13 +108,14 @@ class Demo:
                 began_s = time.monotonic()
                 async with asyncio.TaskGroup() as work:
                     work.create_task(self._send())
-                    work.create_task(self._follow(DeadLetters(admin, GROUP), checker, clock))
+                    work.create_task(self._follow(dead_letters, clock))
                 self._outcome.seconds = time.monotonic() - began_s
             finally:
                 await self._desks.close()
             self._desks.look()
             self._outcome.books = self._desks.books
-            self._outcome.dead = await DeadLetters(admin, GROUP).keys(checker)
+            await dead_letters.look()
+            self._outcome.dead = dead_letters.found
             self._outcome.skipped_h = ((await clock.now()).message_ms - began_ms) / 3_600_000
         return self._outcome
 
@@ -122,7 +124,7 @@ class Demo:
         more = self._progress.advance
         self._outcome.sent = await send_all(self._namesrv, self._flights, lambda count: more(bar, count))
 
-    async def _follow(self, dead_letters: DeadLetters, checker: PullConsumer, clock: ClusterClock) -> None:
+    async def _follow(self, dead_letters: DeadLetters, clock: ClusterClock) -> None:
         """Watch the desks, break and mend them on the way, until everything has come to its end."""
         outcome, desks = self._outcome, self._desks
         handled_bar = self._progress.add_task("handled", total=len(outcome.departed))
@@ -130,7 +132,7 @@ class Demo:
         seen, seen_at_s = (-1, -1, -1), time.monotonic()
         skips = self._skip_at_once
         while True:
-            handled, dead = desks.look(), await dead_letters.count(checker)
+            handled, dead = desks.look(), await dead_letters.look()
             self._progress.update(handled_bar, completed=handled)
             self._progress.update(dead_bar, completed=dead)
             if handled >= len(outcome.departed) and dead >= len(outcome.cancelled):
