@@ -27,6 +27,9 @@ engine() {
   docker info >/dev/null 2>&1 && return
   command -v dockerd >/dev/null && command -v docker >/dev/null || install "a Docker engine" "docker.io iptables"
   [ "$(id -u)" = 0 ] || give_up "no engine answers, and only root can start one"
+  # One that was killed leaves its number behind, and the next one refuses to start when something else has that number now.
+  local pid_file=/var/run/docker.pid
+  if [ -f "$pid_file" ] && ! grep -qs dockerd "/proc/$(cat "$pid_file")/comm"; then rm -f "$pid_file"; fi
   setsid nohup dockerd --storage-driver=overlay2 >"$logs/dockerd.log" 2>&1 </dev/null &
   for _ in $(seq 60); do docker info >/dev/null 2>&1 && return; sleep 0.5; done
   tail -20 "$logs/dockerd.log" >&2
