@@ -23,15 +23,38 @@ install() { # programs; Debian's packages have other names
 
 has_compose() { command -v docker-compose >/dev/null || docker compose version >/dev/null 2>&1; }
 
+forget_dead() { # a file with the number of a process, its name. A new engine waits for one that is dead, or somebody else
+  [ -f "$1" ] || return 0
+  local state
+  state=$(sed -n 's/^[0-9]* (\(.*\)) \(.\).*/\1 \2/p' "/proc/$(cat "$1")/stat" 2>/dev/null || true)
+  case $state in
+    "$2 Z") rm -f "$1" ;;
+    "$2 "*) ;;
+    *) rm -f "$1" ;;
+  esac
+}
+
+answers_soon() { # the engine's process id
+  local _
+  for _ in $(seq 60); do
+    docker info >/dev/null 2>&1 && return
+    kill -0 "$1" 2>/dev/null || return 1
+    sleep 0.5
+  done
+  return 1
+}
+
 engine() {
   docker info >/dev/null 2>&1 && return
   command -v dockerd >/dev/null && command -v docker >/dev/null || install "a Docker engine" "docker.io iptables"
   [ "$(id -u)" = 0 ] || give_up "no engine answers, and only root can start one"
-  # One that was killed leaves its number behind, and the next one refuses to start when something else has that number now.
-  local pid_file=/var/run/docker.pid
-  if [ -f "$pid_file" ] && ! grep -qs dockerd "/proc/$(cat "$pid_file")/comm"; then rm -f "$pid_file"; fi
-  setsid nohup dockerd --storage-driver=overlay2 >"$logs/dockerd.log" 2>&1 </dev/null &
-  for _ in $(seq 60); do docker info >/dev/null 2>&1 && return; sleep 0.5; done
+  local _
+  for _ in 1 2; do # The second time is for what a killed engine left, and was still about to end.
+    forget_dead /var/run/docker.pid dockerd
+    forget_dead /var/run/docker/containerd/containerd.pid containerd
+    setsid nohup dockerd --storage-driver=overlay2 >"$logs/dockerd.log" 2>&1 </dev/null &
+    answers_soon $! && return
+  done
   tail -20 "$logs/dockerd.log" >&2
   give_up "the engine doesn't start"
 }
