@@ -50,8 +50,9 @@ def main(wanted: list[str]) -> int:
 def settled(name: str, command: list[str], strict_namesrv: str, console: Console) -> dict[str, Outcome]:
     """Run a driver; what failed has to work in a second run, and the first failure is shown.
 
-    Twenty behaviours at once in a client that starts on a busy machine miss a window now and then: a Java client whose
-    first look for a route was too early looks again after 30 s. What is really wrong is wrong twice.
+    RocketMQ's Java client misses a window now and then by itself: when a rebalance meets a heartbeat under way ("lock
+    heartBeat, but failed" in its log), its new subscription version stays untold until the next heartbeat, 30 s later,
+    and its pulls are refused as SUBSCRIPTION_NOT_LATEST until then. What is really wrong is wrong twice.
     """
     first = drive(command, strict_namesrv)
     failed = [behaviour for behaviour, outcome in first.items() if outcome.word == "failed"]
