@@ -18,9 +18,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from staticfire.client.consume_results import ConsumeContext, ConsumeStatus
-from staticfire.client.push_consumer import PushConsumer
-from staticfire.client.push_settings import ConsumeFromWhere, PushSettings
+from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
+from staticfire.client.consume.push_consumer import PushConsumer
+from staticfire.client.consume.push_settings import ConsumeFromWhere, PushSettings
 from staticfire.protocol.messages import ReceivedMessage
 
 GROUP = "bench-listeners"

@@ -35,7 +35,7 @@ class Administration:
     def __init__(self, state: BrokerState, pulls: PullHandlers, delays: DelayService) -> None:
         self._state = state
         folder = f"{state.settings.store_path_root_dir}/index"
-        self._index = KeyIndexer(state.machine, folder, state.store.log, lambda: state.rest.activity)
+        self._index = KeyIndexer(state.machine, folder, state.store.log, lambda: state.quiescence.activity)
         self._runtime_info = RuntimeInfo(state, delays)
         self._upkeep = UpkeepHandlers(state, delays)
         self._families = (

@@ -49,7 +49,7 @@ class ClockControl:
     async def rest(self, call: Call) -> Answer:
         """Tell whether the broker is at rest, as soon as it is."""
         request: GetRest = call.request
-        reasons = self._state.rest.unrest()
+        reasons = self._state.quiescence.unrest()
         if reasons and request.wait_ms > 0:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -58,11 +58,11 @@ class ClockControl:
                     await waiting
             except TimeoutError:
                 self._waiting = [one for one in self._waiting if one is not waiting]
-            reasons = self._state.rest.unrest()
+            reasons = self._state.quiescence.unrest()
         next_due_ms = self._delays.next_due_ms()
         return RestAnswer(
             not reasons,
-            self._state.rest.activity,
+            self._state.quiescence.activity,
             -1 if next_due_ms is None else next_due_ms,
             self._state.clock.message_ms(),
             body=reasons,
@@ -70,7 +70,7 @@ class ClockControl:
 
     def settled(self) -> None:
         """Look again after a burst, if anybody waits for rest."""
-        if self._waiting and self._state.rest.is_at_rest:
+        if self._waiting and self._state.quiescence.is_at_rest:
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():

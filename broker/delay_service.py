@@ -13,11 +13,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay_delivery import Delivery
 from staticfire.broker.delay_queue import DelayQueue, DueEntry
 from staticfire.broker.delays import delayed, read_mark
 from staticfire.broker.message_clock import MessageClock
-from staticfire.broker.small_state import SmallState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore
@@ -52,7 +52,7 @@ class DelayService:
         levels: DelayLevels,
         store: MessageStore,
         clock: MessageClock,
-        small_state: SmallState,
+        config_files: ConfigFiles,
         settle: Callable[[], None],
     ) -> None:
         """`settle`: writes the burst and tells everybody whom it concerns."""
@@ -60,7 +60,7 @@ class DelayService:
         self.queue = DelayQueue(levels.delays_ms, _StoredLevels(store))
         self._store = store
         self._clock = clock
-        self._small_state = small_state
+        self._config_files = config_files
         self._settle = settle
         self._awake = asyncio.Event()
         self._save_now = asyncio.Event()
@@ -81,7 +81,7 @@ class DelayService:
         `queues`: of the schedule topic, more perhaps than there are levels now. Raises: StorageError (the file can't
         be read).
         """
-        self._small_state.restore(FILE, self._snapshot, self._restore)
+        self._config_files.restore(FILE, self._snapshot, self._restore)
         self.queue.keep_within_bounds()
         self._saved_position = min(self._saved_position, self._store.max_position)
         if self.queue.waiting():
@@ -105,7 +105,7 @@ class DelayService:
         self._tasks = [spawn(self._delivery_loop(), "delays"), spawn(self._save_loop(), "delay_progress")]
 
     async def stop(self) -> None:
-        """Deliver nothing more, and let the last `SmallState` save have what was."""
+        """Deliver nothing more, and let the last `ConfigFiles` save have what was."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -148,7 +148,7 @@ class DelayService:
         """Start anew: the schedule topic's queues were deleted."""
         self.queue.forget()
         self._take_snapshot()
-        self._small_state.changed(FILE)
+        self._config_files.changed(FILE)
         self._awake.set()
 
     # -- delivering ----------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class DelayService:
                 self._save_now.clear()
                 await _wait(self._save_now, SYNC_POLL_MS)
             self._saved, self._saved_version, self._saved_position = snapshot, version, position
-            self._small_state.changed(FILE)
+            self._config_files.changed(FILE)
 
     def close(self) -> None:
         """Let the last save have the newest progress, if the disk has the log: the flusher has stopped."""

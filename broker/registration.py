@@ -198,7 +198,7 @@ class Registration:
             topic = self._state.topics.get(name)
             if topic is not None and not topic.order:
                 topic.order = True
-                self._state.small_state.changed("topics.json")
+                self._state.config_files.changed("topics.json")
 
     async def unregister(self) -> None:
         """Take the routes out before the broker goes; a nameserver that doesn't answer can't stop that."""

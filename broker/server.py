@@ -23,7 +23,7 @@ from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
-from staticfire.broker.lost_topics import put_back_topics
+from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.registration import Registration
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import make_state
@@ -62,7 +62,7 @@ class Broker(Service):
         self._sock = sock
         self.state = state = make_state(machine, settings)
         levels = DelayLevels.parse(settings.message_delay_level)
-        self.delays = DelayService(levels, state.store, state.clock, state.small_state, self._settle)
+        self.delays = DelayService(levels, state.store, state.clock, state.config_files, self._settle)
         self._targets = TargetTable(state, self.delays)
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
@@ -120,7 +120,7 @@ class Broker(Service):
         state.machine.files.make_folder(f"{settings.store_path_root_dir}/config")
         state.clock.restore()
         state.clock.not_before(state.store.last_stored_ms)
-        self._restore_small_state()
+        self._restore_config_files()
         self._watch_tables()
         self._put_back_topics()
         await self._administration.start(self.spawn, self.pause)
@@ -137,12 +137,12 @@ class Broker(Service):
         self.spawn(self._disk_watch.loop(), "disk")
         await self._registration.registered()
 
-    def _restore_small_state(self) -> None:
+    def _restore_config_files(self) -> None:
         state = self.state
         state.topics.now = state.groups.now = state.clock.message_ms
-        state.small_state.restore("topics.json", state.topics.snapshot, state.topics.restore)
-        state.small_state.restore("subscriptionGroup.json", state.groups.snapshot, state.groups.restore)
-        state.small_state.restore("consumerOffset.json", state.offsets.snapshot, state.offsets.restore)
+        state.config_files.restore("topics.json", state.topics.snapshot, state.topics.restore)
+        state.config_files.restore("subscriptionGroup.json", state.groups.snapshot, state.groups.restore)
+        state.config_files.restore("consumerOffset.json", state.offsets.snapshot, state.offsets.restore)
         state.topics.add_system_topics()
         state.groups.add_system_groups()
         self.delays.restore(state.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
@@ -152,12 +152,12 @@ class Broker(Service):
 
         def topic_changed(topic: TopicConfig | None) -> None:
             self._targets.forget()
-            state.small_state.changed("topics.json")
+            state.config_files.changed("topics.json")
             self._registration.topic_changed(topic)
 
         state.topics.changed = topic_changed
         state.clock.changed = self.delays.wake
-        state.groups.changed = lambda: state.small_state.changed("subscriptionGroup.json")
+        state.groups.changed = lambda: state.config_files.changed("subscriptionGroup.json")
 
     def _put_back_topics(self) -> None:
         state = self.state
@@ -189,7 +189,7 @@ class Broker(Service):
         await self._administration.stop()
         await self._flusher.stop()
         self.delays.close()
-        await self.state.small_state.close()
+        await self.state.config_files.close()
         self.state.store.close()
 
     # -- while running -------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Broker(Service):
         """Write the burst, answer its sends, wake the pulls that waited for it."""
         arrivals = self.state.store.commit()
         if arrivals:
-            self.state.rest.activity += 1
+            self.state.quiescence.activity += 1
             self._administration.stored(arrivals)
         if arrivals and len(self.state.held):
             self._pull.arrived(arrivals)
@@ -230,7 +230,7 @@ class Broker(Service):
         while True:
             await self.pause(self.settings.flush_consumer_offset_interval)
             if self.state.offsets.dirty:
-                self.state.small_state.changed("consumerOffset.json")
+                self.state.config_files.changed("consumerOffset.json")
 
 
 def _log_recovery(folder: str, report: RecoveryReport) -> None:

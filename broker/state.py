@@ -2,6 +2,7 @@
 
 import msgspec
 
+from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.consumers import ConsumerManager
 from staticfire.broker.delays import tags_code_of
 from staticfire.broker.groups import GroupTable
@@ -10,10 +11,9 @@ from staticfire.broker.message_clock import FILE as CLOCK_FILE, MessageClock
 from staticfire.broker.offsets import OffsetTable
 from staticfire.broker.producers import ProducerManager
 from staticfire.broker.queue_locks import QueueLocks
-from staticfire.broker.rest import RestWatch
+from staticfire.broker.quiescence import QuiescenceWatch
 from staticfire.broker.retries import RetryWatch
 from staticfire.broker.settings import BrokerSettings
-from staticfire.broker.small_state import SmallState
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
@@ -34,8 +34,8 @@ class BrokerState(msgspec.Struct):
     consumers: ConsumerManager
     producers: ProducerManager
     held: HeldPulls
-    small_state: SmallState
-    rest: RestWatch
+    config_files: ConfigFiles
+    quiescence: QuiescenceWatch
     queue_locks: QueueLocks = msgspec.field(default_factory=QueueLocks)
     retries: RetryWatch = msgspec.field(default_factory=RetryWatch)
     statistics: Statistics = msgspec.field(default_factory=Statistics)
@@ -68,8 +68,8 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
     folder = settings.store_path_root_dir
     store = MessageStore(machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level))
     topics, consumers, offsets = TopicTable(settings), ConsumerManager(), OffsetTable()
-    rest = RestWatch(topics, consumers, offsets, store)
-    offsets.on_commit = rest.committed
+    quiescence = QuiescenceWatch(topics, consumers, offsets, store)
+    offsets.on_commit = quiescence.committed
     return BrokerState(
         machine=machine,
         settings=settings,
@@ -81,8 +81,8 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
         consumers=consumers,
         producers=ProducerManager(),
         held=HeldPulls(settings.held_pulls_max),
-        small_state=SmallState(machine, f"{folder}/config"),
-        rest=rest,
+        config_files=ConfigFiles(machine, f"{folder}/config"),
+        quiescence=quiescence,
     )
 
 

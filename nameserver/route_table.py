@@ -5,7 +5,7 @@ brokers, and the live brokers, by cluster and address. Invariants: an address st
 without queues isn't kept; a registration that is refused leaves no address behind.
 
 The class is pure. Liveness runs on uptime; `channel` is whatever stands for the connection that a broker registered
-on. Addresses are filed ones (`told_addresses`).
+on. Addresses are filed ones (`advertised_addresses`).
 """
 
 from collections.abc import Callable

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from staticfire.nameserver.advertised_addresses import advertised_address, filed_address
 from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.route_table import RouteTable
 from staticfire.nameserver.settings import NameserverSettings
-from staticfire.nameserver.told_addresses import filed_address, told_address
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
@@ -46,7 +46,7 @@ class NameserverState(msgspec.Struct):
     def teller(self, connection: Connection) -> Callable[[str], str]:
         """Return what turns filed addresses into those for the client on this connection."""
         local_host, is_near = connection.local_address[0], self._is_near(connection)
-        return lambda filed: told_address(filed, local_host, is_near)
+        return lambda filed: advertised_address(filed, local_host, is_near)
 
     def _is_near(self, connection: Connection) -> bool:
         is_near = self._near.get(connection)

@@ -26,7 +26,7 @@ def topic_route(table: RouteTable, topic: str, told: Told, acting_masters: bool 
     queues = table.topics.get(topic, {})
     if topic.startswith(RETRY_PREFIX):
         queues = queues | _retry_queues(table, topic, queues)
-    brokers = [_told_broker(table.brokers[name], told) for name in queues if name in table.brokers]
+    brokers = [_advertised_broker(table.brokers[name], told) for name in queues if name in table.brokers]
     if not brokers:
         return None
     filters = _filter_servers(table, [broker.broker_name for broker in brokers], told)
@@ -52,12 +52,12 @@ def _retry_queues(table: RouteTable, topic: str, known: dict[str, QueueData]) ->
     return {name: QueueData(name, 1, 1, READ_WRITE) for name in creating if name not in known}
 
 
-def _told_broker(broker: BrokerData, told: Told) -> BrokerData:
-    addresses = told_addresses(broker, told)
+def _advertised_broker(broker: BrokerData, told: Told) -> BrokerData:
+    addresses = advertised_addresses(broker, told)
     return BrokerData(broker.cluster, broker.broker_name, addresses, broker.enable_acting_master, broker.zone_name)
 
 
-def told_addresses(broker: BrokerData, told: Told) -> dict[int, str]:
+def advertised_addresses(broker: BrokerData, told: Told) -> dict[int, str]:
     """Return a broker's addresses as they are told, lowest id first."""
     return {broker_id: told(address) for broker_id, address in sorted(broker.broker_addrs.items())}
 
@@ -79,14 +79,14 @@ def _promote_lowest_slave(broker: BrokerData, queues: QueueData) -> None:
 
 def cluster_info(table: RouteTable, told: Told) -> ClusterInfo:
     """Return all brokers and the clusters they belong to."""
-    brokers = {name: _told_broker(broker, told) for name, broker in table.brokers.items()}
+    brokers = {name: _advertised_broker(broker, told) for name, broker in table.brokers.items()}
     return ClusterInfo(brokers, {cluster: list(names) for cluster, names in table.clusters.items()})
 
 
 def member_group(table: RouteTable, cluster: str, broker_name: str, told: Told) -> MemberGroup:
     """Return a broker's addresses; none for an unknown broker. The cluster is what was asked with, as in RocketMQ."""
     broker = table.brokers.get(broker_name)
-    return MemberGroup(cluster, broker_name, {} if broker is None else told_addresses(broker, told))
+    return MemberGroup(cluster, broker_name, {} if broker is None else advertised_addresses(broker, told))
 
 
 def all_topics(table: RouteTable) -> TopicList:
@@ -108,7 +108,7 @@ def system_topics(table: RouteTable, told: Told) -> TopicList:
 
 def _addresses(table: RouteTable, told: Told) -> Iterator[str]:
     for broker in table.brokers.values():
-        yield from told_addresses(broker, told).values()
+        yield from advertised_addresses(broker, told).values()
 
 
 def unit_topics(table: RouteTable) -> TopicList:

@@ -1,7 +1,7 @@
 """What a batch query reads: decided once, when Spark plans the query."""
 
-from staticfire.client.cluster_client import ClusterClient
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.errors import DataLost
 from staticfire.pipeline.offsets import (
     EARLIEST,

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from staticfire.client.cluster_client import ClusterClient
-from staticfire.client.settings import ClientSettings
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.settings import ClientSettings
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import Protocol, SourceOptions
 from staticfire.protocol.errors import StaticfireError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.errors import UsageError
 
 EARLIEST, LATEST = "earliest", "latest"

@@ -7,7 +7,7 @@ plan never overlap, and together they are exactly what lies between two sets of 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.offsets import EARLIEST_NUMBER, LATEST_NUMBER, Offsets
 
 

@@ -8,8 +8,8 @@ is known from the answers alone, so a pull that failed is simply sent again.
 import asyncio
 from typing import NamedTuple
 
-from staticfire.client.cluster_client import ClusterClient
-from staticfire.client.pull_answers import packed_address
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.consume.pull_answers import packed_address
 from staticfire.pipeline.errors import DataLost, SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueRange

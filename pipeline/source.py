@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from staticfire.client.cluster_client import ClusterClient
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.pipeline.batch_plan import plan_batch
 from staticfire.pipeline.batches import BatchMaker
 from staticfire.pipeline.link import link_to

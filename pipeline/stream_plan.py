@@ -5,8 +5,8 @@ is back. A new queue begins at its earliest message. With Trigger.AvailableNow n
 at the start of the query exists.
 """
 
-from staticfire.client.cluster_client import ClusterClient
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.batch_plan import Survey, starting_offsets, survey, tell_losses
 from staticfire.pipeline.link import Link
 from staticfire.pipeline.offsets import LATEST, Checkpoint, Offsets, from_checkpoint, to_checkpoint

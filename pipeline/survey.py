@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from staticfire.client.cluster_client import ClusterClient
-from staticfire.client.queue_offsets import QueueOffsets
-from staticfire.client.queues import MessageQueue
-from staticfire.client.routes import subscribe_queues
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import subscribe_queues
+from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueEnds

@@ -306,7 +306,7 @@ class Connection(asyncio.Protocol):
             recognise(data)
         self._wanted_bytes = 8
         while True:
-            at = self._native_straight(data, at, end) if self._tail else self._json_straight(data, at, end)
+            at = self._native_fast_path(data, at, end) if self._tail else self._json_fast_path(data, at, end)
             if end - at < 8:
                 return at
             length, word = _HEAD(data, at)
@@ -316,13 +316,13 @@ class Connection(asyncio.Protocol):
             if stop > end:
                 self._wanted_bytes = 4 + length
                 return at
-            self._slowly(data, at, at + 8 + (word & 0xFFFFFF), stop, word)
+            self._slow_path(data, at, at + 8 + (word & 0xFFFFFF), stop, word)
             at = stop
 
-    def _native_straight(self, data: bytes, at: int, end: int) -> int:
+    def _native_fast_path(self, data: bytes, at: int, end: int) -> int:
         """Handle native requests as long as they are like the last one; return where something else begins.
 
-        The straight way of send and pull. Everything else, every error included, goes through `_slowly`.
+        The straight way of send and pull. Everything else, every error included, goes through `_slow_path`.
         """
         hot, intercept, tail = self._dispatcher.hot, self._dispatcher.intercept, self._tail
         settle_at = at + self._burst_bytes
@@ -359,10 +359,10 @@ class Connection(asyncio.Protocol):
                 settle_at = at + self._burst_bytes
         return at
 
-    def _json_straight(self, data: bytes, at: int, end: int) -> int:
+    def _json_fast_path(self, data: bytes, at: int, end: int) -> int:
         """Handle JSON requests as long as their headers can be read at once; return where something else begins.
 
-        The straight way of send and pull over JSON. Everything else, every error included, goes through `_slowly`.
+        The straight way of send and pull over JSON. Everything else, every error included, goes through `_slow_path`.
         """
         handlers, intercept, settle_at = self._handlers, self._dispatcher.intercept, at + self._burst_bytes
         while end - at >= 8:
@@ -412,7 +412,7 @@ class Connection(asyncio.Protocol):
         self._settle()
         self._bursting = True
 
-    def _slowly(self, data: bytes, at: int, body_at: int, stop: int, word: int) -> None:
+    def _slow_path(self, data: bytes, at: int, body_at: int, stop: int, word: int) -> None:
         """Handle one frame of any codec, request or answer. Raises: ProtocolError when its header can't be read."""
         codec = codec_for(word >> 24)
         if word & 0xFFFFFF > HEADER_BYTES_MAX and self._accepting:

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from staticfire.control.door import ControlDoor
+from staticfire.control.port import ControlPort
 from staticfire.places import PORTS_WAY_OUT, url_of
 from staticfire.plan import HOST
 from staticfire.processes import ProcessCluster
@@ -25,7 +25,7 @@ from staticfire.protocol.errors import ClientError
 from staticfire.runtime.ports import listen_on, port_of
 
 if TYPE_CHECKING:
-    from staticfire.client.clock import ClockReport
+    from staticfire.client.admin.clock import ClockReport
     from staticfire.cluster_clock import BlockingClock, Move
     from staticfire.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
@@ -93,7 +93,7 @@ class Cluster:
     @property
     def clock(self) -> "BlockingClock":
         """Message time: `cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()`, `.now()`."""
-        from staticfire.client.clock import ClusterClock
+        from staticfire.client.admin.clock import ClusterClock
         from staticfire.cluster_clock import TIMEOUT_S, BlockingClock
 
         async def make(move: "Move") -> "ClockReport":
@@ -238,7 +238,7 @@ class Cluster:
 
     async def _open_control(self) -> str:
         sock = listen_on(HOST, 0, PORTS_WAY_OUT)
-        await self._stack.enter_async_context(ControlDoor(self._cluster, sock))
+        await self._stack.enter_async_context(ControlPort(self._cluster, sock))
         return url_of(port_of(sock))
 
     async def _reset(self) -> dict[str, Any]:

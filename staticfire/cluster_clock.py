@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any
 
-from staticfire.client.clock import ClockReport, ClusterClock
+from staticfire.client.admin.clock import ClockReport, ClusterClock
 from staticfire.protocol.durations import ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS

@@ -10,10 +10,10 @@ from benchmarks.asking import ask
 from benchmarks.figures import Stand, Values
 from benchmarks.frames import BODY, QUEUES
 from benchmarks.servers import ServerProcess, broker, nameserver
-from staticfire.client.clock import ClusterClock
-from staticfire.client.consume_results import ConsumeContext, ConsumeStatus, Messages
-from staticfire.client.producer import Producer
-from staticfire.client.push_consumer import PushConsumer
+from staticfire.client.admin.clock import ClusterClock
+from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Messages
+from staticfire.client.consume.push_consumer import PushConsumer
+from staticfire.client.produce.producer import Producer
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.messages import Message
 from staticfire.protocol.names import dead_letter_topic

@@ -12,7 +12,7 @@ from benchmarks.figures.throughput import TOPIC, WARM_SECONDS, fill
 from benchmarks.frames import BODY, QUEUES
 from benchmarks.machine import Meter, cpu_ns
 from benchmarks.servers import broker, nameserver
-from staticfire.client.producer import Producer
+from staticfire.client.produce.producer import Producer
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.messages import Message
 from staticfire.protocol.permissions import READ_WRITE

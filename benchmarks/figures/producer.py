@@ -9,7 +9,7 @@ from benchmarks.figures.throughput import TOPIC, WARM_SECONDS
 from benchmarks.frames import BODY
 from benchmarks.machine import Meter, cpu_ns
 from benchmarks.servers import broker, nameserver
-from staticfire.client.producer import Producer
+from staticfire.client.produce.producer import Producer
 from staticfire.protocol.messages import Message
 
 SENDERS = 64

@@ -15,12 +15,12 @@ import time
 from collections.abc import Awaitable, Callable
 from statistics import median
 
-from staticfire.client.concurrent_consumption import ConcurrentConsumption
-from staticfire.client.consume_results import ConsumeContext, ConsumeStatus, Listener, Messages
-from staticfire.client.process_queue import ProcessQueue
-from staticfire.client.pull_answers import read_pull
-from staticfire.client.push_settings import PushSettings
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.concurrent_consumption import ConcurrentConsumption
+from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Listener, Messages
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.pull_answers import read_pull
+from staticfire.client.consume.push_settings import PushSettings
 from staticfire.protocol.command import RecordBatch
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import format_properties

@@ -18,7 +18,7 @@ from struct import Struct
 from typing import Any, cast
 
 from staticfire.client import ClientSettings, Message, Producer, ProducerSettings
-from staticfire.client.send_result import SendResult
+from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.codecs import NATIVE, codec_for, native
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.routes import BrokerData, QueueData, RouteAnswer, TopicRouteData

@@ -13,7 +13,7 @@ Not done
 from collections.abc import Callable, Iterable
 
 from staticfire.broker.held_pulls import MISMATCH_HOLD_MS_MAX, HeldPull
-from staticfire.broker.kept_records import KeptRecords
+from staticfire.broker.record_cache import RecordCache
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
@@ -70,7 +70,7 @@ class PullHandlers:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._store = state.store
-        self._kept = KeptRecords(state.store.log)
+        self._kept = RecordCache(state.store.log)
         self._uptime_ms = state.machine.clock.uptime_ms
         self._topics = state.topics.topics
         self._groups = state.groups.groups
@@ -108,12 +108,12 @@ class PullHandlers:
     def _watch(self, request: PullMessage, found: ReadResult) -> None:
         """Tell the rest watch what a pull was given, or that it found nothing up to the queue's end."""
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        rest = self._state.rest
+        quiescence = self._state.quiescence
         if found.status is ReadStatus.FOUND:
-            rest.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
+            quiescence.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
             self._state.statistics.delivered(group, topic, len(found.positions), found.record_bytes)
         if found.next_offset >= found.max_offset and found.status is not ReadStatus.FOUND:
-            rest.asked_in_vain(group, topic, queue_id, found.next_offset)
+            quiescence.asked_in_vain(group, topic, queue_id, found.next_offset)
 
     def _note(self, request: PullMessage, next_offset: int, first: bool) -> None:
         """Store what a pull tells of its group's progress."""

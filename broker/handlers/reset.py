@@ -40,7 +40,7 @@ class ResetHandlers:
         state = self._state
         forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
         state.offsets.forget_all()
-        state.rest.forget_all()
+        state.quiescence.forget_all()
         for topic in sorted(state.topics.topics):
             state.store.delete_queues(topic)
         self._delays.forget()
@@ -52,8 +52,8 @@ class ResetHandlers:
         self._targets.forget()
         for pull in state.held.take_all():
             self._pulls.look_last(pull)
-        state.small_state.changed("consumerOffset.json")
-        await state.small_state.saved()
+        state.config_files.changed("consumerOffset.json")
+        await state.config_files.saved()
         return ResetAnswer(body=forgotten)
 
     def _user_groups(self) -> list[str]:

@@ -74,7 +74,7 @@ class SendHandlers:
             prepared = properties, unique_id, tags_code, is_delayed = self._prepare(request.properties or "", body)
             queue = target.at_hand.get(request.queue_id) or target.queue(request.queue_id, call.peer)
             if is_delayed or target.is_special:
-                self._send_slowly(call, request, target, prepared, queue)
+                self._send_slow_path(call, request, target, prepared, queue)
                 return None
             sent, on_stored = self._sent, None
             if not sent or self._burst_position != self._log.end_position:
@@ -140,7 +140,9 @@ class SendHandlers:
             message_id, queue_id, queue_offset, unique_id, sending.region, sending.trace_on, code=code
         )  # fmt: skip
 
-    def _send_slowly(self, call: Call, request: SendMessage, target: Target, prepared: Prepared, queue: Queue) -> None:
+    def _send_slow_path(
+        self, call: Call, request: SendMessage, target: Target, prepared: Prepared, queue: Queue
+    ) -> None:
         """Store a message that is delayed, or for a topic that is special. Raises: BrokerAnswer, StorageError."""
         properties, unique_id, tags_code, _ = prepared
         queue_id = queue.queue_id

@@ -156,7 +156,9 @@ class SendBackHandlers:
     def _finish(self, call: Call, sent_back: SentBack, topic: str, log_position: int, status: str) -> None:
         watch = self._state.retries
         if status == "SUCCESS":
-            self._state.rest.sent_back(sent_back.group, sent_back.topic, sent_back.queue_id, sent_back.queue_offset)
+            self._state.quiescence.sent_back(
+                sent_back.group, sent_back.topic, sent_back.queue_id, sent_back.queue_offset
+            )
             if sent_back.delay_level is None:
                 watch.tell_of_dead_letter(sent_back.group, topic, log_position)
             watch.tell_of_send_back(sent_back)

@@ -62,7 +62,7 @@ class ManyHandler:
                 )
                 queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
                 if is_delayed or target.is_special:
-                    self._send_slowly(many, index, request, message, target, queue, prepared)
+                    self._send_slow_path(many, index, request, message, target, queue, prepared)
                     continue
                 # fmt: off
                 position = append(
@@ -81,7 +81,7 @@ class ManyHandler:
         many.missing += 1 if straight else 0
         return None if many.missing else SendManyAnswer(body=results)
 
-    def _send_slowly(
+    def _send_slow_path(
         self,
         many: Many,
         index: int,

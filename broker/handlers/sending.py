@@ -82,21 +82,21 @@ class Sending:
             or "MSG_REGION\x01" in text
             or "POP_CK\x01" in text
         ):
-            return self._prepare_carefully(text.encode() if encoded is None else encoded)
+            return self._prepare_slow_path(text.encode() if encoded is None else encoded)
         _, found, behind = entries.rpartition("\x02UNIQ_KEY\x01")
         unique_id = behind.partition("\x02")[0]
         if not found or not unique_id:
-            return self._prepare_carefully(text.encode())
+            return self._prepare_slow_path(text.encode())
         code = NO_TAG_CODE
         if "TAGS\x01" in text:
             _, found, behind = entries.rpartition("\x02TAGS\x01")
             tag = behind.partition("\x02")[0]
             if not found or not tag:
-                return self._prepare_carefully(text.encode())
+                return self._prepare_slow_path(text.encode())
             code = java_hash(tag)
         return (text + self._added_text).encode(), unique_id, code, "DELAY\x01" in text
 
-    def _prepare_carefully(self, properties: bytes) -> Prepared:
+    def _prepare_slow_path(self, properties: bytes) -> Prepared:
         """`prepare` for any bytes. Raises: BrokerAnswer."""
         if len(properties) > self._properties_bytes_max:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)

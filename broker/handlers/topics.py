@@ -67,7 +67,7 @@ class TopicHandlers:
             request.order,
         )
         if self._state.topics.put(self._checked(wanted, request.attributes)):
-            await self._state.small_state.saved()
+            await self._state.config_files.saved()
             await self._targets.new_topics.told()
         return Answer()
 
@@ -81,7 +81,7 @@ class TopicHandlers:
         checked = [self._checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
         changed = [topic for topic in checked if self._state.topics.put(topic)]
         if changed:
-            await self._state.small_state.saved()
+            await self._state.config_files.saved()
             await self._targets.new_topics.told()
         return Answer()
 
@@ -108,7 +108,7 @@ class TopicHandlers:
         if self._state.topics.delete(request.topic):
             self._state.offsets.forget_topic(request.topic)
             self._state.store.delete_queues(request.topic)
-            await self._state.small_state.saved()
+            await self._state.config_files.saved()
         return Answer()
 
     def config(self, call: Call) -> Answer:

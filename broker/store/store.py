@@ -14,7 +14,7 @@ from contextlib import closing
 
 import msgspec
 
-from staticfire.broker.store.burst import Burst, WaitForSync
+from staticfire.broker.store.appender import Appender, WaitForSync
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
@@ -47,11 +47,11 @@ class MessageStore:
         self._deleted_topics: dict[str, int] = {}
         self._lock: FolderLock | None = None
         self._early_arrivals: dict[Queue, int] = {}
-        self._burst = Burst(self.log, self._queues, settings, folder)
+        self._burst = Appender(self.log, self._queues, settings, folder)
         self.append = self._burst.append
-        """Put a record on the burst: `Burst.append`, without a hop on the hot path."""
+        """Put a record on the burst: `Appender.append`, without a hop on the hot path."""
         self.append_all = self._burst.append_all
-        """Put records of one queue on the burst, side by side: `Burst.append_all`."""
+        """Put records of one queue on the burst, side by side: `Appender.append_all`."""
 
     # --- from start to end
 

@@ -32,7 +32,7 @@ from send import Sent, send_all
 
 from staticfire import Cluster
 from staticfire.client import Admin, PullConsumer
-from staticfire.client.clock import ClusterClock
+from staticfire.client.admin.clock import ClusterClock
 
 DESKS = 3
 KILL_AT, JOIN_AT = 0.4, 0.6

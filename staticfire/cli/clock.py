@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import click
 
 from staticfire.cli.options import namesrv_flag
-from staticfire.client.clock import ClockReport, ClusterClock
+from staticfire.client.admin.clock import ClockReport, ClusterClock
 from staticfire.protocol.durations import format_duration, format_moment, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clock import SCALED

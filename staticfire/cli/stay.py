@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from staticfire.cli.stand import Stand, stop_signals, tell
-from staticfire.control.door import ControlDoor
+from staticfire.control.port import ControlPort
 from staticfire.runtime.children import Child
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_SIGNAL_BASE, EXIT_STOPPED
 
@@ -21,7 +21,7 @@ async def with_control(stand: Stand, main: Callable[[], Awaitable[int]]) -> int:
     children = stand.cluster.children
     loop.add_reader(children, children.pump)
     try:
-        async with ControlDoor(stand.cluster, stand.control_socket):
+        async with ControlPort(stand.cluster, stand.control_socket):
             return await main()
     finally:
         loop.remove_reader(children)

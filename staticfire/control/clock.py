@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from staticfire.client.clock import ClockReport, ClusterClock
+from staticfire.client.admin.clock import ClockReport, ClusterClock
 from staticfire.protocol.codes import ResponseCode, name_of_response
 from staticfire.protocol.durations import parse_duration, parse_moment
 from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NotAtRest, UsageError

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from staticfire.client.clock import ClusterClock
+from staticfire.client.admin.clock import ClusterClock
 from staticfire.control import clock
 from staticfire.control.health import complaints
 from staticfire.control.reset import reset

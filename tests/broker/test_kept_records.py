@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.broker.kept_records import KeptRecords
+from staticfire.broker.record_cache import RecordCache
 from staticfire.protocol.rocketmq_record import to_rocketmq
 from tests.broker.store.stand import StoreStand
 
@@ -19,7 +19,7 @@ def stand() -> StoreStand:
     return stand
 
 
-def pulled(stand: StoreStand, kept: KeptRecords, offset: int = 0, host: bytes = HOST) -> list[bytes]:
+def pulled(stand: StoreStand, kept: RecordCache, offset: int = 0, host: bytes = HOST) -> list[bytes]:
     found = stand.store.read(stand.store.queue("orders", 0), offset, 32)
     return kept.records(found.positions, found.sizes, host)
 
@@ -33,7 +33,7 @@ def translated(stand: StoreStand, offset: int = 0, host: bytes = HOST) -> list[b
 
 
 def test_the_next_group_gets_the_same_records_wherever_it_begins(stand: StoreStand) -> None:
-    kept = KeptRecords(stand.store.log)
+    kept = RecordCache(stand.store.log)
     first = pulled(stand, kept, 1)
     assert first == translated(stand, 1)
     again = pulled(stand, kept, 0)
@@ -42,13 +42,13 @@ def test_the_next_group_gets_the_same_records_wherever_it_begins(stand: StoreSta
 
 
 def test_each_store_host_has_its_own(stand: StoreStand) -> None:
-    kept = KeptRecords(stand.store.log)
+    kept = RecordCache(stand.store.log)
     assert pulled(stand, kept) == translated(stand)
     assert pulled(stand, kept, host=OTHER_HOST) == translated(stand, host=OTHER_HOST)
 
 
 def test_what_is_asked_for_stays_and_the_rest_goes(stand: StoreStand) -> None:
-    kept = KeptRecords(stand.store.log, generation_bytes=1)  # each answer is a generation of its own
+    kept = RecordCache(stand.store.log, generation_bytes=1)  # each answer is a generation of its own
     first = pulled(stand, kept, 3)
     assert pulled(stand, kept, 3)[0] is first[0]
     queue = stand.store.queue("orders", 1)

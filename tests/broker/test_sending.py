@@ -39,7 +39,7 @@ def but_for_made_ids(prepared: Prepared, text: str) -> tuple[object, ...]:
 @example("UNIQ_KEY\x01\x02TAGS\x01a\x02TAGS\x01\x02")
 @example("UNIQ_KEY\x01a\x02UNIQ_KEY\x01b\x02TAGS\x01c")
 def test_the_quick_way_ends_where_the_careful_one_does(text: str) -> None:
-    careful = sending._prepare_carefully(text.encode())
+    careful = sending._prepare_slow_path(text.encode())
     assert but_for_made_ids(sending.prepare(text, BODY), text) == but_for_made_ids(careful, text)
 
 
@@ -47,7 +47,7 @@ def test_the_quick_way_ends_where_the_careful_one_does(text: str) -> None:
 @example(b"TAGS\x01\xff\x02UNIQ_KEY\x01a\x02")
 def test_properties_that_came_as_bytes_are_stored_as_the_same_bytes(encoded: bytes) -> None:
     properties, unique_id, code, _ = sending.prepare(encoded.decode("latin-1"), BODY, encoded)
-    expected, expected_id, expected_code, _ = sending._prepare_carefully(encoded)
+    expected, expected_id, expected_code, _ = sending._prepare_slow_path(encoded)
     assert (code, properties) == (expected_code, expected.replace(expected_id.encode(), unique_id.encode()))
 
 

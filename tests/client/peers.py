@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from staticfire.client.settings import ClientSettings, ProducerSettings
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.cluster.settings import ClientSettings, ProducerSettings
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix

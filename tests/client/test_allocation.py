@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.allocation import AVERAGELY, AVERAGELY_BY_CIRCLE, AllocateStrategy
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.rebalance.allocation import AVERAGELY, AVERAGELY_BY_CIRCLE, AllocateStrategy
 from staticfire.protocol.errors import ClientError
 
 pytestmark = pytest.mark.row("R3")

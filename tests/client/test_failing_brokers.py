@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from staticfire.client import ClientSettings, ClusterClient, Message, Producer, ProducerSettings
-from staticfire.client.send_result import SendResult
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.produce.send_result import SendResult
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, NetworkError, UsageError
 from tests.client.peers import NAMESRV, NAMESRV_PORT, FakeBroker, FakeNameserver, fake_cluster, rocketmq

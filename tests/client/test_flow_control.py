@@ -2,10 +2,10 @@
 
 import pytest
 
-from staticfire.client.flow_control import FlowControl
-from staticfire.client.process_queue import ProcessQueue
-from staticfire.client.push_settings import MIB, PushSettings
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.flow_control import FlowControl
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.push_settings import MIB, PushSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.times import UptimeMs
 from tests.client.received import received, several

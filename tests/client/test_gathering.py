@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import AnswerTimeout, ClientError, UsageError
 from tests.client.peers import NAMESRV, fake_cluster, rocketmq
 

@@ -13,7 +13,7 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster
 
 

@@ -25,7 +25,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
-from staticfire.client.consume_results import Messages
+from staticfire.client.consume.consume_results import Messages
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.ordered_queue import NOT_LOCKED, OrderedQueue
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.ordered_queue import NOT_LOCKED, OrderedQueue
 from staticfire.protocol.times import UptimeMs
 from tests.client.received import several
 

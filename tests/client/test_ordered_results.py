@@ -2,7 +2,8 @@
 
 import pytest
 
-from staticfire.client.ordered_results import (
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.ordered_results import (
     OrderedContext,
     OrderedStatus,
     Verdict,
@@ -10,7 +11,6 @@ from staticfire.client.ordered_results import (
     split_failed,
     suspension_ms,
 )
-from staticfire.client.queues import MessageQueue
 from tests.client.received import received
 
 SUSPEND = OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.process_queue import ProcessQueue
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.protocol.times import UptimeMs
 from tests.client.received import received, several
 

@@ -5,9 +5,9 @@ import zlib
 import pytest
 
 from staticfire.client import Message, Producer, PullConsumer, PullSettings, PullStatus
-from staticfire.client.queues import MessageQueue
-from staticfire.client.settings import ClientSettings
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.settings import ClientSettings
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, TopicNotFound
 from staticfire.protocol.sys_flag import CompressionKind, with_compression
 from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster

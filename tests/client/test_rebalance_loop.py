@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client.rebalance import RebalanceLoop
-from staticfire.client.settings import ClientSettings
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.cluster.settings import ClientSettings
+from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.runtime.service import Service
 
 pytestmark = pytest.mark.row("R1")
@@ -55,7 +55,7 @@ async def test_at_once_when_rung(world: SimulatedWorld, loop: RebalanceLoop) -> 
     member = Member(world)
     loop.add("billing", member)
     await world.run_for(seconds=5)
-    loop.ring()
+    loop.wake()
     await world.run_for(seconds=21)
     assert member.rounds_ms == [5_000, 25_000]
 
@@ -66,7 +66,7 @@ async def test_however_often_it_is_rung_not_more_than_ten_times_a_second(
     member = Member(world)
     loop.add("billing", member)
     for _ in range(1_000):
-        loop.ring()
+        loop.wake()
         await world.run_for(ms=1)
     assert len(member.rounds_ms) == 10
 
@@ -87,7 +87,7 @@ async def test_one_that_fails_stops_no_other(world: SimulatedWorld, loop: Rebala
     unlucky.fails = True
     loop.add("unlucky", unlucky)
     loop.add("lucky", lucky)
-    loop.ring()
+    loop.wake()
     await asyncio.sleep(0)
     await world.run_for(ms=1_500)
     assert len(lucky.rounds_ms) == len(unlucky.rounds_ms) == 2

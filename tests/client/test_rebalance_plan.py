@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.queues import MessageQueue
-from staticfire.client.rebalance import plan_rebalance
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.rebalance.rebalance_loop import plan_rebalance
 from staticfire.protocol.times import UptimeMs
 
 IDLE_MS_MAX = 120_000

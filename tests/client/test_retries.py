@@ -2,9 +2,9 @@
 
 import pytest
 
-from staticfire.client.send_back import as_retry
-from staticfire.client.settings import ProducerSettings
-from staticfire.client.wrapping import Wrapping
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.consume.send_back import as_retry
+from staticfire.client.produce.message_encoder import MessageEncoder
 from staticfire.protocol.message_ids import UniqueIds
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import parse_properties
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.row("A2")
 
 def sent(message: ReceivedMessage) -> dict[str, str]:
     """Return the properties that travel."""
-    wrapping = Wrapping(ProducerSettings(), UniqueIds(bytes(4), 1, 2))
+    encoder = MessageEncoder(ProducerSettings(), UniqueIds(bytes(4), 1, 2))
     retry = as_retry(message, "billing", 16)
-    wrapping.check(retry)
-    wire, _ = wrapping.wrap(retry, MessageMs(0))
+    encoder.check(retry)
+    wire, _ = encoder.wrap(retry, MessageMs(0))
     assert wire.topic == "%RETRY%billing"
     assert wire.body == message.body
     return parse_properties(wire.properties)

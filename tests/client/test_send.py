@@ -6,9 +6,9 @@ import zlib
 import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings, SendStatus
-from staticfire.client.queues import MessageQueue
-from staticfire.client.selectors import by_hash
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.produce.selectors import by_hash
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, ClientError, MessageIllegal, NetworkError, TopicNotFound
 from staticfire.protocol.properties import parse_properties

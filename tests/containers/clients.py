@@ -5,9 +5,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cli.commands import call
 from tests.clients.toolchains import CACHE, filled, java, run as run_tool
 from tests.containers.docker import Project
-from tests.face.commands import call
 
 JAVA_VERSION = "5.3.3"
 SOURCE = Path(__file__).parent / "java" / "Reach.java"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.commands import ROOT
 from tests.containers.docker import IMAGE, Project, docker
-from tests.face.commands import ROOT
 
 BUILD_TIMEOUT_S = 600
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.commands import ROOT
 from tests.containers.ports import free_ports
-from tests.face.commands import ROOT
 
 IMAGE = "staticfire:test"
 TIMEOUT_S = 120

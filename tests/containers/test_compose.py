@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.commands import ROOT
 from tests.containers.clients import (
     COUNT,
     consume_on_host,
@@ -15,7 +16,6 @@ from tests.containers.clients import (
 )
 from tests.containers.conftest import running
 from tests.containers.docker import Project, docker, docker_log, inspect
-from tests.face.commands import ROOT
 
 pytestmark = [pytest.mark.row("E2"), pytest.mark.foreign, pytest.mark.timeout(300)]
 

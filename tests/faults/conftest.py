@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.faults.simulated import JumpingLoop, SimulatedWorld
-from staticfire.faults.simulated.testing import LoopFactory, pytest_asyncio_loop_factories as choose_loop, world
+from staticfire.faults.simulation import JumpingLoop, SimulatedWorld
+from staticfire.faults.simulation.testing import LoopFactory, pytest_asyncio_loop_factories as choose_loop, world
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.machine import Machine
 

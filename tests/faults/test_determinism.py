@@ -6,7 +6,7 @@ import subprocess
 import sys
 import zlib
 
-from staticfire.faults.simulated import LinkQuality, SimulatedWorld, simulate
+from staticfire.faults.simulation import LinkQuality, SimulatedWorld, simulate
 from staticfire.runtime.machine import Machine
 from tests.faults.recorder import connect, listen
 from tests.house.source import ROOT

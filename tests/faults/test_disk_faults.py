@@ -5,7 +5,7 @@ import errno
 
 import pytest
 
-from staticfire.faults.simulated import SimulatedWorld, simulate
+from staticfire.faults.simulation import SimulatedWorld, simulate
 
 SEEDS = [{"seed": seed} for seed in range(8)]
 

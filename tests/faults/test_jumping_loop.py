@@ -8,8 +8,8 @@ from time import perf_counter
 
 import pytest
 
-from staticfire.faults.simulated import Deadlock, JumpingLoop, Livelock, SimulatedWorld, TimeIsUp, simulate
-from staticfire.faults.simulated.loop import ROUNDS_MAX
+from staticfire.faults.simulation import Deadlock, JumpingLoop, Livelock, SimulatedWorld, TimeIsUp, simulate
+from staticfire.faults.simulation.loop import ROUNDS_MAX
 
 
 async def test_two_hours_with_a_timer_each_second_take_milliseconds(world: SimulatedWorld) -> None:

@@ -7,7 +7,7 @@ from typing import Self
 
 import pytest
 
-from staticfire.faults.simulated import ProcessKilled, SimulatedWorld, simulate
+from staticfire.faults.simulation import ProcessKilled, SimulatedWorld, simulate
 from staticfire.runtime.machine import File, Listener, Machine
 from tests.faults.recorder import Doorman, Recorder, connect, join, listen
 

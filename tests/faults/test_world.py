@@ -6,7 +6,7 @@ from typing import Self
 
 import pytest
 
-from staticfire.faults.simulated import LeftOver, SimulatedWorld, TimeIsUp, simulate
+from staticfire.faults.simulation import LeftOver, SimulatedWorld, TimeIsUp, simulate
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
 from tests.faults.recorder import connect, join, listen, part

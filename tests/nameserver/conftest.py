@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulated.testing import pytest_asyncio_loop_factories, world  # noqa: F401
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world  # noqa: F401
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON, NATIVE

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from staticfire.client import Message, MessageQueue, Producer, ProducerSettings, SendResult
-from staticfire.client.cluster_client import ClusterClient
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.topics import UpdateTopic

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.batches import BatchMaker
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueRange

@@ -19,7 +19,7 @@ from staticfire.pipeline.jobs.ingest import Batch, ingest, read_ingested
 from staticfire.pipeline.jobs.lock import FolderLock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, NetworkError, UsageError
-from tests.face.commands import ROOT, call, environment, one_line
+from tests.cli.commands import ROOT, call, environment, one_line
 from tests.pipeline.stand import numbered, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(300)]

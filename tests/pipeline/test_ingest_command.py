@@ -8,7 +8,7 @@ import pytest
 
 from staticfire import Cluster
 from staticfire.pipeline.jobs.topics import topics_there
-from tests.face.commands import ROOT, call, environment, one_line
+from tests.cli.commands import ROOT, call, environment, one_line
 
 WITHOUT_SPARK = """
 import sys

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from staticfire import Cluster
 from staticfire.client import Message
 from staticfire.pipeline.jobs.ingest import read_ingested
-from tests.face.commands import ROOT, command, environment
+from tests.cli.commands import ROOT, command, environment
 from tests.pipeline.stand import send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(900)]

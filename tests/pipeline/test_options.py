@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.offsets import QueueOffsets
 from staticfire.pipeline.options import check_for_batch, check_for_stream, parse_options
 from staticfire.protocol.errors import UsageError

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from staticfire.client.queues import MessageQueue
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.offsets import from_checkpoint, to_checkpoint
 from staticfire.pipeline.pace import QUIET_MS, ROUTE_MS, PollPace
 from staticfire.pipeline.planning import Loss, QueueEnds, QueueRange, limit_ends, plan_reads, split

@@ -8,7 +8,7 @@ import pytest
 
 from staticfire import Cluster
 from staticfire.client import Message, MessageQueue, Producer
-from staticfire.client.cluster_client import ClusterClient
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.pipeline.errors import DataLost, SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueRange

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.face.commands import ROOT, environment, one_line
+from tests.cli.commands import ROOT, environment, one_line
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(400)]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codecs import json
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.command import Answer, Request

@@ -1,5 +1,5 @@
-"""Scenarios run in a simulated world: `world` is staticfire.faults.simulated.SimulatedWorld."""
+"""Scenarios run in a simulated world: `world` is staticfire.faults.simulation.SimulatedWorld."""
 
-from staticfire.faults.simulated.testing import pytest_asyncio_loop_factories, world
+from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
 
 __all__ = ["pytest_asyncio_loop_factories", "world"]

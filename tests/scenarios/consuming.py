@@ -20,8 +20,8 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.client.queue_offsets import QueueOffsets
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.offsets.queue_offsets import QueueOffsets
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.clock import Clock, ClockAnswer

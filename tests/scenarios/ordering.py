@@ -13,7 +13,7 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import NetworkError
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Messages, Shop
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.command import Answer, Request

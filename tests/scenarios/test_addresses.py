@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON
 from staticfire.protocol.command import Request
 from staticfire.protocol.hosts import host_text

@@ -9,8 +9,8 @@ import pytest
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import Admin, ClientSettings, ClusterClient, Message, Producer, PullConsumer, PullStatus
-from staticfire.client.queues import MessageQueue
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import ClientError, GroupNotFound, StaticfireError, TopicNotFound

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClockReport, ClusterClient, ClusterClock
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import BrokerAnswer, ClockBusy, ConnectFailed, NotAtRest, UsageError
 from staticfire.protocol.record import StoredRecord
 from tests.scenarios.stand import NAMESERVER, BareConsumer, Stand

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.reset import Reset

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, ConsumeStatus, MessageModel
-from staticfire.client.consume_results import ConsumeContext
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.client.consume.consume_results import ConsumeContext
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop, failing, forever, later
 

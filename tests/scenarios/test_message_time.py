@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulated import LinkQuality, SimulatedWorld
+from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.offsets import GetMaxOffset

@@ -16,7 +16,7 @@ from staticfire.client import (
     OrderedContext,
     OrderedStatus,
 )
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
 from tests.scenarios.consuming import GROUP, TOPIC, Messages, Shop

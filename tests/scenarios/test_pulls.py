@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData

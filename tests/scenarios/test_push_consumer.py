@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, ClusterClient, ConsumeStatus, MessageQueue, PushConsumer
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, ConnectFailed, UsageError
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever, taking
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient, UnlockQueues
 from tests.scenarios.broker_stand import BrokerStand
 

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.retention import HOUR_MS
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.queries import QueryMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany

@@ -8,8 +8,8 @@ import pytest_asyncio
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulated.link import LinkQuality
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.link import LinkQuality
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute

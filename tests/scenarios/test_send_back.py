@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.retries import SentBack
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.send_back import SendBack

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from staticfire.faults.simulated import JumpingLoop, SimulatedWorld
+from staticfire.faults.simulation import JumpingLoop, SimulatedWorld
 from staticfire.runtime.machine import File
 
 

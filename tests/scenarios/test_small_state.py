@@ -2,15 +2,15 @@
 
 import pytest
 
-from staticfire.broker.small_state import SmallState
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.broker.config_files import ConfigFiles
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import StorageError
 
 
 async def test_changes_of_a_moment_share_a_write(world: SimulatedWorld) -> None:
     machine = world.machine("broker")
     machine.files.make_folder("/config")
-    state, table = SmallState(machine, "/config"), [0]
+    state, table = ConfigFiles(machine, "/config"), [0]
     snapshots = []
 
     def snapshot() -> bytes:
@@ -28,7 +28,7 @@ async def test_changes_of_a_moment_share_a_write(world: SimulatedWorld) -> None:
 async def test_a_full_disk_is_told_to_who_waits_and_made_good_later(world: SimulatedWorld) -> None:
     machine = world.machine("broker")
     machine.files.make_folder("/config")
-    state = SmallState(machine, "/config")
+    state = ConfigFiles(machine, "/config")
     state.restore("numbers.json", lambda: b"42", lambda data: None)
     world.disk("broker").bytes_left = 0
     state.changed("numbers.json")
@@ -44,7 +44,7 @@ async def test_a_broken_file_stops_the_start_and_stays_as_it_is(world: Simulated
     machine = world.machine("broker")
     machine.files.make_folder("/config")
     machine.files.replace("/config/numbers.json", b"?")
-    state = SmallState(machine, "/config")
+    state = ConfigFiles(machine, "/config")
 
     def restore(data: bytes) -> None:
         data.decode("utf-16")

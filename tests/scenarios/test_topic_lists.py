@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigList, UpdateTopic, UpdateTopics
 from tests.scenarios.broker_stand import BrokerStand

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from staticfire.faults.simulated.world import SimulatedWorld
+from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.groups import (

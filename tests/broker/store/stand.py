@@ -8,10 +8,10 @@ from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
-from staticfire.faults.simulated.disk import Disk
-from staticfire.faults.simulated.files import SimulatedFiles
-from staticfire.faults.simulated.history import History
-from staticfire.faults.simulated.process import Process
+from staticfire.faults.simulation.disk import Disk
+from staticfire.faults.simulation.files import SimulatedFiles
+from staticfire.faults.simulation.history import History
+from staticfire.faults.simulation.process import Process
 from staticfire.protocol.record import decode_records, join_records
 from staticfire.protocol.tags import java_hash, tags_code
 from staticfire.protocol.times import MessageMs

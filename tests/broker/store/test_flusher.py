@@ -7,7 +7,7 @@ import pytest
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
-from staticfire.faults.simulated import SimulatedWorld
+from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service

@@ -6,7 +6,7 @@ import pytest
 
 from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
-from staticfire.faults.simulated.process import ProcessKilled
+from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Bytes

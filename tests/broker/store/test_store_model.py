@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import StoreSettings
-from staticfire.faults.simulated.process import ProcessKilled
+from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.runtime.machine import Bytes
 from tests.broker.store.stand import Sent, StoreStand
 

@@ -1,0 +1,66 @@
+"""RocketMQ's form of the records that were pulled last, for the next group that pulls them.
+
+To make it of a stored record takes five times as long as to find it here, and the end of a queue is pulled by every
+group of its topic, message by message or 32 at a time. Kept by log position, which is never given to another record,
+and by the store host that stands in it. Two generations: what is asked for moves into the young one; when that is full
+it becomes the old one, and the old one goes. So the newest `generation_bytes` are always there, and at most twice that.
+"""
+
+from collections.abc import Sequence
+
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.protocol.rocketmq_record import rocketmq_records
+
+GENERATION_BYTES = 16 * 1024 * 1024
+_ENTRY_BYTES = 150
+# What a record takes besides its bytes: object, key and place in the dictionary.
+
+Generation = dict[bytes, dict[int, bytes]]
+"""By store host, then by log position."""
+
+
+class RecordCache:
+    """Records in RocketMQ's form, made on demand."""
+
+    def __init__(self, log: CommitLog, generation_bytes: int = GENERATION_BYTES) -> None:
+        self._log = log
+        self._generation_bytes = generation_bytes
+        self._young: Generation = {}
+        self._old: Generation = {}
+        self._young_bytes = 0
+
+    def records(self, positions: Sequence[int], sizes: Sequence[int], store_host: bytes) -> list[bytes]:
+        """Return each record as a client of the broker at `store_host` reads it.
+
+        Raises: StorageError, OSError (it can't be read), ProtocolError (RocketMQ has no such record).
+        """
+        young = self._young.get(store_host)
+        if young is None:
+            young = self._young[store_host] = {}
+        found = list(map(young.get, positions))
+        if not all(found):
+            self._find_or_make(young, positions, sizes, store_host)
+            found = list(map(young.get, positions))
+            if self._young_bytes > self._generation_bytes:
+                self._old, self._young, self._young_bytes = self._young, {}, 0
+        return found  # type: ignore[return-value]  # none is missing any more
+
+    def _find_or_make(
+        self, young: dict[int, bytes], positions: Sequence[int], sizes: Sequence[int], store_host: bytes
+    ) -> None:
+        """Bring what is missing into the young generation."""
+        old = self._old.get(store_host, {})
+        missing: list[int] = []
+        missing_sizes: list[int] = []
+        for position, size in zip(positions, sizes, strict=True):
+            if position not in young:
+                self._young_bytes += size + _ENTRY_BYTES
+                record = old.get(position)
+                if record is None:
+                    missing.append(position)
+                    missing_sizes.append(size)
+                else:
+                    young[position] = record
+        if missing:
+            made = rocketmq_records(self._log.read_each(missing, missing_sizes), store_host)
+            young.update(zip(missing, made, strict=True))

@@ -1,0 +1,396 @@
+"""The burst: records that were appended and are not written yet. The hottest code of the store.
+
+The dispatcher runs all handlers of one socket read, each appends, then `commit` writes everything with one write, makes
+it visible and settles every append, or none of it. Invariants: a burst that fails has handed out nothing: the next one
+gets the same offsets and positions; nobody is told STORED before the bytes are where the flush policy promises.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from staticfire.broker.store.commit_log import Chunk, CommitLog
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import OnStored, PutOutcome, Settlement, settle
+from staticfire.broker.store.queue_files import ENTRY
+from staticfire.broker.store.queue_table import QueueTable
+from staticfire.broker.store.settings import FlushDiskType, StoreSettings
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.plain_records import Row, pack_plain_row
+from staticfire.protocol.record import (
+    BLANK_BYTES_MIN,
+    IPV4_HOST_BYTES,
+    pack_blank,
+    pack_record,
+    record_size,
+)
+from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.protocol.times import MessageMs
+
+WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
+"""Takes over appends that are to be settled when the log is synced up to a position."""
+
+_flag_of, _tags_code_of = itemgetter(0), itemgetter(3)
+_pack_entry = ENTRY.pack
+_UNSEEN = 0x4
+# PREPARED or ROLLBACK: in the log, in no queue.
+
+
+class Appender:
+    """Appends and commits at the end of one log."""
+
+    def __init__(self, log: CommitLog, queues: QueueTable, settings: StoreSettings, name: str) -> None:
+        self._log = log
+        self._dirty = queues.dirty
+        self._settings = settings
+        self._name = name
+        self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
+        self._waits_for_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._is_open = False
+        self._refusal: StorageError | None = None
+        self.wait_for_sync: WaitForSync = self._sync_at_once
+        self.on_written: Callable[[], None] = _ignore
+        """Called after each burst: there is something to flush."""
+        self.failure: StorageError | None = None
+        self.last_stored_ms = MessageMs(0)
+        self.last_position = -1
+        """Where the last record of the log begins, if known."""
+        self._position = self._chunk_position = 0
+        self._last_start = -1
+        self._room_end = -1
+        # Where a record has to end to have room in its segment.
+        self._records_end = -1
+        # The same, but -1 while appends are refused: so that the hot path needs one comparison for both.
+        self._chunks: list[Chunk] = []
+        self._records: list[bytes] = []
+        self._queues: dict[Queue, None] = {}
+        self._settlements: list[Settlement] = []
+
+    def open(self, last_position: int, last_stored_ms: MessageMs) -> None:
+        """Begin at the end of the log."""
+        self._is_open = True
+        self.last_position = last_position
+        self.last_stored_ms = last_stored_ms
+        self._start()
+
+    def close(self) -> None:
+        """Take no more appends."""
+        self._is_open = False
+        self._set_room_end(-1)
+
+    def refuse(self, reason: StorageError | None) -> None:
+        """Refuse every append with that, or with None take them again. What is on the burst is written."""
+        self._refusal = reason
+        self._set_room_end(self._room_end)
+
+    def _set_room_end(self, position: int) -> None:
+        self._room_end = position
+        self._records_end = position if self._refusal is None else -1
+
+    def _start(self) -> None:
+        self._position = self._chunk_position = self._log.end_position
+        self._set_room_end(self._log.room_end() - BLANK_BYTES_MIN)
+        self._chunks = []
+        self._records = []
+        self._queues = {}
+        self._settlements = []
+
+    def append(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        flag: int,
+        reconsume_times: int,
+        prepared_position: int,
+        born_host: bytes,
+        properties: bytes,
+        body: bytes,
+        tags_code: int,
+        stored_ms: MessageMs,
+        on_stored: OnStored | None = None,
+        context: Any = None,
+        wait_flush: bool = True,
+    ) -> int:
+        """Put a record on the burst and return its log position; its queue offset is `queue.next_offset` - 1 then.
+
+        `tags_code` is any i64 that the queue's entry shall carry; `stored_ms` never goes down. `on_stored` is called
+        by `commit`, or with SYNC_FLUSH and `wait_flush` after the fsync.
+
+        Raises: StorageError (too large, a deleted queue, the store is closed or refuses), ProtocolError (a field is
+        out of range).
+        """
+        position = self._position
+        queue_offset = queue.next_offset
+        size = queue.plain_bytes + len(properties) + len(body)
+        end = position + size
+        # fmt: off
+        if (
+            end > self._records_end or size > self._record_bytes_max or queue.deleted
+            or sys_flag or flag or reconsume_times or prepared_position or len(born_host) != IPV4_HOST_BYTES
+        ):
+            return self._append_any(
+                queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
+                tags_code, stored_ms, on_stored, context, wait_flush,
+            )
+        # fmt: on
+        entry = _pack_entry(position, size, tags_code)
+        pack_plain = queue.pack_plain or queue.plain_packer()
+        self._records += pack_plain(position, queue_offset, stored_ms, born_ms, born_host, properties, body)
+        # Nothing has changed before that line; from here on nothing can fail.
+        self._position = end
+        self._last_start = position
+        self.last_stored_ms = stored_ms
+        queue.next_offset = queue_offset + 1
+        queue.tail += entry
+        self._queues[queue] = None
+        if on_stored is not None:
+            self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
+        return position
+
+    def append_all(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        born_host: bytes,
+        rows: Sequence[Row],
+        stored_ms: MessageMs,
+        on_stored: OnStored,
+        context: Any,
+    ) -> list[int]:
+        """Put records of one queue on the burst, side by side, and return their log positions.
+
+        `on_stored` is called once, for the first: a burst is written as a whole or not at all. Raises: as `append`.
+        """
+        if not rows:
+            return []
+        first = self._position
+        if sys_flag or queue.deleted or len(born_host) != IPV4_HOST_BYTES or any(map(_flag_of, rows)):
+            return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
+        # fmt: off
+        pieces, sizes = pack_plain_row(
+            first, queue.queue_id, queue.next_offset, stored_ms, born_ms, born_host, queue.packed_topic,
+            rows,
+        )
+        *positions, end = accumulate(sizes, initial=first)
+        if max(sizes) > self._record_bytes_max or end > self._records_end:
+            return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
+        # fmt: on
+        entries = b"".join(map(_pack_entry, positions, sizes, map(_tags_code_of, rows)))
+        # Nothing has changed so far; from here on nothing can fail.
+        self._settlements.append((on_stored, context, queue.next_offset, first, True))
+        self._records += pieces
+        self._position = end
+        self._last_start = positions[-1]
+        self.last_stored_ms = stored_ms
+        queue.next_offset += len(positions)
+        queue.tail += entries
+        self._queues[queue] = None
+        return positions
+
+    def _append_each(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        born_host: bytes,
+        rows: Sequence[Row],
+        stored_ms: MessageMs,
+        on_stored: OnStored,
+        context: Any,
+    ) -> list[int]:
+        """`append_all` of records that aren't plain or don't all fit into this segment."""
+        positions: list[int] = []
+        self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in rows))
+        for flag, properties, body, tags_code in rows:
+            # fmt: off
+            position = self.append(
+                queue, born_ms, sys_flag, flag, 0, 0, born_host, properties, body, tags_code, stored_ms,
+                None if positions else on_stored, context,
+            )
+            # fmt: on
+            positions.append(position)
+        return positions
+
+    def _append_any(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        flag: int,
+        reconsume_times: int,
+        prepared_position: int,
+        born_host: bytes,
+        properties: bytes,
+        body: bytes,
+        tags_code: int,
+        stored_ms: MessageMs,
+        on_stored: OnStored | None,
+        context: Any,
+        wait_flush: bool,
+    ) -> int:
+        """`append` of a record that isn't plain, or has no room in this segment, or perhaps in none."""
+        position = self._position
+        queue_offset = queue.next_offset
+        # fmt: off
+        record = pack_record(
+            position, queue.queue_id, queue_offset, stored_ms, born_ms, sys_flag, flag, reconsume_times,
+            prepared_position, born_host, queue.packed_topic, properties, body,
+        )
+        size = len(record)
+        end = position + size
+        if end > self._records_end or size > self._record_bytes_max or sys_flag & _UNSEEN or queue.deleted:
+            self._make_room(queue, size)
+            if sys_flag & _UNSEEN:
+                return self._append_unseen(
+                    queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
+                    stored_ms, on_stored, context, wait_flush,
+                )
+            if position != self._position:
+                return self._append_any(
+                    queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
+                    tags_code, stored_ms, on_stored, context, wait_flush,
+                )
+        # fmt: on
+        entry = _pack_entry(position, size, tags_code)
+        # Nothing has changed so far; from here on nothing can fail.
+        self._position = end
+        self._last_start = position
+        self.last_stored_ms = stored_ms
+        queue.next_offset = queue_offset + 1
+        queue.tail += entry
+        self._records.append(record)
+        self._queues[queue] = None
+        if on_stored is not None:
+            self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
+        return position
+
+    def _append_unseen(
+        self,
+        queue: Queue,
+        born_ms: int,
+        sys_flag: int,
+        flag: int,
+        reconsume_times: int,
+        prepared_position: int,
+        born_host: bytes,
+        properties: bytes,
+        body: bytes,
+        stored_ms: MessageMs,
+        on_stored: OnStored | None,
+        context: Any,
+        wait_flush: bool,
+    ) -> int:
+        """Append a record that enters no queue. Its queue offset is 0, as RocketMQ has it."""
+        assert not enters_consume_queue(sys_flag)
+        position = self._position
+        # fmt: off
+        record = pack_record(
+            position, queue.queue_id, 0, stored_ms, born_ms, sys_flag, flag, reconsume_times,
+            prepared_position, born_host, queue.packed_topic, properties, body,
+        )
+        # fmt: on
+        self._position = position + len(record)
+        self._last_start = position
+        self.last_stored_ms = stored_ms
+        self._records.append(record)
+        if on_stored is not None:
+            self._settlements.append((on_stored, context, 0, position, wait_flush))
+        return position
+
+    def _make_room(self, queue: Queue, size: int) -> None:
+        """Let the burst go on in the next segment if a record of `size` bytes has no room in this one."""
+        if not self._is_open:
+            raise StorageError(f"the store in {self._name} is closed")
+        if self._refusal is not None:
+            raise StorageError(str(self._refusal))
+        if queue.deleted:
+            raise StorageError(
+                f"the queues of {queue.topic} were deleted while a message was on its way; send it again"
+            )
+        self._check_size(size)
+        if self._position + size <= self._records_end:
+            return
+        segment_end = self._records_end + BLANK_BYTES_MIN
+        if self._position < segment_end:
+            self._records.append(pack_blank(self._position, segment_end - self._position))
+        if self._records:
+            self._chunks.append(Chunk(self._chunk_position, self._records))
+        self._records = []
+        self._chunk_position = self._position = segment_end
+        self._set_room_end(segment_end + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._record_bytes_max:
+            raise StorageError(f"a record of {size} bytes is too large: {self._record_bytes_max} is the limit")
+
+    def commit(self) -> dict[Queue, int]:
+        """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.
+
+        If it can't be written, nothing of it has happened, all its appends are settled as FAILED (`failure` says why)
+        and the next burst may succeed. Never raises.
+        """
+        if not self._records:
+            return {}
+        records, settlements, end = self._records, self._settlements, self._position
+        try:
+            self._log.write([*self._chunks, Chunk(self._chunk_position, records)], end)
+        except OSError as error:
+            self._fail(error)
+            return {}
+        self.last_position = self._last_start
+        arrivals = {}
+        for queue in self._queues:
+            arrivals[queue] = queue.max_offset
+            queue.max_offset = queue.next_offset
+        self._dirty.update(self._queues)
+        self._chunk_position = end
+        self._chunks = []
+        self._records = []
+        self._queues = {}
+        self._settlements = []
+        if self._waits_for_sync:
+            settlements = self._hand_over(end, settlements)
+        for on_stored, context, queue_offset, position, _ in settlements:
+            on_stored(context, queue_offset, position, PutOutcome.STORED)
+        self.on_written()
+        return arrivals
+
+    def _fail(self, error: OSError) -> None:
+        settlements = self._settlements
+        self.failure = StorageError(f"the log of {self._name} can't be written: {error}; nothing was stored")
+        self.failure.__cause__ = error
+        for queue in self._queues:
+            queue.roll_back()
+        self._log.cut_stale_tail()
+        self._start()
+        settle(settlements, PutOutcome.FAILED)
+
+    def _hand_over(self, end_position: int, settlements: list[Settlement]) -> list[Settlement]:
+        waiting = [settlement for settlement in settlements if settlement[4]]
+        if waiting:
+            self.wait_for_sync(end_position, waiting)
+        return [settlement for settlement in settlements if not settlement[4]]
+
+    def forget_flusher(self) -> None:
+        """Sync at once from now on, where an append waits for it."""
+        self.on_written = _ignore
+        self.wait_for_sync = self._sync_at_once
+
+    def _sync_at_once(self, _end_position: int, settlements: list[Settlement]) -> None:
+        outcome = PutOutcome.STORED
+        sync = self._log.start_sync()
+        if sync is not None:
+            try:
+                sync.carry_out()
+                self._log.synced(sync)
+            except OSError:
+                self._log.sync_failed()
+                outcome = PutOutcome.FLUSH_TIMEOUT
+        settle(settlements, outcome)
+
+
+def _ignore() -> None:
+    """Do nothing."""

@@ -1,0 +1,240 @@
+"""Administration: what there is in a cluster, topics, groups, key-value configuration. RocketMQ: DefaultMQAdminExt."""
+
+from collections.abc import Mapping, Sequence
+
+from staticfire.client.cluster.client_service import ClientService
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.client.cluster.settings import ClientSettings
+from staticfire.client.offsets.queue_offsets import QueueOffsets
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import AnswerTimeout, ClientError, TopicNotFound, broker_answer
+from staticfire.protocol.permissions import READ_WRITE
+from staticfire.protocol.requests.groups import GetGroupConfig, SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.routes import (
+    BrokerData,
+    ClusterInfo,
+    DeleteKVConfig,
+    DeleteTopicInNameserver,
+    GetAllTopics,
+    GetClusterInfo,
+    GetKVConfig,
+    GetKVList,
+    GetTopicsByCluster,
+    KVAnswer,
+    PutKVConfig,
+    TopicRouteData,
+)
+from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, TopicConfig, UpdateTopic
+from staticfire.runtime.machine import Machine
+
+ADMIN_TIMEOUT_MS = 5_000
+ROUTE_WAIT_MS = 3_000
+# How long a topic that a broker has created may take until nameservers know it.
+ROUTE_POLL_MS = 5
+
+
+class Admin(ClientService):
+    """Asks and changes. Everything raises BrokerAnswer (refused) and NetworkError (nobody answers)."""
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        settings: ClientSettings | None = None,
+        machine: Machine | None = None,
+        client: ClusterClient | None = None,
+        timeout_ms: int = ADMIN_TIMEOUT_MS,
+    ) -> None:
+        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        super().__init__(namesrv, settings or ClientSettings(), machine, client)
+        self._timeout_ms = timeout_ms
+        self.offsets = QueueOffsets(self.client, timeout_ms)
+        """Of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
+
+    # -- the cluster ---------------------------------------------------------------------------------------------
+
+    async def cluster_info(self) -> ClusterInfo:
+        """Return all brokers and which cluster they belong to."""
+        answer = await self._ask_nameserver(GetClusterInfo(), "cluster info")
+        return answer.body or ClusterInfo()
+
+    async def masters(self, cluster: str | None = None, broker_name: str | None = None) -> dict[str, str]:
+        """Return the addresses of masters by broker name: of a cluster, of one broker, or of all.
+
+        Raises: ClientError when there is none, naming those that there are.
+        """
+        info = await self.cluster_info()
+        brokers: dict[str, BrokerData] = info.broker_addr_table
+        names = sorted(brokers) if cluster is None else sorted(info.cluster_addr_table.get(cluster, ()))
+        found = {
+            name: brokers[name].broker_addrs[MASTER_ID]
+            for name in names
+            if name in brokers and MASTER_ID in brokers[name].broker_addrs and broker_name in (None, name)
+        }
+        if not found:
+            wanted = f"broker {broker_name}" if broker_name else f"cluster {cluster}" if cluster else "any cluster"
+            known = {name: sorted(members) for name, members in sorted(info.cluster_addr_table.items())}
+            raise ClientError(
+                f"no master of {wanted} at nameserver {self.client.nameservers.chosen}; there are {known}"
+            )
+        return found
+
+    # -- topics --------------------------------------------------------------------------------------------------
+
+    async def topics(self, cluster: str | None = None) -> list[str]:
+        """Return the names of all topics, or of a cluster's, sorted; RocketMQ's own ones included."""
+        request = GetAllTopics() if cluster is None else GetTopicsByCluster(cluster=cluster)
+        answer = await self._ask_nameserver(request, "topics")
+        return sorted(answer.body.topic_list) if answer.body is not None else []
+
+    async def route(self, topic: str) -> TopicRouteData:
+        """Return where a topic is, asked anew. Raises: TopicNotFound."""
+        return await self.client.routes.fetch(topic)
+
+    async def topic_config(self, topic: str, broker_name: str) -> TopicConfig:
+        """Return a topic's configuration on one broker. Raises: TopicNotFound."""
+        address = (await self.masters(broker_name=broker_name))[broker_name]
+        answer = await self._ask(address, GetTopicConfig(topic=topic, bname=broker_name), f"topic {topic}")
+        config: TopicConfig = answer.body
+        return config
+
+    async def create_topic(
+        self,
+        topic: str,
+        queues: int = 8,
+        *,
+        write_queues: int | None = None,
+        perm: int = READ_WRITE,
+        order: bool = False,
+        attributes: Mapping[str, str] | None = None,
+        cluster: str | None = None,
+        broker_name: str | None = None,
+    ) -> None:
+        """Create a topic, or change it, on all brokers, those of a cluster, or one; return when it can be used.
+
+        `queues`: per broker. `attributes`: as `{"message.type": "FIFO"}`; a change may remove one with `{"-key": ""}`.
+        """
+        request = UpdateTopic(
+            topic=topic,
+            default_topic="TBW102",
+            read_queue_nums=queues,
+            write_queue_nums=queues if write_queues is None else write_queues,
+            perm=perm,
+            topic_filter_type="SINGLE_TAG",
+            topic_sys_flag=0,
+            order=order,
+            attributes=_attribute_changes(attributes or {}),
+        )
+        masters = await self.masters(cluster, broker_name)
+        for name, address in masters.items():
+            await self._ask(address, request, f"create topic {topic} on {name}")
+        await self._wait_for_route(topic, set(masters))
+
+    async def _wait_for_route(self, topic: str, broker_names: set[str]) -> None:
+        missing = broker_names
+        for _ in range(ROUTE_WAIT_MS // ROUTE_POLL_MS):
+            try:
+                route = await self.client.routes.fetch(topic)
+                missing = broker_names - {queues.broker_name for queues in route.queue_datas}
+            except TopicNotFound:
+                pass
+            if not missing:
+                return
+            await self.pause(ROUTE_POLL_MS)
+        raise AnswerTimeout(
+            f"topic {topic} is created, but nameserver {self.client.nameservers.chosen} doesn't know it on "
+            f"{', '.join(sorted(missing))} after {ROUTE_WAIT_MS} ms: do these brokers register there?"
+        )
+
+    async def delete_topic(self, topic: str, *, cluster: str | None = None, broker_name: str | None = None) -> None:
+        """Delete a topic with its queues on all brokers, those of a cluster, or one; unknown ones too are fine."""
+        for name, address in (await self.masters(cluster, broker_name)).items():
+            await self._ask(address, DeleteTopic(topic=topic, bname=name), f"delete topic {topic} on {name}")
+        if broker_name is None:
+            await self._tell_nameservers(DeleteTopicInNameserver(topic=topic, cluster_name=cluster))
+        self.client.routes.forget(topic)
+
+    # -- groups --------------------------------------------------------------------------------------------------
+
+    async def create_group(
+        self, config: SubscriptionGroupConfig | str, *, cluster: str | None = None, broker_name: str | None = None
+    ) -> None:
+        """Create a consumer group, or change it; its name alone gives it RocketMQ's defaults."""
+        body = SubscriptionGroupConfig(group_name=config) if isinstance(config, str) else config
+        for name, address in (await self.masters(cluster, broker_name)).items():
+            await self._ask(address, UpdateGroup(body=body, bname=name), f"create group {body.group_name} on {name}")
+
+    async def group_config(self, group: str, broker_name: str) -> SubscriptionGroupConfig:
+        """Return a group's configuration on one broker. Raises: GroupNotFound."""
+        address = (await self.masters(broker_name=broker_name))[broker_name]
+        answer = await self._ask(address, GetGroupConfig(group=group, bname=broker_name), f"group {group}")
+        config: SubscriptionGroupConfig = answer.body
+        return config
+
+    # -- offsets -------------------------------------------------------------------------------------------------
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """Return the offset that the queue's next message will get."""
+        return await self.offsets.max_offset(queue)
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """Return the oldest offset that is still stored."""
+        return await self.offsets.min_offset(queue)
+
+    async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
+        """Return the first offset stored at that time or later; with `upper`, the last one at that time or before."""
+        return await self.offsets.search_offset(queue, stored_ms, upper)
+
+    # -- key-value configuration ---------------------------------------------------------------------------------
+
+    async def put_kv(self, namespace: str, key: str, value: str) -> None:
+        """Store a value on every nameserver."""
+        await self._tell_nameservers(PutKVConfig(namespace=namespace, key=key, value=value))
+
+    async def get_kv(self, namespace: str, key: str) -> str | None:
+        """Return a value, None when there is none."""
+        answer = await self.client.nameservers.ask(GetKVConfig(namespace=namespace, key=key), self._timeout_ms)
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return None
+        _check(answer, f"value of {namespace}/{key}")
+        return answer.value if isinstance(answer, KVAnswer) else None
+
+    async def list_kv(self, namespace: str) -> dict[str, str]:
+        """Return all values of a namespace."""
+        answer = await self.client.nameservers.ask(GetKVList(namespace=namespace), self._timeout_ms)
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return {}
+        _check(answer, f"values of {namespace}")
+        return dict(answer.body.table) if answer.body is not None else {}
+
+    async def delete_kv(self, namespace: str, key: str) -> None:
+        """Remove a value from every nameserver; fine when there is none."""
+        await self._tell_nameservers(DeleteKVConfig(namespace=namespace, key=key))
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    async def _ask(self, address: str, request: Request, asked: str) -> Answer:
+        answer = await self.client.pool.ask(address, request, self._timeout_ms)
+        return _check(answer, f"{asked} at {address}")
+
+    async def _ask_nameserver(self, request: Request, asked: str) -> Answer:
+        answer = await self.client.nameservers.ask(request, self._timeout_ms)
+        return _check(answer, f"{asked} at {self.client.nameservers.chosen}")
+
+    async def _tell_nameservers(self, request: Request) -> None:
+        for address in self.client.nameservers.addresses:
+            await self._ask(address, request, type(request).__name__)
+
+
+def _check(answer: Answer, asked: str) -> Answer:
+    if answer.code != SUCCESS:
+        raise broker_answer(answer.code, answer.remark, asked)
+    return answer
+
+
+def _attribute_changes(attributes: Mapping[str, str]) -> str | None:
+    """Return RocketMQ's text of attribute changes: `+key=value,-key`."""
+    parts = [name if name.startswith("-") else f"+{name.removeprefix('+')}={text}" for name, text in attributes.items()]
+    return ",".join(parts) or None

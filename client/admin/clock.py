@@ -1,0 +1,135 @@
+"""Message time, read and moved through the nameserver. staticfire's own; Apache RocketMQ has nothing like it.
+
+The first nameserver of the list drives the clock, so it alone is asked. An advance is answered when the cluster is at
+rest at its target, which may take minutes; meanwhile the connection shows that this side lives.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Self
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer
+from staticfire.protocol.durations import format_moment
+from staticfire.protocol.errors import BrokerAnswer, broker_answer
+from staticfire.protocol.requests.clock import (
+    ADVANCE,
+    ADVANCE_TIMEOUT_MS,
+    FREEZE,
+    NOW,
+    RUN,
+    SCALE,
+    SKIP,
+    Clock,
+    ClockAnswer,
+)
+from staticfire.runtime.addresses import format_address, parse_addresses
+from staticfire.runtime.pool import ConnectionPool
+
+TIMEOUT_MS = 30_000
+SIGN_OF_LIFE_MS = 30_000
+# A server closes connections from which nothing comes for two minutes.
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReport:
+    """What the clock shows, and what an advance did."""
+
+    message_ms: int
+    wall_ms: int
+    mode: str
+    """One of "real", "frozen", "scaled", "skipping"."""
+    rate: float
+    next_due_ms: int | None
+    """When the next message falls due."""
+    delivered: int = 0
+    steps: int = 0
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far message time is ahead of the wall clock; below 0: behind it."""
+        return self.message_ms - self.wall_ms
+
+    @classmethod
+    def of(cls, answer: ClockAnswer) -> Self:
+        due_ms = None if answer.next_due_ms < 0 else answer.next_due_ms
+        return cls(answer.message_ms, answer.wall_ms, answer.mode, answer.rate, due_ms, answer.delivered, answer.steps)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it under wire names, times also in ISO 8601."""
+        return {
+            "messageMs": self.message_ms,
+            "messageTime": format_moment(self.message_ms),
+            "wallMs": self.wall_ms,
+            "wallTime": format_moment(self.wall_ms),
+            "mode": self.mode,
+            "rate": self.rate,
+            "nextDueMs": self.next_due_ms,
+            "nextDueTime": None if self.next_due_ms is None else format_moment(self.next_due_ms),
+            "delivered": self.delivered,
+            "steps": self.steps,
+        }
+
+
+class ClusterClock:
+    """The clock of a cluster. Everything raises BrokerAnswer (refused) and NetworkError (nobody answers)."""
+
+    def __init__(self, client: ClusterClient | ConnectionPool, namesrv: str = "") -> None:
+        """`client`: an open one; or a bare pool of connections, with `namesrv`. Raises: UsageError."""
+        if isinstance(client, ConnectionPool):
+            self._pool = client
+            self._address = format_address(*parse_addresses(namesrv)[0])
+        else:
+            self._pool = client.pool
+            self._address = client.nameservers.addresses[0]
+
+    async def now(self) -> ClockReport:
+        """Return what it shows."""
+        return await self._ask(Clock(NOW))
+
+    async def freeze(self) -> ClockReport:
+        """Let time stand."""
+        return await self._ask(Clock(FREEZE))
+
+    async def run(self) -> ClockReport:
+        """Let time run at its usual pace, from where it is."""
+        return await self._ask(Clock(RUN))
+
+    async def scale(self, rate: float) -> ClockReport:
+        """Let time run that many times faster."""
+        return await self._ask(Clock(SCALE, rate=rate))
+
+    async def skip(self) -> ClockReport:
+        """Let time skip to whatever falls due next, as soon as the cluster is at rest."""
+        return await self._ask(Clock(SKIP))
+
+    async def advance(
+        self, by_ms: int | None = None, to_ms: int | None = None, settle_ms_max: int | None = None
+    ) -> ClockReport:
+        """Jump; return when everything that fell due on the way is consumed.
+
+        `settle_ms_max`: how long the cluster may take to come to rest after each step. Raises: NotAtRest, ClockBusy.
+        """
+        request = Clock(ADVANCE, by_ms=by_ms, to_ms=to_ms, settle_ms_max=settle_ms_max)
+        return await self._ask(request, ADVANCE_TIMEOUT_MS)
+
+    async def _ask(self, request: Clock, timeout_ms: int = TIMEOUT_MS) -> ClockReport:
+        answer = await self._answer(request, timeout_ms)
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            words = "message time is staticfire's own, and this nameserver isn't staticfire's: its clock can't be moved"
+            raise BrokerAnswer(answer.code, f"{words} [{self._address}]")
+        if answer.code != SUCCESS or not isinstance(answer, ClockAnswer):
+            raise broker_answer(answer.code, answer.remark, f"clock {request.action} at {self._address}")
+        return ClockReport.of(answer)
+
+    async def _answer(self, request: Clock, timeout_ms: int) -> Answer:
+        """Ask, and show every now and then that somebody waits."""
+        connection = await self._pool.connection(self._address)
+        answer = connection.ask(request, timeout_ms)
+        try:
+            while not (await asyncio.wait([answer], timeout=SIGN_OF_LIFE_MS / 1_000))[0]:
+                connection.tell(Clock(NOW))
+            return answer.result()
+        finally:
+            answer.cancel()

@@ -1,0 +1,160 @@
+"""What a push consumer answers to administrators. RocketMQ: DefaultMQPushConsumerImpl.consumerRunningInfo, resetOffset,
+ConsumeMessageService.consumeMessageDirectly.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.concurrent_consumption import is_async
+from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
+from staticfire.client.consume.ordered_queue import OrderedQueue
+from staticfire.client.consume.ordered_results import OrderedContext, OrderedStatus
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.push_parts import PushParts
+from staticfire.client.consume.push_settings import PushSettings
+from staticfire.protocol.codes import VERSION
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.properties import RETRY_TOPIC
+from staticfire.protocol.requests.clients import ConsumerData
+from staticfire.protocol.requests.connections import (
+    ConsumedDirectly,
+    ConsumerRunningInfo,
+    ConsumeStatus as TopicStatus,
+    ProcessQueueInfo,
+)
+from staticfire.protocol.requests.locks import MessageQueue as WireQueue
+
+MIB = 1024 * 1024
+STACK_FRAMES_MAX = 8
+
+_RESULTS: dict[Any, str] = {
+    ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS",
+    ConsumeStatus.RECONSUME_LATER: "CR_LATER",
+    OrderedStatus.SUCCESS: "CR_SUCCESS",
+    OrderedStatus.COMMIT: "CR_COMMIT",
+    OrderedStatus.ROLLBACK: "CR_ROLLBACK",
+    OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: "CR_LATER",
+}
+# RocketMQ: CMResult. Whatever is no status is CR_RETURN_NULL.
+
+
+class ConsumerAdmin:
+    """One consumer, as administrators see it."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        settings: PushSettings,
+        describe: Callable[[], ConsumerData],
+        parts: PushParts,
+        listener: Any,
+        is_ordered: bool,
+    ) -> None:
+        """`describe`: what heartbeats say of it."""
+        self._client = client
+        self._settings = settings
+        self._describe = describe
+        self._parts = parts
+        self._listener = listener
+        self._is_ordered = is_ordered
+        self._clock = client.machine.clock
+        self._began_ms = self._clock.wall_ms()
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
+        """Return what it is doing."""
+        data = self._describe()
+        held = self._parts.held
+        queues = {queue: held.find(queue) for queue in held.queues}
+        table = {WireQueue(*queue): self._queue_info(one) for queue, one in queues.items() if one is not None}
+        return ConsumerRunningInfo(
+            properties=self._properties(data),
+            subscription_set=data.subscription_data_set,
+            mq_table=table,
+            status_table={subscription.topic: TopicStatus() for subscription in data.subscription_data_set},
+            jstack=stacks() if with_stacks else None,
+        )
+
+    def _properties(self, data: ConsumerData) -> dict[str, str]:
+        settings, threads = self._settings, str(self._parts.consumption.threads)
+        return {
+            "PROP_NAMESERVER_ADDR": str(self._client.nameservers),
+            "PROP_CONSUME_TYPE": data.consume_type or "",
+            "PROP_CLIENT_VERSION": f"V5_3_3 ({VERSION}), staticfire",
+            "PROP_CONSUMEORDERLY": "true" if self._is_ordered else "false",
+            "PROP_THREADPOOL_CORE_SIZE": threads,
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._began_ms),
+            "consumerGroup": data.group_name,
+            "messageModel": data.message_model or "",
+            "consumeFromWhere": data.consume_from_where or "",
+            "consumeThreadMin": threads,
+            "consumeThreadMax": threads,
+            "consumeMessageBatchMaxSize": str(settings.consume_message_batch_max_size),
+            "maxReconsumeTimes": str(settings.max_reconsume_times),
+            "pullBatchSize": str(settings.pull_batch_size),
+            "pullInterval": str(settings.pull_interval_ms),
+            "pullThresholdForQueue": str(settings.pull_threshold_for_queue),
+        }
+
+    def _queue_info(self, queue: ProcessQueue) -> ProcessQueueInfo:
+        wall_before_ms = self._clock.wall_ms() - self._clock.uptime_ms()
+        smallest = queue.smallest_offset
+        info = ProcessQueueInfo(
+            commit_offset=max(self._parts.offsets.memory(queue.queue), 0),
+            cached_msg_min_offset=smallest or 0,
+            cached_msg_max_offset=0 if smallest is None else queue.next_offset - 1,
+            cached_msg_count=len(queue),
+            cached_msg_size_in_mi_b=queue.bytes // MIB,
+            droped=queue.dropped,
+            last_pull_timestamp=wall_before_ms + queue.last_pull_ms,
+        )
+        if isinstance(queue, OrderedQueue):
+            info.locked = queue.may_pull(self._clock.uptime_ms())
+        return info
+
+    def positions(self, topic: str) -> dict[MessageQueue, int]:
+        """Return where it stands in a topic, as far as it knows by itself."""
+        offsets = {
+            queue: self._parts.offsets.memory(queue) for queue in self._parts.held.queues if queue.topic == topic
+        }
+        return {queue: offset for queue, offset in offsets.items() if offset >= 0}
+
+    # -- acting --------------------------------------------------------------------------------------------------
+
+    async def consume_directly(self, message: ReceivedMessage) -> ConsumedDirectly:
+        """Let the listener have one message, whatever its queue; no offset moves."""
+        message.topic = message.get(RETRY_TOPIC) or message.topic
+        queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
+        context: Any = OrderedContext(queue) if self._is_ordered else ConsumeContext(queue)
+        began_ms = self._clock.uptime_ms()
+        result = ConsumedDirectly(order=self._is_ordered)
+        try:
+            if is_async(self._listener):
+                status = await self._listener((message,), context)
+            else:
+                status = await self._client.machine.workers.run(lambda: self._listener((message,), context))
+            result.consume_result = _RESULTS.get(status, "CR_RETURN_NULL")
+        except Exception as error:  # noqa: BLE001 (one message in a listener: that is the answer)
+            result.consume_result, result.remark = "CR_THROW_EXCEPTION", repr(error)
+        if self._is_ordered:
+            result.auto_commit = context.auto_commit
+        result.spent_time_mills = self._clock.uptime_ms() - began_ms
+        return result
+
+    async def go_on_at(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on elsewhere in those of the queues that it owns."""
+        await self._parts.held.move(offsets)
+
+
+def stacks() -> str:
+    """Return what the tasks of this event loop wait for."""
+    lines = []
+    for task in sorted(asyncio.all_tasks(), key=lambda one: one.get_name()):
+        lines.append(task.get_name())
+        for frame in task.get_stack(limit=STACK_FRAMES_MAX):
+            lines.append(f"    {frame.f_code.co_qualname} {frame.f_code.co_filename}:{frame.f_lineno}")
+    return "\n".join(lines)

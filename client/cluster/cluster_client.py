@@ -1,0 +1,274 @@
+"""What the producers and consumers of one program share: nameservers, routes, connections, heartbeats, the client id.
+
+RocketMQ: MQClientInstance. A producer or consumer makes its own unless it is given one:
+
+    async with ClusterClient("127.0.0.1:9876") as client, Producer("orders", client=client) as producer: ...
+
+Every broker learns who is here: by a heartbeat as soon as there is a connection to it, and every 30 s. Groups that
+leave say goodbye to every broker that heard of them.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from staticfire.client.admin.admin_requests import AdminRequests
+from staticfire.client.cluster.nameservers import Nameservers
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.route_cache import RouteCache
+from staticfire.client.cluster.routes import MASTER_ID, address_to_read
+from staticfire.client.cluster.settings import ClientSettings
+from staticfire.client.cluster.wakeup import Wakeup
+from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import ClientError, ConnectFailed
+from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, UnregisterClient
+from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import Service
+
+log = logger("client")
+
+REFRESH_GAP_MS = 1_000
+# Between two rounds of route questions, however many sends fail meanwhile.
+
+DescribeConsumer = Callable[[], ConsumerData]
+
+
+class ClusterClient(Service):
+    """One program's link to a cluster."""
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str],
+        settings: ClientSettings | None = None,
+        machine: Machine | None = None,
+    ) -> None:
+        """`machine`: the live one of this process when none is given. Raises: UsageError."""
+        super().__init__()
+        self.settings = settings or ClientSettings()
+        self._own_machine = machine is None
+        self.machine = machine or _live_machine()
+        self.dispatcher = Dispatcher()
+        """Who handles what brokers ask of this client."""
+        self.pool = ConnectionPool(self.machine, self.dispatcher, self.settings.codec_byte)
+        self.pool.connected = self._connected
+        self.pool.disconnected = self._disconnected
+        random = self.machine.identity.random
+        self.nameservers = Nameservers(namesrv, self.pool, random, self.settings.mq_client_api_timeout_ms)
+        self.routes = RouteCache(self.nameservers, self.spawn)
+        self.client_id = client_id(self.settings, self.machine)
+        self.broker_versions: dict[str, int] = {}
+        """The version that a broker's heartbeat answer announced, by address."""
+        self.broker_connected: list[Callable[[str], None]] = []
+        """Called with the address after the first heartbeat over a new connection was answered."""
+        self.broker_lost: list[Callable[[str], None]] = []
+        """Called with the address when a connection is gone."""
+        self.rebalancing = RebalanceLoop(self.settings, self.machine.clock, self.spawn, self.pause)
+        """The loop over the consumers of this client."""
+        self.broker_connected.append(lambda _: self.rebalancing.wake())
+        self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
+        self.admin_requests = AdminRequests(self.dispatcher)
+        """What administrators ask of the consumers of this client."""
+        self._heartbeats: dict[asyncio.Future[Answer], None] = {}
+        self._producers: dict[str, None] = {}
+        self._consumers: dict[str, DescribeConsumer] = {}
+        self._refresh = Wakeup()
+        self._open = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this client has been entered and not yet left."""
+        return self._open
+
+    async def _start(self) -> None:
+        self._open = True
+        self.spawn(self._route_loop(), "routes")
+        self.spawn(self._heartbeat_loop(), "heartbeats")
+
+    async def _stop(self) -> None:
+        self._open = False
+        for group in list(self._producers):
+            await self.leave_producers(group)
+        for group in list(self._consumers):
+            await self.leave_consumers(group)
+        await self.dispatcher.close()
+        await self.pool.close()
+        if self._own_machine:
+            await self.machine.workers.close()
+
+    # -- groups --------------------------------------------------------------------------------------------------
+
+    def join_producers(self, group: str) -> None:
+        """Announce a producer. Raises: ClientError when this client has one of that group."""
+        if group in self._producers:
+            raise ClientError(f"a producer of group {group} has been created before; specify another name please")
+        self._producers[group] = None
+        self.send_heartbeats()
+
+    def join_consumers(self, group: str, describe: DescribeConsumer) -> None:
+        """Announce a consumer; `describe` is asked at each heartbeat. Raises: ClientError as above."""
+        if group in self._consumers:
+            raise ClientError(f"a consumer of group {group} has been created before; specify another name please")
+        self._consumers[group] = describe
+        self.send_heartbeats()
+
+    async def leave_producers(self, group: str) -> None:
+        """Say goodbye for a producer."""
+        if group in self._producers:
+            del self._producers[group]
+            await self._unregister(UnregisterClient(client_id=self.client_id, producer_group=group))
+
+    async def leave_consumers(self, group: str) -> None:
+        """Say goodbye for a consumer."""
+        if group in self._consumers:
+            del self._consumers[group]
+            await self._unregister(UnregisterClient(client_id=self.client_id, consumer_group=group))
+
+    async def _unregister(self, request: UnregisterClient) -> None:
+        timeout_ms = self.settings.mq_client_api_timeout_ms
+        answers = []
+        for address in self.broker_addresses():
+            connection = self.pool.open_connection(address)
+            if connection is not None:  # A broker without a connection has dropped this client by itself.
+                answers.append(connection.ask(request, timeout_ms))
+        for outcome in await asyncio.gather(*answers, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                log.info("goodbye_not_answered", client_id=self.client_id, reason=str(outcome))
+
+    # -- heartbeats ----------------------------------------------------------------------------------------------
+
+    def broker_addresses(self) -> list[str]:
+        """Return where heartbeats go: all known brokers; masters only while there are no consumers."""
+        return [
+            address
+            for replicas in self.routes.addresses.values()
+            for broker_id, address in replicas.items()
+            if broker_id == MASTER_ID or self._consumers
+        ]
+
+    def send_heartbeats(self) -> None:
+        """Send one to every broker that there is a connection to. The others get theirs when they are connected."""
+        for address in self.broker_addresses():
+            connection = self.pool.open_connection(address)
+            if connection is not None:
+                self._send_heartbeat(address, connection, is_new=False)
+
+    def _connected(self, address: str, connection: Connection) -> None:
+        if address in self.broker_addresses():
+            self._send_heartbeat(address, connection, is_new=True)
+
+    def _disconnected(self, address: str, _: Connection) -> None:
+        if self._open:
+            for listener in self.broker_lost:
+                listener(address)
+            if address in self.broker_addresses():
+                self.refresh_routes()
+
+    def _send_heartbeat(self, address: str, connection: Connection, is_new: bool) -> None:
+        if not self._producers and not self._consumers:
+            return
+        heartbeat = Heartbeat(
+            body=HeartbeatData(
+                client_id=self.client_id,
+                producer_data_set=[ProducerData(group_name=group) for group in self._producers],
+                consumer_data_set=[describe() for describe in self._consumers.values()],
+            )
+        )
+        answer = connection.ask(heartbeat, self.settings.mq_client_api_timeout_ms)
+        self._heartbeats[answer] = None
+        answer.add_done_callback(partial(self._heartbeat_answered, address, connection, is_new))
+
+    def _heartbeat_answered(
+        self, address: str, connection: Connection, is_new: bool, answer: asyncio.Future[Answer]
+    ) -> None:
+        self._heartbeats.pop(answer, None)
+        if answer.cancelled():
+            return
+        error = answer.exception()
+        if error is not None:
+            log.info("heartbeat_not_answered", broker=address, reason=str(error))
+            return
+        if answer.result().code != SUCCESS:
+            log.warning("heartbeat_refused", broker=address, reason=answer.result().remark)
+            return
+        self.broker_versions[address] = connection.peer.version
+        if is_new and self._open:
+            for listener in self.broker_connected:
+                listener(address)
+
+    async def _heartbeat_loop(self) -> None:
+        while True:
+            await self.pause(self.settings.heartbeat_broker_interval_ms)
+            self.send_heartbeats()
+            if self._producers or self._consumers:
+                await self._connect_missing()
+
+    async def announce(self) -> None:
+        """Return when every known broker has heard of the groups of this client, or can't be reached."""
+        await self._connect_missing()
+        if self._heartbeats:
+            await asyncio.wait(list(self._heartbeats))
+
+    async def _connect_missing(self) -> None:
+        """Connect to known brokers that there is no connection to; each gets its heartbeat at once."""
+        attempts = [self.pool.connection(address) for address in self.broker_addresses()]
+        for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                log.info("broker_not_reached", reason=str(outcome))
+
+    # -- brokers -------------------------------------------------------------------------------------------------
+
+    async def address_to_read(self, queue: MessageQueue, broker_id: int = MASTER_ID) -> str:
+        """Return where to ask about a queue; its topic's route is fetched anew when the broker isn't known.
+
+        Raises: ConnectFailed (the broker isn't there), TopicNotFound, NetworkError.
+        """
+        address = address_to_read(self.routes.addresses, queue.broker_name, broker_id)
+        if address is None:
+            await self.routes.fetch(queue.topic)
+            address = address_to_read(self.routes.addresses, queue.broker_name, broker_id)
+        if address is None:
+            known = ", ".join(self.routes.addresses) or "none"
+            raise ConnectFailed(
+                f"broker {queue.broker_name} isn't in the route of {queue.topic}; known brokers: {known}"
+            )
+        return address
+
+    async def ask_broker(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
+        """Ask a queue's broker, its master if it can be. Raises: as `address_to_read`."""
+        return await self.pool.ask(await self.address_to_read(queue), request, timeout_ms)
+
+    # -- routes --------------------------------------------------------------------------------------------------
+
+    def refresh_routes(self) -> None:
+        """Ask for all routes now: something in them has proved wrong. Several calls are one round."""
+        self._refresh.wake()
+
+    async def _route_loop(self) -> None:
+        while True:
+            await self.pause(REFRESH_GAP_MS)
+            await self._refresh.wait(max(self.settings.poll_name_server_interval_ms - REFRESH_GAP_MS, 0))
+            await self.routes.refresh(self.routes.topics)
+
+
+def client_id(settings: ClientSettings, machine: Machine) -> str:
+    """Return `ip@instance`, with the unit name behind it. RocketMQ: ClientConfig.buildMQClientId.
+
+    The instance name DEFAULT becomes `pid#random`, so that two clients of one machine are two members.
+    """
+    instance = settings.instance_name
+    if instance == "DEFAULT":
+        instance = f"{machine.identity.pid}#{machine.identity.random.getrandbits(48)}"
+    unit = f"@{settings.unit_name}" if settings.unit_name else ""
+    return f"{settings.client_ip or machine.identity.host_ip}@{instance}{unit}"
+
+
+def _live_machine() -> Machine:
+    """Import the real machine only where it is wanted: a simulation brings its own."""
+    from staticfire.runtime.live import live_machine
+
+    return live_machine()

@@ -1,0 +1,137 @@
+"""The routes that a client knows, fetched when first needed and again every 30 s. RocketMQ: MQClientInstance.
+
+Callers that want the same topic at the same time share one question. A topic that its nameserver no longer knows
+keeps its last route: the brokers say what is true. A route guessed from the default topic stands until there is one.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from staticfire.client.cluster.nameservers import Nameservers
+from staticfire.client.cluster.routes import broker_addresses, limit_queues, same_route
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import StaticfireError, TopicNotFound, broker_answer
+from staticfire.protocol.requests.routes import GetRoute, RouteAnswer, TopicRouteData
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+
+
+class RouteCache:
+    """Routes by topic and broker addresses by name."""
+
+    def __init__(self, nameservers: Nameservers, spawn: Spawn) -> None:
+        self._nameservers = nameservers
+        self._spawn = spawn
+        self._routes: dict[str, TopicRouteData] = {}
+        self._asking: dict[str, asyncio.Future[TopicRouteData]] = {}
+        self.guessed: set[str] = set()
+        """Topics whose route is that of the default topic. Never iterated."""
+        self.addresses: dict[str, dict[int, str]] = {}
+        """Of all brokers in the routes, by broker name and id."""
+        self.listeners: list[Callable[[str, TopicRouteData], None]] = []
+        """Called with each new or changed route."""
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics whose routes are known, in the order they were first asked for."""
+        return list(self._routes)
+
+    def known(self, topic: str) -> TopicRouteData | None:
+        """Return the route without asking anybody."""
+        return self._routes.get(topic)
+
+    async def route(self, topic: str) -> TopicRouteData:
+        """Return the route, asking where it isn't known. Raises: TopicNotFound, NetworkError."""
+        return self._routes.get(topic) or await self.fetch(topic)
+
+    async def route_to_publish(self, topic: str, default_topic: str, queue_nums: int) -> TopicRouteData:
+        """Return the route, or the one the topic will have when a broker creates it after `default_topic`.
+
+        Raises: TopicNotFound when there is neither, NetworkError.
+        """
+        known = self._routes.get(topic)
+        if known is not None:
+            return known
+        try:
+            return await self.fetch(topic)
+        except TopicNotFound:
+            if topic == default_topic:
+                raise
+        try:
+            default = await self._ask(default_topic)
+        except TopicNotFound:
+            raise self._not_found(topic, f"{default_topic} has no route either, so no broker creates topics") from None
+        self._keep(topic, limit_queues(default, queue_nums), guessed=True)
+        return self._routes[topic]
+
+    async def fetch(self, topic: str) -> TopicRouteData:
+        """Ask a nameserver and keep the answer. Raises: TopicNotFound, NetworkError, BrokerAnswer."""
+        asking = self._asking.get(topic)
+        if asking is None:
+            asking = asyncio.get_running_loop().create_future()
+            self._asking[topic] = asking
+            self._spawn(self._answer(topic, asking), f"route of {topic}")
+        return await asyncio.shield(asking)
+
+    async def _answer(self, topic: str, asking: asyncio.Future[TopicRouteData]) -> None:
+        try:
+            route = await self._ask(topic)
+            self._keep(topic, route)
+            asking.set_result(route)
+        except StaticfireError as error:
+            asking.set_exception(error)
+            asking.exception()  # Retrieved here: who asked may be gone.
+        finally:
+            del self._asking[topic]
+            asking.cancel()
+
+    async def _ask(self, topic: str) -> TopicRouteData:
+        answer = await self._nameservers.ask(GetRoute(topic=topic, accept_standard_json_only=True))
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            raise self._not_found(topic, "")
+        if not isinstance(answer, RouteAnswer) or answer.body is None:
+            raise broker_answer(answer.code, answer.remark, f"route of {topic} at {self._nameservers.chosen}")
+        route: TopicRouteData = answer.body
+        return route
+
+    def _not_found(self, topic: str, detail: str) -> TopicNotFound:
+        return TopicNotFound(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"no route to topic {topic} at nameserver {self._nameservers.chosen}"
+            + (f" ({detail})" if detail else "")
+            + f"; create it with `mqadmin updateTopic -n {self._nameservers} -c DefaultCluster -t {topic}`, "
+            "or let brokers create topics at the first send: autoCreateTopicEnable=true",
+        )
+
+    def _keep(self, topic: str, route: TopicRouteData, guessed: bool = False) -> None:
+        if guessed:
+            if topic in self._routes:  # The real one came meanwhile.
+                return
+            self.guessed.add(topic)
+        else:
+            self.guessed.discard(topic)
+        changed = not same_route(self._routes.get(topic), route)
+        self._routes[topic] = route
+        if changed:
+            self.addresses = broker_addresses(self._routes.values())
+            for listener in self.listeners:
+                listener(topic, route)
+
+    def forget(self, topic: str) -> None:
+        """Ask anew when the route is needed next time."""
+        self._routes.pop(topic, None)
+        self.guessed.discard(topic)
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        """Ask for all of them; what can't be had stays as it is."""
+        for topic in topics:
+            try:
+                await self.fetch(topic)
+            except TopicNotFound as error:
+                log.debug("route_missing", topic=topic, reason=error.remark)
+            except StaticfireError as error:
+                log.warning("route_not_refreshed", topic=topic, reason=str(error))

@@ -1,0 +1,107 @@
+"""What a topic's route means: which queues can be written, which can be read, which broker to ask. Pure.
+
+RocketMQ: MQClientInstance.topicRouteData2TopicPublishInfo, topicRouteData2TopicSubscribeInfo, findBrokerAddressIn….
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.permissions import readable, writable
+from staticfire.protocol.requests.routes import QueueData, TopicRouteData
+
+MASTER_ID = 0
+BrokerAddresses = Mapping[str, Mapping[int, str]]
+
+
+def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """Return the queues that can be written, sorted by broker name: writable, on a broker that has a master.
+
+    An orderly topic (orderTopicConf) has exactly the queues listed there.
+    """
+    if route.order_topic_conf:
+        return _listed_queues(topic, route.order_topic_conf)
+    masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    return [
+        MessageQueue(topic, queues.broker_name, queue_id)
+        for queues in sorted(route.queue_datas, key=_broker_name)
+        if writable(queues.perm) and queues.broker_name in masters
+        for queue_id in range(queues.write_queue_nums)
+    ]
+
+
+def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """Return the queues that can be read, sorted."""
+    return [
+        MessageQueue(topic, queues.broker_name, queue_id)
+        for queues in sorted(route.queue_datas, key=_broker_name)
+        if readable(queues.perm)
+        for queue_id in range(queues.read_queue_nums)
+    ]
+
+
+def _broker_name(queues: QueueData) -> str:
+    return queues.broker_name
+
+
+def _listed_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
+    """Return the queues of `broker:count;broker:count`. Raises: ProtocolError."""
+    queues = []
+    for part in order_topic_conf.split(";"):
+        broker_name, _, count = part.rpartition(":")
+        if not broker_name or not count.isdigit():
+            raise ProtocolError(f"orderTopicConf {order_topic_conf!r} of topic {topic} isn't broker:count;broker:count")
+        queues += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(count))]
+    return queues
+
+
+def limit_queues(route: TopicRouteData, queue_nums: int) -> TopicRouteData:
+    """Return the route that an unknown topic will have: that of the default topic with at most `queue_nums` queues.
+
+    The broker creates the topic with as many when the first message comes.
+    """
+    queue_datas = []
+    for queues in route.queue_datas:
+        limited = min(queue_nums, queues.read_queue_nums)
+        queue_datas.append(msgspec.structs.replace(queues, read_queue_nums=limited, write_queue_nums=limited))
+    return msgspec.structs.replace(route, queue_datas=queue_datas)
+
+
+def same_route(one: TopicRouteData | None, other: TopicRouteData | None) -> bool:
+    """Whether two routes say the same; the order of brokers in them doesn't count."""
+    if one is None or other is None:
+        return one is other
+    return _sorted(one) == _sorted(other)
+
+
+def _sorted(route: TopicRouteData) -> TopicRouteData:
+    return msgspec.structs.replace(
+        route,
+        queue_datas=sorted(route.queue_datas, key=_broker_name),
+        broker_datas=sorted(route.broker_datas, key=lambda broker: broker.broker_name),
+    )
+
+
+def broker_addresses(routes: Iterable[TopicRouteData]) -> dict[str, dict[int, str]]:
+    """Return the addresses of all brokers in the routes, by name and id: sorted, so that a round over them repeats."""
+    addresses: dict[str, dict[int, str]] = {}
+    for route in routes:
+        for broker in route.broker_datas:
+            addresses.setdefault(broker.broker_name, {}).update(broker.broker_addrs)
+    return {name: dict(sorted(addresses[name].items())) for name in sorted(addresses)}
+
+
+def address_to_write(addresses: BrokerAddresses, broker_name: str) -> str | None:
+    """Return where a broker takes messages: its master."""
+    return addresses.get(broker_name, {}).get(MASTER_ID)
+
+
+def address_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
+    """Return where to pull from: the wanted replica, the one after a missing slave, else any."""
+    replicas = addresses.get(broker_name, {})
+    wanted = replicas.get(broker_id)
+    if wanted is None and broker_id != MASTER_ID:
+        wanted = replicas.get(broker_id + 1)
+    return wanted if wanted is not None else next(iter(replicas.values()), None)

@@ -1,0 +1,42 @@
+"""How much of a queue a consumer caches before it waits. Pure. RocketMQ: DefaultMQPushConsumerImpl.pullMessage."""
+
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.push_settings import MIB, PushSettings
+
+NO_LIMIT = -1
+
+
+class FlowControl:
+    """The thresholds of one consumer. Those of topics are shared by the queues that it owns."""
+
+    def __init__(self, settings: PushSettings) -> None:
+        self._settings = settings
+        self._messages_max = settings.pull_threshold_for_queue
+        self._bytes_max = settings.pull_threshold_size_for_queue_mib * MIB
+
+    def share(self, queue_count: int) -> None:
+        """Spread the thresholds of topics over the queues of this consumer."""
+        settings, count = self._settings, max(1, queue_count)
+        if settings.pull_threshold_for_topic != NO_LIMIT:
+            self._messages_max = max(1, settings.pull_threshold_for_topic // count)
+        if settings.pull_threshold_size_for_topic_mib != NO_LIMIT:
+            self._bytes_max = max(1, settings.pull_threshold_size_for_topic_mib // count) * MIB
+
+    def fullness(self, process_queue: ProcessQueue) -> str | None:
+        """Return why a queue isn't pulled now, None when it is."""
+        if len(process_queue) > self._messages_max:
+            return f"{len(process_queue)} messages are cached, {self._messages_max} is the limit"
+        if process_queue.bytes // MIB > self._bytes_max // MIB:
+            return f"{process_queue.bytes // MIB} MiB are cached, {self._bytes_max // MIB} is the limit"
+        span, span_max = process_queue.span, self._settings.consume_concurrently_max_span
+        if span > span_max:
+            return f"offset {process_queue.smallest_offset} isn't done and {span} behind, {span_max} is the limit"
+        return None
+
+    def has_room(self, process_queue: ProcessQueue) -> bool:
+        """Whether a queue that was full is worth pulling again: half of each limit is free, so that pulls are whole."""
+        return (
+            len(process_queue) * 2 <= self._messages_max
+            and process_queue.bytes * 2 <= self._bytes_max
+            and process_queue.span * 2 <= self._settings.consume_concurrently_max_span
+        )

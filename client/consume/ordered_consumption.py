@@ -1,0 +1,253 @@
+"""Listeners called queue by queue, each queue in order. RocketMQ: ConsumeMessageOrderlyService.
+
+A queue is worked on by one member of the pool at a time, and a message is given to the listener only after the one
+before it is done, or together with it. A failed message comes again, and its queue waits for it. When a queue's lock
+isn't sure, nothing of it is consumed: whoever renews the lock submits the queue again.
+
+Calls that run when a queue is given away are waited for by whoever unlocks it, so their results count. RocketMQ's do
+not: there the next owner consumes those messages again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from staticfire.client.consume.concurrent_consumption import CALLS_IN_A_ROW_MAX, is_async, place_of
+from staticfire.client.consume.ordered_calls import CALLS_PER_VISIT_MAX, OrderedCall, OrderedThreadedCalls
+from staticfire.client.consume.ordered_queue import OrderedQueue
+from staticfire.client.consume.ordered_results import (
+    OrderedContext,
+    OrderedListener,
+    OrderedStatus,
+    Verdict,
+    decide,
+    split_failed,
+    suspension_ms,
+)
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.worker_pool import Spawn, WorkerPool
+from staticfire.client.offsets.offset_store import OffsetStore
+from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+
+log = logger("client")
+
+GiveUp = Callable[[ReceivedMessage, int], Awaitable[None]]
+"""Hands a message that failed too often, with how often it may fail, to a broker. Raises: StaticfireError."""
+
+
+class OrderedConsumption:
+    """The listener of one consumer at work."""
+
+    def __init__(
+        self,
+        group: str,
+        listener: OrderedListener,
+        settings: PushSettings,
+        machine: Machine,
+        offsets: OffsetStore,
+        give_up: GiveUp,
+        spawn: Spawn,
+    ) -> None:
+        self._group = group
+        self._listener: Any = listener
+        self._settings = settings
+        self._workers = machine.workers
+        self._uptime_ms = machine.clock.uptime_ms
+        self._offsets = offsets
+        self._give_up = give_up
+        self._loop = asyncio.get_running_loop()
+        self._ready: deque[OrderedQueue] = deque()
+        self._plain = None if is_async(listener) else OrderedThreadedCalls(listener, machine.clock)
+        self._pool = WorkerPool(settings.consume_threads, self._work, spawn, f"listener of {group}")
+        self._noted = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many queues wait for somebody to work on them."""
+        return len(self._ready)
+
+    @property
+    def threads(self) -> int:
+        """How many listeners may run at once."""
+        return self._pool.size
+
+    def resize(self, threads: int) -> None:
+        """Let that many listeners run at once from now on."""
+        self._pool.resize(threads)
+        if self._ready:
+            self._pool.call()
+
+    def submit(self, process_queue: ProcessQueue, _: Sequence[ReceivedMessage]) -> None:
+        """Consume what waits in a queue, unless somebody is at it already."""
+        assert isinstance(process_queue, OrderedQueue)
+        if process_queue.is_at_work or not process_queue.waiting or self._pool.is_leaving:
+            return
+        process_queue.is_at_work = True
+        self._ready.append(process_queue)
+        self._pool.call()
+
+    def settle(self) -> None:
+        """Do nothing: what is done is counted at once."""
+
+    async def leave(self) -> None:
+        """Begin nothing new and wait for the listeners that run, as long as the settings say."""
+        self._ready.clear()
+        if self._plain is not None:
+            self._plain.is_leaving = True
+        cancelled = await self._pool.leave(self._settings.await_termination_ms)
+        if cancelled:
+            log.warning("listeners_cancelled", group=self._group, listeners=cancelled)
+
+    # -- calling -------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Work on one queue after the other until none is ready."""
+        ready, pool = self._ready, self._pool
+        while ready and not pool.is_shrinking:
+            queue = ready.popleft()
+            if not pool.is_called and ready:
+                pool.call()  # It gets its turn when this one waits.
+            queue.is_running = True
+            pause_ms: int | None = None
+            try:
+                pause_ms = await self._turn(queue)
+            finally:
+                self._end_turn(queue, pause_ms)
+        if ready:
+            self._loop.call_soon(pool.call)  # This member leaves; if one has become idle just now, it goes on.
+
+    async def _turn(self, queue: OrderedQueue) -> int | None:
+        """Consume a queue until nothing of it waits or may be consumed; return how long it has to wait, if it has."""
+        uptime_ms = self._uptime_ms()
+        end_ms = uptime_ms + self._settings.max_time_consume_continuously_ms
+        in_a_row = 0
+        while queue.waiting and queue.may_consume(uptime_ms) and not self._pool.is_shrinking:
+            for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
+                if call.is_plain_success and not queue.dropped:
+                    self._commit(queue)
+                elif (pause_ms := await self._judge(queue, call)) is not None:
+                    return pause_ms
+            uptime_ms = self._uptime_ms()
+            if uptime_ms > end_ms and self._ready:
+                break
+            in_a_row += 1
+            if in_a_row == CALLS_IN_A_ROW_MAX:
+                in_a_row = 0
+                await asyncio.sleep(0)
+                uptime_ms = self._uptime_ms()
+        return None
+
+    def _end_turn(self, queue: OrderedQueue, pause_ms: int | None) -> None:
+        """Leave a queue: for good, until there is more or it is locked again, for a pause, or until its next turn."""
+        queue.is_at_work = False
+        if self._plain is not None and self._plain.is_calling(queue):
+            return  # Nobody could wait for its listener any longer, and it runs still: the queue never rests.
+        queue.rest()
+        if pause_ms is None:
+            if queue.may_consume(self._uptime_ms()):
+                self.submit(queue, ())
+        elif not queue.dropped:
+            queue.is_at_work = True
+            self._loop.call_later(pause_ms / 1000, self._again, queue)
+
+    def _again(self, queue: OrderedQueue) -> None:
+        queue.is_at_work = False
+        self.submit(queue, ())
+
+    async def _call(self, queue: OrderedQueue, uptime_ms: UptimeMs) -> OrderedCall:
+        """Await the listener once."""
+        messages = queue.take(self._settings.consume_message_batch_max_size)
+        context = OrderedContext(queue.queue)
+        for message in messages:
+            message.consume_started_ms = uptime_ms
+        try:
+            return OrderedCall(messages, context, await self._listener(messages, context))
+        except Exception as error:  # noqa: BLE001 (one call of a listener: its messages come again)
+            return OrderedCall(messages, context, None, error)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if self._pool.is_leaving or task is None or task.cancelling():
+                raise
+            # Something that the listener awaited was cancelled, not the listener.
+            return OrderedCall(messages, context, None, error)
+
+    async def _visit(self, queue: OrderedQueue) -> list[OrderedCall]:
+        """Call the listener in a thread, several times if that is quick."""
+        assert self._plain is not None
+        batch_max = self._settings.consume_message_batch_max_size
+        batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.take(batch_max))]
+        calls = await self._workers.run(partial(self._plain.visit, queue, batches))
+        left = [message for batch in batches[len(calls) :] for message in batch]
+        if left:
+            queue.put_back(left)
+        return calls
+
+    def _note(self, error: BaseException) -> None:
+        """Tell of what went wrong in a listener, at the 1st, 10th, 100th and every 1,000th."""
+        self._noted = noted = self._noted + 1
+        if noted in (1, 10, 100) or noted % 1_000 == 0:
+            log.warning("listener_raised", group=self._group, error=repr(error), times=noted, at=place_of(error))
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    async def _judge(self, queue: OrderedQueue, call: OrderedCall) -> int | None:
+        """Do what follows from an answer of the listener; return how long the queue has to wait, if it has."""
+        if queue.dropped and not queue.is_given_away:
+            return None
+        verdict = decide(self._status(call), call.context.auto_commit)
+        if verdict is Verdict.SUSPEND:
+            verdict = await self._suspend(queue, call)
+        if verdict is Verdict.COMMIT:
+            self._commit(queue)
+        elif verdict is Verdict.ROLL_BACK:
+            queue.roll_back()
+        if verdict in (Verdict.COMMIT, Verdict.KEEP):
+            return None
+        return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
+
+    def _status(self, call: OrderedCall) -> OrderedStatus:
+        """Return what a listener said; whatever is no status means that its messages come again."""
+        status: OrderedStatus = call.status
+        if type(status) is not OrderedStatus:
+            if call.error is not None:
+                self._note(call.error)
+            elif status is not None:
+                self._note(TypeError(f"the listener returned {status!r}, which is no OrderedStatus"))
+            return OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        if call.context.auto_commit and status in (OrderedStatus.COMMIT, OrderedStatus.ROLLBACK):
+            self._note(TypeError(f"the listener returned {status.name}, taken for SUCCESS: auto_commit is on"))
+        return status
+
+    async def _suspend(self, queue: OrderedQueue, call: OrderedCall) -> Verdict:
+        """Let messages of a call come again; those that have failed too often go to the dead letters."""
+        times_max = self._settings.ordered_retries_max
+        again, exhausted = split_failed(call.messages, times_max)
+        for message in exhausted:
+            try:
+                await self._give_up(message, times_max)
+            except StaticfireError as error:
+                log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
+                again.append(message)
+        if not again:
+            return Verdict.COMMIT if call.context.auto_commit else Verdict.KEEP
+        for message in again:
+            message.reconsume_times += 1
+        queue.put_back(again)
+        return Verdict.SUSPEND
+
+    def _commit(self, queue: OrderedQueue) -> None:
+        offset = queue.commit()
+        if offset < 0:
+            return
+        self._offsets.update(queue.queue, offset, increase_only=False)
+        if not queue:
+            self._offsets.drained(queue.queue)
+        if queue.room is not None and not queue.dropped:
+            queue.room()

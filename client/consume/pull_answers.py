@@ -1,0 +1,106 @@
+"""What a pull's answer says. Pure. RocketMQ: PullAPIWrapper.processPullResult.
+
+A broker filters tags by hash code, so some messages may be too much: they are compared by value here. Compressed
+bodies are expanded where the kind is zlib; others stay as they are, and `sys_flag` says so.
+"""
+
+from enum import Enum
+from functools import lru_cache
+
+import msgspec
+
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer, RecordBatch
+from staticfire.protocol.compression import expand
+from staticfire.protocol.errors import ProtocolError, broker_answer
+from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.limits import EXPANDED_BYTES_MAX
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests.pull import PullAnswer
+from staticfire.protocol.sys_flag import COMPRESSED, CompressionKind, compression_kind
+from staticfire.protocol.tags import TagExpression
+from staticfire.runtime.addresses import parse_address
+
+
+class PullStatus(Enum):
+    """What came of a pull. RocketMQ: PullStatus."""
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+_STATUS_OF_CODE: dict[int, PullStatus] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class PullResult(msgspec.Struct, gc=False):
+    """Messages in queue order, and where to go on: `next_offset` is what to pull next, whatever the status."""
+
+    status: PullStatus
+    messages: list[ReceivedMessage]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    suggested_broker_id: int = 0
+    """Which replica the next pull should ask."""
+
+
+def read_pull(answer: Answer, queue: MessageQueue, wanted: TagExpression | None, broker_host: bytes) -> PullResult:
+    """Return the result of a pull.
+
+    `wanted`: None where the broker filters by something else than tags. `broker_host`: the broker's address, 8 or 20
+    bytes, for codecs whose records don't carry it. Raises: BrokerAnswer (refused), ProtocolError.
+    """
+    status = _STATUS_OF_CODE.get(answer.code)
+    if status is None:
+        raise broker_answer(answer.code, answer.remark, f"pull {queue}")
+    if not isinstance(answer, PullAnswer):
+        raise ProtocolError(f"the answer to a pull of {queue} says {answer.code} and nothing else")
+    batch: RecordBatch | None = answer.body
+    return PullResult(
+        status,
+        [] if batch is None else received(batch, queue.broker_name, wanted, broker_host),
+        answer.next_begin_offset,
+        answer.min_offset,
+        answer.max_offset,
+        answer.suggest_which_broker_id,
+    )
+
+
+def received(
+    batch: RecordBatch, broker_name: str, wanted: TagExpression | None, broker_host: bytes
+) -> list[ReceivedMessage]:
+    """Return the messages of a batch that are wanted, ready for the program."""
+    if batch.store_hosts is None:
+        messages = [ReceivedMessage(record, broker_name, broker_host) for record in batch.records]
+    else:
+        pairs = zip(batch.records, batch.store_hosts, strict=True)
+        messages = [ReceivedMessage(record, broker_name, host) for record, host in pairs]
+    for message in messages:
+        if message.record.sys_flag & COMPRESSED:
+            expand_body(message)
+    if wanted is None or wanted.all_tags:
+        return messages
+    return [message for message in messages if wanted.matches(message.tags)]
+
+
+def expand_body(message: ReceivedMessage) -> None:
+    """Put the expanded body in place. Raises: ProtocolError (damaged, or too large when it is expanded)."""
+    if compression_kind(message.sys_flag) is CompressionKind.ZLIB:
+        try:
+            message.body = expand(message.body, message.sys_flag, EXPANDED_BYTES_MAX)
+        except ProtocolError as error:
+            raise ProtocolError(f"the body of {message!r} can't be expanded: {error}") from None
+
+
+@lru_cache(maxsize=256)
+def packed_address(address: str) -> bytes:
+    """Return a broker's `host:port` as 8 or 20 bytes."""
+    return pack_host(*parse_address(address))

@@ -1,0 +1,263 @@
+"""The push consumer: a listener gets the messages of a group's share of queues. RocketMQ: DefaultMQPushConsumer.
+
+    consumer = PushConsumer("billing", namesrv="127.0.0.1:9876")
+    consumer.subscribe("orders", "paid || refunded")
+
+    @consumer.listener
+    async def bill(messages, context):
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async with consumer: ...
+
+Entered, it has its share of the queues and pulls. A message is delivered at least once: it is done when the listener
+says so. Left, nothing of it is left behind: listeners have ended, offsets are stored, the brokers have heard of the
+goodbye and told the other members. With `@consumer.ordered_listener` each queue is consumed in order, and by one member
+at a time.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
+
+from staticfire.client.admin.consumer_admin import ConsumerAdmin
+from staticfire.client.cluster.client_service import ClientService
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.subscriptions import TAG, Subscription, Subscriptions, subscribe
+from staticfire.client.consume.consume_results import Listener
+from staticfire.client.consume.ordered_results import OrderedListener
+from staticfire.client.consume.push_parts import PushParts
+from staticfire.client.consume.push_settings import MessageModel, PushSettings
+from staticfire.client.rebalance.assigned_queues import AssignedQueues
+from staticfire.client.rebalance.rebalancer import QueuesChanged
+from staticfire.protocol.errors import BrokerAnswer, ClientError
+from staticfire.protocol.names import DEFAULT_CONSUMER_GROUP, group_fault, retry_topic
+from staticfire.protocol.requests.clients import ConsumerData, SubscriptionData
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.tags import ALL_TAGS, EVERY_TAG
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+
+log = logger("client")
+
+L = TypeVar("L", bound=Listener)
+OL = TypeVar("OL", bound=OrderedListener)
+Q = TypeVar("Q", bound=QueuesChanged)
+
+CONSUME_TYPE = "CONSUME_PASSIVELY"
+
+
+class PushConsumer(ClientService):
+    """One member of a consumer group."""
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        settings: PushSettings | None = None,
+        machine: Machine | None = None,
+        client: ClusterClient | None = None,
+    ) -> None:
+        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        self.settings = settings or PushSettings()
+        super().__init__(namesrv, self.settings.client, machine, client)
+        fault = group_fault(group)
+        if fault is not None or group == DEFAULT_CONSUMER_GROUP:
+            raise ClientError(fault or f"consumer group {group} belongs to RocketMQ: choose another name")
+        self.group = group
+        self._subscriptions = Subscriptions()
+        self._listener: Listener | OrderedListener | None = None
+        self._is_ordered = False
+        self._queue_listeners: list[QueuesChanged] = []
+        self._is_joined = False
+        self._is_suspended = False
+        self._working: PushParts | None = None
+        self._threads = self.settings.consume_threads
+
+    # -- before the start, and after -----------------------------------------------------------------------------
+
+    def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
+        """Consume a topic: all of it, some tags (`paid || refunded`), or with SQL92 by a condition over properties.
+
+        Raises: ClientError (no such topic or expression).
+        """
+        wall_ms = self.client.machine.clock.wall_ms()
+        self._subscriptions.put(subscribe(topic, expression, expression_type, wall_ms))
+        self._subscriptions_changed()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Consume a topic no more; its queues are given back."""
+        self._subscriptions.by_topic.pop(topic, None)
+        self._subscriptions_changed()
+
+    def _subscriptions_changed(self) -> None:
+        if self._is_joined:
+            self.client.send_heartbeats()
+            self.client.rebalancing.wake()
+
+    def listener(self, listener: L) -> L:
+        """Set what consumes: `listener(messages, context)` returns a ConsumeStatus. It may be used as a decorator.
+
+        A coroutine function is awaited in the event loop, a plain function is called in threads. An exception, or
+        anything that is no status, means RECONSUME_LATER. Raises: ClientError when the consumer has started.
+        """
+        self._set_listener(listener, is_ordered=False)
+        return listener
+
+    def ordered_listener(self, listener: OL) -> OL:
+        """Set what consumes each queue in order: `listener(messages, context)` returns an OrderedStatus.
+
+        A queue has one call at a time, at one member of the group, and the next one when its messages are done. An
+        exception, or anything that is no status, means SUSPEND_CURRENT_QUEUE_A_MOMENT: the messages come again.
+        Raises: ClientError when the consumer has started.
+        """
+        self._set_listener(listener, is_ordered=True)
+        return listener
+
+    def _set_listener(self, listener: Listener | OrderedListener, is_ordered: bool) -> None:
+        if self._working is not None:
+            raise ClientError(f"consumer {self.group} has started: its listener can't be changed any more")
+        self._listener, self._is_ordered = listener, is_ordered
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its listener consumes in order."""
+        return self._is_ordered
+
+    def on_queues_changed(self, listener: Q) -> Q:
+        """Call `listener(topic, all_queues, own_queues)` after each change of what this consumer owns."""
+        self._queue_listeners.append(listener)
+        return listener
+
+    # -- while it runs -------------------------------------------------------------------------------------------
+
+    @property
+    def assignment(self) -> list[MessageQueue]:
+        """The queues that this consumer owns now, sorted."""
+        return [] if self._working is None else self._working.held.queues
+
+    @property
+    def cached(self) -> dict[MessageQueue, int]:
+        """How many messages of each queue are here and not done."""
+        if self._working is None:
+            return {}
+        found = {queue: self._working.held.find(queue) for queue in self.assignment}
+        return {queue: len(process_queue) for queue, process_queue in found.items() if process_queue is not None}
+
+    @property
+    def consume_threads(self) -> int:
+        """How many listeners may run at once."""
+        return self._threads
+
+    def update_consume_threads(self, threads: int) -> None:
+        """Let that many listeners run at once, from now on. Plain functions share the machine's threads besides.
+
+        Raises: ClientError below 1.
+        """
+        if threads < 1:
+            raise ClientError(f"{threads} consume threads: at least one is needed")
+        self._threads = threads
+        if self._working is not None:
+            self._working.consumption.resize(threads)
+
+    def suspend(self) -> None:
+        """Pull no more until `resume`. What is here already is consumed; queues stay this consumer's."""
+        self._set_suspended(True)
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._set_suspended(False)
+        if self._working is not None:
+            self._working.held.resume()
+            self.client.rebalancing.wake()
+
+    def _set_suspended(self, is_suspended: bool) -> None:
+        self._is_suspended = is_suspended
+        if self._working is not None:
+            self._working.pulls.is_suspended = self._working.sharing.is_suspended = is_suspended
+
+    def describe(self) -> ConsumerData:
+        """Return what heartbeats say of this consumer."""
+        return ConsumerData(
+            self.group,
+            CONSUME_TYPE,
+            self.settings.message_model.value,
+            self.settings.consume_from_where.value,
+            [subscription.data for subscription in self._subscriptions.by_topic.values()],
+        )
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    async def _join(self) -> None:
+        """Load offsets, make this member known to every broker, take its share, pull."""
+        listener = self._listener
+        if listener is None:
+            raise ClientError(f"consumer {self.group} has no listener: decorate one with @consumer.listener first")
+        if self.settings.message_model is MessageModel.CLUSTERING:
+            self._subscriptions.put(_retries_of(self.group))
+        working = self._working = PushParts(
+            self.group,
+            self.client,
+            self.settings,
+            self._subscriptions,
+            listener,
+            self._is_ordered,
+            self.spawn,
+            self.pause,
+        )
+        self.client.admin_requests.consumers[self.group] = ConsumerAdmin(
+            self.client, self.settings, self.describe, working, listener, self._is_ordered
+        )
+        working.consumption.resize(self._threads)
+        working.sharing.listeners = self._queue_listeners
+        self._set_suspended(self._is_suspended)
+        await working.offsets.load()
+        self.client.join_consumers(self.group, self.describe)
+        self._is_joined = True
+        await self._fetch_routes()
+        await self.client.announce()
+        if not await working.sharing.rebalance():
+            self.client.rebalancing.wake()
+        self.client.routes.listeners.append(self._route_changed)
+        self.client.rebalancing.add(self.group, working.sharing)
+        self.spawn(self._persist_loop(working.held), f"offsets of {self.group}")
+
+    async def _fetch_routes(self) -> None:
+        """Learn where the topics are. Raises: NetworkError when no nameserver answers."""
+        routes = [self.client.routes.fetch(topic) for topic in self._subscriptions.by_topic]
+        for outcome in await asyncio.gather(*routes, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, BrokerAnswer):
+                raise outcome  # An answer that says no is the rebalance's to tell of: the topic may come to be.
+
+    def _route_changed(self, topic: str, _: TopicRouteData) -> None:
+        if topic in self._subscriptions.by_topic:
+            self.client.rebalancing.wake()
+
+    async def _part(self) -> None:
+        """Pull nothing more, let listeners end, store offsets, say goodbye."""
+        working, self._working = self._working, None
+        if working is None:
+            return
+        self.client.admin_requests.consumers.pop(self.group, None)
+        self.client.rebalancing.remove(self.group)
+        if self._route_changed in self.client.routes.listeners:
+            self.client.routes.listeners.remove(self._route_changed)
+        working.held.stop_pulling()
+        await working.consumption.leave()
+        await working.held.leave()
+        await working.send_backs.close()
+        if self._is_joined:
+            self._is_joined = False
+            await self.client.leave_consumers(self.group)
+
+    async def _persist_loop(self, held: AssignedQueues) -> None:
+        pause_ms = self.settings.persist_first_ms
+        while True:
+            await self.pause(pause_ms)
+            await held.persist()
+            pause_ms = self.settings.persist_interval_ms
+
+
+def _retries_of(group: str) -> Subscription:
+    """Return the subscription to a group's own retries: nobody subscribes to it, and nobody can do without it."""
+    return Subscription(SubscriptionData(retry_topic(group)), EVERY_TAG)

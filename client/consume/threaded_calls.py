@@ -1,0 +1,75 @@
+"""Calls of a listener that is a plain function, in a thread.
+
+A visit to a thread costs more than most calls, so one visit makes as many as fit into a few milliseconds. Several
+threads share the deque of what waits; the event loop only appends to it, and what comes of the calls is settled there.
+"""
+
+from collections import deque
+from typing import Any
+
+from staticfire.client.consume.consume_results import ConsumeContext, Messages
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.runtime.machine import Clock
+
+Waiting = tuple[ProcessQueue, Messages]
+"""One call to come."""
+
+CALLS_PER_VISIT_MAX = 32
+VISIT_MS = 5
+# After that a visit ends with the call it is at, so that results don't wait for each other for long.
+
+
+class Call:
+    """One call that was made. A listener may return anything."""
+
+    __slots__ = ("context", "error", "messages", "process_queue", "status")
+
+    def __init__(
+        self,
+        process_queue: ProcessQueue,
+        messages: Messages,
+        context: ConsumeContext,
+        status: Any,
+        error: Exception | None = None,
+    ) -> None:
+        self.process_queue = process_queue
+        self.messages = messages
+        self.context = context
+        self.status = status
+        self.error = error
+
+
+class ThreadedCalls:
+    """The listener with what waits for it."""
+
+    def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock) -> None:
+        self.is_leaving = False
+        self._listener = listener
+        self._waiting = waiting
+        self._clock = clock
+
+    def visit(self) -> list[Call]:
+        """Make calls until nothing waits or the visit has taken long enough. Runs in a thread."""
+        made: list[Call] = []
+        end_ms = self._clock.uptime_ms() + VISIT_MS
+        while len(made) < CALLS_PER_VISIT_MAX and not self.is_leaving:
+            try:
+                process_queue, messages = self._waiting.popleft()
+            except IndexError:
+                break
+            if process_queue.dropped:
+                continue
+            made.append(self._call(process_queue, messages))
+            if self._clock.uptime_ms() >= end_ms:
+                break
+        return made
+
+    def _call(self, process_queue: ProcessQueue, messages: Messages) -> Call:
+        context = ConsumeContext(process_queue.queue)
+        started_ms = self._clock.uptime_ms()
+        for message in messages:
+            message.consume_started_ms = started_ms
+        try:
+            return Call(process_queue, messages, context, self._listener(messages, context))
+        except Exception as error:  # noqa: BLE001 (one message in a listener: it is retried)
+            return Call(process_queue, messages, context, None, error)

@@ -1,0 +1,99 @@
+"""Tasks that do the same work, as many as it takes and never more than a limit. RocketMQ: a consumer's thread pool.
+
+A member works until there is nothing left, then it waits to be called. Work that never waits for anything is done by
+one member in a row, without a task per piece; as soon as that one waits, the next one, called meanwhile, goes on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+
+
+class WorkerPool:
+    """Members of one kind. Lives in the running event loop."""
+
+    def __init__(self, size: int, work: Callable[[], Awaitable[None]], spawn: Spawn, name: str) -> None:
+        """`work`: does what there is and returns; it stops early when the pool `is_shrinking`."""
+        self.size = size
+        self.is_leaving = False
+        self.is_called = False
+        """A member is on its way."""
+        self.is_shrinking = False
+        """There are more members than there should be: whoever is done with a piece leaves."""
+        self._work = work
+        self._spawn = spawn
+        self._name = name
+        self._members = 0
+        self._idle: list[asyncio.Future[bool]] = []
+        """Of those that wait: True means work, False means leave."""
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    @property
+    def busy(self) -> int:
+        """How many members work."""
+        return self._members - len(self._idle)
+
+    def call(self) -> None:
+        """Let one more member work, unless one is on its way already, or all of them work."""
+        if self.is_called or self.is_leaving:
+            return
+        if self._idle:
+            self.is_called = True
+            self._idle.pop().set_result(True)
+        elif self._members < self.size:
+            self.is_called = True
+            self._members += 1
+            task = self._spawn(self._member(), self._name)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
+
+    def resize(self, size: int) -> None:
+        """Change the limit; members above it leave now if they wait, else after what they are at."""
+        self.size = size
+        while self._idle and self._members > size:
+            self._members -= 1
+            self._idle.pop().set_result(False)
+        self.is_shrinking = self._members > size
+
+    async def _member(self) -> None:
+        try:
+            while True:
+                self.is_called = False
+                await self._work()
+                if self.is_shrinking:
+                    self._members -= 1
+                    self.is_shrinking = self._members > self.size
+                    return
+                if not await self._called():
+                    return
+        except BaseException:
+            self._members -= 1
+            raise
+
+    async def _called(self) -> bool:
+        """Wait for a call; return False when it says to leave."""
+        idle: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._idle.append(idle)
+        try:
+            return await idle
+        except asyncio.CancelledError:
+            self.is_called = self.is_called and not idle.done()
+            if idle in self._idle:
+                self._idle.remove(idle)
+            raise
+
+    async def leave(self, timeout_ms: int) -> int:
+        """Let the members finish what they are at; return how many had to be cancelled after `timeout_ms`."""
+        self.is_leaving = True
+        self.resize(0)
+        if not self._tasks:
+            return 0
+        await asyncio.wait(list(self._tasks), timeout=timeout_ms / 1000)
+        stuck = [task for task in self._tasks if not task.done()]
+        for task in stuck:
+            task.cancel()
+        if stuck:
+            await asyncio.wait(stuck)
+        return len(stuck)

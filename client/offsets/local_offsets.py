@@ -1,0 +1,139 @@
+"""Offsets in a file of this machine: BROADCASTING. RocketMQ: LocalFileOffsetStore.
+
+    <folder>/<ip@instance>/<group>/offsets.json
+    {"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}
+
+The layout is RocketMQ's, so either client goes on where the other stopped. The previous file stays beside it as
+offsets.json.bak and is read when the first one can't be.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.offsets.consume_from import NO_OFFSET
+from staticfire.protocol import fastjson
+from staticfire.protocol.errors import ClientError, ProtocolError
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+
+log = logger("client")
+
+FILE_NAME, BACKUP_SUFFIX = "offsets.json", ".bak"
+
+
+class QueueKey(msgspec.Struct, rename="camel", frozen=True):
+    """A queue as the file names it."""
+
+    broker_name: str
+    queue_id: int
+    topic: str
+
+
+class OffsetFile(msgspec.Struct, rename="camel"):
+    """The whole file. RocketMQ: OffsetSerializeWrapper."""
+
+    offset_table: dict[QueueKey, int] = {}
+
+
+def encode_offsets(offsets: dict[MessageQueue, int]) -> bytes:
+    """Return the file's bytes, queues sorted."""
+    keys = {QueueKey(queue.broker_name, queue.queue_id, queue.topic): offsets[queue] for queue in sorted(offsets)}
+    return fastjson.encode(OffsetFile(keys))
+
+
+def decode_offsets(data: bytes) -> dict[MessageQueue, int]:
+    """Return the offsets in a file. Raises: ProtocolError."""
+    table = fastjson.decode_as(data, OffsetFile).offset_table
+    return {MessageQueue(key.topic, key.broker_name, key.queue_id): offset for key, offset in table.items()}
+
+
+class LocalOffsets:
+    """Offsets of one group of one client."""
+
+    def __init__(self, machine: Machine, folder: str) -> None:
+        """`folder`: of this group and client."""
+        self._machine = machine
+        self._folder = folder
+        self._path = f"{folder}/{FILE_NAME}"
+        self._offsets: dict[MessageQueue, int] = {}
+        self._written: dict[MessageQueue, int] = {}
+        self._writing = asyncio.Lock()
+        # Two rounds at once would each write the file without what the other one knows.
+
+    async def load(self) -> None:
+        """Read the file, else its backup. Raises: ClientError when neither can be read."""
+        self._written = await self._machine.workers.run(self._read)
+        self._offsets = dict(self._written)
+
+    def _read(self) -> dict[MessageQueue, int]:
+        files = self._machine.files
+        faults = []
+        for path in (self._path, self._path + BACKUP_SUFFIX):
+            if files.exists(path):
+                try:
+                    return decode_offsets(files.read_bytes(path))
+                except (OSError, ProtocolError) as error:
+                    faults.append(f"{path}: {error}")
+        if faults:
+            raise ClientError(f"offsets can't be read ({'; '.join(faults)}): repair the file, or remove it")
+        return {}
+
+    def memory(self, queue: MessageQueue) -> int:
+        return self._offsets.get(queue, NO_OFFSET)
+
+    async def stored(self, queue: MessageQueue) -> int:
+        offset = self._written.get(queue, NO_OFFSET)
+        if offset >= 0:
+            self._offsets[queue] = offset
+        return offset
+
+    def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
+        if not increase_only or offset > self._offsets.get(queue, NO_OFFSET):
+            self._offsets[queue] = offset
+
+    def drained(self, queue: MessageQueue) -> None:
+        """Do nothing: a file isn't written per message."""
+
+    def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
+        return 0
+
+    def pull_failed(self, queue: MessageQueue) -> None:
+        """Do nothing: pulls carry no offsets."""
+
+    async def persist(self, queues: Sequence[MessageQueue]) -> None:
+        async with self._writing:
+            await self._persist(queues)
+
+    async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
+        await self.persist(queues)
+
+    async def _persist(self, queues: Sequence[MessageQueue]) -> None:
+        changed = {
+            queue: self._offsets[queue]
+            for queue in queues
+            if queue in self._offsets and self._offsets[queue] != self._written.get(queue)
+        }
+        if not changed:
+            return
+        wanted = self._written | changed
+        try:
+            await self._machine.workers.run(self._write, encode_offsets(wanted))
+        except OSError as error:
+            log.warning("offsets_not_written", path=self._path, reason=str(error))
+        else:
+            self._written = wanted
+
+    def _write(self, data: bytes) -> None:
+        files = self._machine.files
+        files.make_folder(self._folder)
+        if files.exists(self._path):
+            files.replace(self._path + BACKUP_SUFFIX, files.read_bytes(self._path))
+        files.replace(self._path, data)
+
+    def forget(self, queue: MessageQueue) -> None:
+        # What was written stays: the queue may come back, and its offset with it.
+        self._offsets.pop(queue, None)

@@ -1,0 +1,239 @@
+"""What leaves for one broker: messages of a moment gathered into one SEND_MANY, or one request each.
+
+There is no linger: what the `send` calls of one tick of the event loop bring leaves at its end. While the window of
+requests under way is full, further messages gather, so that a busy producer sends large requests and an idle one
+answers as fast as a single send. Every message has a result of its own; one that has not gone well goes back to the
+sender.
+
+`is_gathering` False (RocketMQ's own brokers): each message is a request, and those of a tick share one write.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.routes import address_to_write
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.backpressure import Backpressure
+from staticfire.client.produce.pending_send import PendingSend
+from staticfire.client.produce.send_requests import (
+    Outcome,
+    many_fault,
+    many_request,
+    offset_prefix,
+    outcome_of,
+    result_of,
+    single_request,
+)
+from staticfire.client.produce.send_result import SendResult, SendStatus
+from staticfire.client.produce.waiting_sends import GatheredSends, WaitingSends
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import AnswerTimeout, ConnectFailed, NetworkError, ProtocolError, StaticfireError
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Connection
+
+HALVED_FROM = 32
+# A line of that length leaves in two halves when nothing is under way. All at once, broker and client would take turns:
+# each would wait for the other's whole burst. Once the halves are apart they stay so.
+
+Troubled = Callable[[PendingSend, Outcome], None]
+_SEND_OK = SendStatus.SEND_OK
+
+
+class BrokerSender:
+    """One broker's outgoing messages. All but connecting is synchronous."""
+
+    def __init__(
+        self,
+        broker_name: str,
+        group: str,
+        client: ClusterClient,
+        settings: ProducerSettings,
+        backpressure: Backpressure,
+        troubled: Troubled,
+    ) -> None:
+        """`troubled` gets each message with an outcome other than success."""
+        self.broker_name = broker_name
+        self._group = group
+        self._client = client
+        self._settings = settings
+        self._backpressure = backpressure
+        self._troubled = troubled
+        self._loop = asyncio.get_running_loop()
+        self._waiting = WaitingSends()
+        self._line = self._waiting.line
+        self._side_lines = self._waiting.side_lines
+        self._is_gathering = client.settings.protocol == "staticfire"
+        self._messages_max = settings.gathered_messages_max if self._is_gathering else 1
+        self._window = settings.in_flight_gathered_max if self._is_gathering else settings.in_flight_single_max
+        self._in_flight = 0
+        self._planned = False
+        self._blocked = False
+
+    # -- in ------------------------------------------------------------------------------------------------------
+
+    def put_plain(self, pending: PendingSend) -> None:
+        """Take a first attempt that can share a request: the hot way of `put`."""
+        if self._side_lines:
+            self.put(pending)
+            return
+        backpressure = self._backpressure
+        backpressure.messages += 1
+        backpressure.bytes += pending.size
+        self._line.append(pending)
+        if not self._planned:
+            self._planned = True
+            self._loop.call_soon(self._leave)
+
+    def put(self, pending: PendingSend) -> None:
+        """Take any message; it leaves at the end of this tick, or when the window opens and its queue is free."""
+        self._backpressure.messages += 1
+        self._backpressure.bytes += pending.size
+        self._waiting.add(pending)
+        self._plan()
+
+    def _plan(self) -> None:
+        if not self._planned and self._line:
+            self._planned = True
+            self._loop.call_soon(self._leave)
+
+    # -- out -----------------------------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        """Send as much as the window takes."""
+        self._planned = False
+        if self._blocked or self._in_flight >= self._window:
+            return
+        address = address_to_write(self._client.routes.addresses, self.broker_name)
+        connection = self._client.pool.open_connection(address) if address is not None else None
+        if connection is None:
+            self._blocked = True
+            self._client.spawn(self._connect(address), f"connect {self.broker_name}")
+            return
+        writable = connection.writable()
+        if writable is not None:
+            self._blocked = True
+            self._client.spawn(self._unblock(writable), f"write {self.broker_name}")
+            return
+        uptime_ms = self._client.machine.clock.uptime_ms()
+        if self._in_flight == 0 and self._is_gathering and len(self._line) >= HALVED_FROM:
+            self._send_next(connection, uptime_ms, (len(self._line) + 1) // 2)
+        else:
+            while self._line and self._in_flight < self._window:
+                self._send_next(connection, uptime_ms, self._messages_max)
+        connection.flush()
+        if self._in_flight < self._window:
+            self._plan()
+
+    def _send_next(self, connection: Connection, uptime_ms: UptimeMs, messages_max: int) -> None:
+        settings = self._settings
+        taken = self._waiting.take(min(messages_max, self._messages_max), settings.gathered_bytes_max)
+        timeout_ms = taken.deadline_ms - uptime_ms
+        if timeout_ms <= 0:
+            self._give_up(taken, uptime_ms)
+            return
+        limit_ms = settings.send_msg_max_timeout_per_request_ms
+        if 0 < limit_ms < timeout_ms and taken.sends[0].attempts_left:
+            timeout_ms = limit_ms
+        first = taken.sends[0]
+        is_many = self._is_gathering and not first.alone
+        try:
+            if is_many:
+                answer = connection.ask(many_request(taken.sends, self._group, settings), timeout_ms)
+            else:
+                request = single_request(first.wire, self.broker_name, self._group, settings, first.batch)
+                answer = connection.ask(request, timeout_ms)
+        except (NetworkError, ProtocolError) as error:
+            self._fail(taken.sends, error)
+            return
+        self._in_flight += 1
+        answered = self._many_answered if is_many else self._one_answered
+        answer.add_done_callback(partial(answered, taken, connection))
+
+    def _give_up(self, taken: GatheredSends, uptime_ms: UptimeMs) -> None:
+        """Fail those whose time is over before they could leave; the others stand in line again."""
+        late = [pending for pending in taken.sends if pending.deadline_ms <= uptime_ms]
+        in_time = [pending for pending in taken.sends if pending.deadline_ms > uptime_ms]
+        self._line.extendleft(reversed(in_time))
+        words = f"not sent within {self._settings.send_msg_timeout_ms} ms: {self.broker_name} takes no more"
+        self._fail(late, AnswerTimeout(words))
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    def _many_answered(self, taken: GatheredSends, connection: Connection, future: asyncio.Future[Answer]) -> None:
+        self._in_flight -= 1
+        sends = taken.sends
+        error = failure_of(future)
+        if error is None:
+            error = many_fault(sends, future.result(), connection.peer.address)
+        if error is not None:
+            self._fail(sends, error)
+            return
+        self._backpressure.remove(len(sends), taken.size)
+        prefix = offset_prefix(connection.peer.address)
+        for pending, result in zip(sends, future.result().body, strict=True):
+            if result.code == 0 and not pending.ordered:
+                waiting = pending.future
+                if not waiting.done():
+                    waiting.set_result(
+                        SendResult(
+                            _SEND_OK,
+                            pending.message_id,
+                            pending.queue,
+                            result.queue_offset,
+                            result.log_position,
+                            prefix,
+                        )
+                    )
+            else:
+                self._settle(pending, outcome_of(pending, result, prefix))
+        self._plan()
+
+    def _one_answered(self, taken: GatheredSends, _: Connection, future: asyncio.Future[Answer]) -> None:
+        self._in_flight -= 1
+        error = failure_of(future)
+        self._backpressure.remove(1, taken.size)
+        for pending in taken.sends:
+            self._settle(pending, error or result_of(pending, future.result()))
+        self._plan()
+
+    def _fail(self, sends: list[PendingSend], error: StaticfireError) -> None:
+        self._backpressure.remove(len(sends), sum([pending.size for pending in sends]))
+        for pending in sends:
+            self._settle(pending, error)
+        self._plan()
+
+    def _settle(self, pending: PendingSend, outcome: Outcome) -> None:
+        self._waiting.settle(pending)
+        if not isinstance(outcome, SendResult) or outcome.status is not _SEND_OK:
+            self._troubled(pending, outcome)
+        elif not pending.future.done():
+            pending.future.set_result(outcome)
+
+    # -- the connection ------------------------------------------------------------------------------------------
+
+    async def _connect(self, address: str | None) -> None:
+        try:
+            if address is None:
+                raise ConnectFailed(f"broker {self.broker_name} has no master in the routes")
+            await self._client.pool.connection(address)
+        except StaticfireError as error:
+            self._blocked = False
+            self._fail(self._waiting.take_all(), error)
+        else:
+            self._blocked = False
+            self._leave()
+
+    async def _unblock(self, writable: Awaitable[None]) -> None:
+        await writable
+        self._blocked = False
+        self._leave()
+
+
+def failure_of(future: asyncio.Future[Answer]) -> StaticfireError | None:
+    """Return why there is no answer, None when there is one."""
+    if future.cancelled():
+        return ConnectFailed("this client is closed")
+    error = future.exception()
+    return error if error is None or isinstance(error, StaticfireError) else NetworkError(repr(error))

@@ -1,0 +1,94 @@
+"""Where a producer's messages can go: the queues of a topic, an sender for each broker, brokers to keep away from."""
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import publish_queues
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.backpressure import Backpressure
+from staticfire.client.produce.broker_sender import BrokerSender, Troubled
+from staticfire.client.produce.queue_choice import QueueChoice
+from staticfire.protocol.errors import ClientError, ProtocolError
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.times import UptimeMs
+
+
+class Destinations:
+    """Follows the routes of the topics that the producer sends to. Lives in the running event loop."""
+
+    def __init__(
+        self,
+        group: str,
+        client: ClusterClient,
+        settings: ProducerSettings,
+        backpressure: Backpressure,
+        troubled: Troubled,
+    ) -> None:
+        """`troubled` gets each message whose outcome isn't success."""
+        self._group = group
+        self._client = client
+        self._settings = settings
+        self._backpressure = backpressure
+        self._troubled = troubled
+        self.choices: dict[str, QueueChoice[BrokerSender]] = {}
+        """By topic; a topic that isn't here has to be asked for by `queues`."""
+        self.avoided: dict[str, UptimeMs] = {}
+        """Until when other brokers are preferred to these; may hold some whose time is over."""
+        self._senders: dict[str, BrokerSender] = {}
+        client.routes.listeners.append(self._route_changed)
+
+    def sender(self, broker_name: str) -> BrokerSender:
+        """Return the sender of a broker, opened when first needed."""
+        sender = self._senders.get(broker_name)
+        if sender is None:
+            sender = BrokerSender(
+                broker_name, self._group, self._client, self._settings, self._backpressure, self._troubled
+            )
+            self._senders[broker_name] = sender
+        return sender
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
+        choice = self.choices.get(topic)
+        if choice is None:
+            settings = self._settings
+            route = await self._client.routes.route_to_publish(
+                topic, settings.create_topic_key, settings.default_topic_queue_nums
+            )
+            choice = self.choices.get(topic) or self._choose_from(topic, route)
+        return choice.queues
+
+    def _choose_from(self, topic: str, route: TopicRouteData) -> QueueChoice[BrokerSender]:
+        queues = publish_queues(topic, route)
+        if not queues:
+            raise ClientError(
+                f"topic {topic} has no queue that can be written: it has a route, but on no broker with a master and "
+                f"write permission ({', '.join(f'{each.broker_name}: perm {each.perm}' for each in route.queue_datas)})"
+            )
+        known = self.choices.get(topic)
+        turn = known.turn if known is not None else self._client.machine.identity.random.randrange(len(queues))
+        choice = self.choices[topic] = QueueChoice(queues, self.sender, turn)
+        return choice
+
+    def _route_changed(self, topic: str, route: TopicRouteData) -> None:
+        if topic in self.choices:
+            try:
+                self._choose_from(topic, route)
+            except (ClientError, ProtocolError):
+                del self.choices[topic]  # The next message asks again, and hears why.
+
+    def next_queue(self, choice: QueueChoice[BrokerSender], last_broker: str | None = None) -> MessageQueue:
+        """Return the queue whose turn it is, on another broker than `last_broker` and the avoided ones if possible."""
+        if self.avoided:
+            uptime_ms = self._client.machine.clock.uptime_ms()
+            for broker_name in [name for name, until_ms in self.avoided.items() if until_ms <= uptime_ms]:
+                del self.avoided[broker_name]
+        return choice.next(self.avoided if last_broker is None else {last_broker, *self.avoided})
+
+    def avoid(self, broker_name: str) -> None:
+        """Prefer other brokers for a while."""
+        until_ms = self._client.machine.clock.uptime_ms() + self._client.settings.avoid_broker_ms
+        self.avoided[broker_name] = UptimeMs(until_ms)
+
+    def close(self) -> None:
+        """Follow routes no more."""
+        self._client.routes.listeners.remove(self._route_changed)

@@ -1,0 +1,195 @@
+"""The producer: how a program sends messages. RocketMQ: DefaultMQProducer.
+
+    async with Producer("orders", namesrv="127.0.0.1:9876") as producer:
+        result = await producer.send(Message("orders", b"...", tags="paid", keys=["42"]))
+
+Every send has one result or one exception; nothing is sent after `async with` has been left, and what was posted
+before is waited for.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, overload
+
+from staticfire.client.cluster.client_service import ClientService
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import address_to_write
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.selectors import Selector
+from staticfire.client.produce.send_requests import single_request
+from staticfire.client.produce.send_result import SendResult
+from staticfire.client.produce.sender import Sender
+from staticfire.protocol.errors import ClientError, ConnectFailed, StaticfireError
+from staticfire.protocol.messages import Message
+from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
+from staticfire.runtime.machine import Machine
+
+
+class Producer(ClientService):
+    """Sends messages. One is enough for a program; it may be used by any number of tasks of its event loop."""
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        settings: ProducerSettings | None = None,
+        machine: Machine | None = None,
+        client: ClusterClient | None = None,
+    ) -> None:
+        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        self.settings = settings or ProducerSettings()
+        super().__init__(namesrv, self.settings.client, machine, client)
+        fault = group_fault(group)
+        if fault is not None or group == DEFAULT_PRODUCER_GROUP:
+            raise ClientError(fault or f"producer group {group} belongs to RocketMQ: choose another name")
+        self.group = group
+        self._sender: Sender | None = None
+
+    async def _join(self) -> None:
+        self.client.join_producers(self.group)
+        self._sender = Sender(self.group, self.client, self.settings)
+
+    async def _part(self) -> None:
+        """Refuse what is new, wait for what is under way, say goodbye."""
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            await sender.backpressure.idle()
+            sender.close()
+            await self.client.leave_producers(self.group)
+
+    @property
+    def _open(self) -> Sender:
+        if self._sender is None:
+            raise ClientError(f"producer {self.group} isn't open: use it inside `async with producer`")
+        return self._sender
+
+    # -- sending -------------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+    ) -> SendResult:
+        """Send a message and return where it is, after up to three attempts on different brokers.
+
+        With a `queue`, or one that `selector(queues, message, key)` picks, the message is *ordered*: there is one
+        attempt, and no other message of this producer to that queue leaves before it is settled.
+
+        A send that is cancelled may reach the broker all the same.
+
+        Raises: ClientError (can't be sent), TopicNotFound, BrokerAnswer (refused), NetworkError (nobody knows).
+        """
+        sender = self._sender
+        if sender is None or queue is not None or selector is not None:
+            return await self._send_slow_path(message, queue, selector, key)
+        backpressure = sender.backpressure
+        if backpressure.messages >= backpressure.messages_max or backpressure.bytes >= backpressure.bytes_max:
+            return await self._send_slow_path(message, None, None, None)
+        return await sender.post(message)
+
+    async def _send_slow_path(
+        self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
+    ) -> SendResult:
+        sender = self._open
+        if selector is not None:
+            if queue is not None:
+                raise ClientError("queue and selector exclude each other")
+            queue = selector(await sender.queues(message.topic), message, key)
+        if sender.backpressure.is_full:
+            await sender.backpressure.room()
+        return await self._open.post(message, _fitting(queue, message))
+
+    def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
+        """Send a message without waiting, from synchronous code of the event loop; return the future of its result.
+
+        Raises: ClientError (can't be sent, or too much is under way: `send` waits instead).
+        """
+        sender = self._open
+        if sender.backpressure.is_full:
+            raise ClientError(
+                f"{sender.backpressure.messages} messages with {sender.backpressure.bytes} bytes are under way, which "
+                "is the limit (pending_messages_max, pending_bytes_max): await some of their futures, or "
+                "`await producer.send(...)`"
+            )
+        return sender.post(message, _fitting(queue, message))
+
+    @overload
+    async def send_many(
+        self, messages: Iterable[Message], *, return_exceptions: Literal[False] = False
+    ) -> list[SendResult]: ...
+
+    @overload
+    async def send_many(
+        self, messages: Iterable[Message], *, return_exceptions: Literal[True]
+    ) -> list[SendResult | Exception]: ...
+
+    async def send_many(
+        self, messages: Iterable[Message], *, return_exceptions: bool = False
+    ) -> list[SendResult] | list[SendResult | Exception]:
+        """Send messages of any topics and return the result of each, in their order, when all are settled.
+
+        Raises: the first failure, if there is one and `return_exceptions` is False.
+        """
+        futures: list[asyncio.Future[SendResult]] = []
+        try:
+            for message in messages:
+                if self._open.backpressure.is_full:
+                    await self._open.backpressure.room()
+                futures.append(self._open.post(message))
+            outcomes = [await _outcome(future) for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        if failures and not return_exceptions:
+            words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
+            failures[0].add_note(words)
+            raise failures[0]
+        return outcomes
+
+    async def send_batch(self, messages: Iterable[Message], *, queue: MessageQueue | None = None) -> SendResult:
+        """Send messages of one topic as RocketMQ's batch: they land in one queue, side by side, all or none.
+
+        Raises: ClientError (nothing in it, mixed topics, delays, too large), and as `send`.
+        """
+        sender = self._open
+        if sender.backpressure.is_full:
+            await sender.backpressure.room()
+        return await self._open.post_batch(list(messages), queue)
+
+    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
+        """Send a message that nobody will tell anything about: it may be lost without a word.
+
+        Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection).
+        """
+        wire, queue = await self._open.wrap(message, _fitting(queue, message))
+        address = address_to_write(self.client.routes.addresses, queue.broker_name)
+        if address is None:
+            raise ConnectFailed(f"broker {queue.broker_name} has no master in the routes")
+        connection = await self.client.pool.connection(address)
+        writable = connection.writable()
+        if writable is not None:
+            await writable
+        connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
+        return list(await self._open.queues(topic))
+
+
+def _fitting(queue: MessageQueue | None, message: Message) -> MessageQueue | None:
+    """Return the queue. Raises: ClientError when it is another topic's."""
+    if queue is not None and queue.topic != message.topic:
+        raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")
+    return queue
+
+
+async def _outcome(future: asyncio.Future[SendResult]) -> SendResult | Exception:
+    try:
+        return await future
+    except StaticfireError as error:
+        return error

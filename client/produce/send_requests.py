@@ -1,0 +1,122 @@
+"""What sends look like as requests, and what the answers say of each. Pure."""
+
+from functools import lru_cache
+
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.pending_send import PendingSend
+from staticfire.client.produce.send_result import STATUS_OF_CODE, SendDetails, SendResult
+from staticfire.protocol.command import SUCCESS, Answer
+from staticfire.protocol.errors import ProtocolError, StaticfireError, broker_answer
+from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.message_ids import offset_id_prefix
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.properties import MAX_RECONSUME_TIMES, RECONSUME_TIME, find_property
+from staticfire.protocol.requests.send import (
+    ManyMessage,
+    ManyResult,
+    SendAnswer,
+    SendBatch,
+    SendMany,
+    SendManyAnswer,
+    SendMessageV2,
+)
+from staticfire.runtime.addresses import parse_address
+
+Outcome = SendResult | StaticfireError
+
+
+def many_request(sends: list[PendingSend], group: str, settings: ProducerSettings) -> SendMany:
+    """Return the SEND_MANY of several messages."""
+    return SendMany(
+        producer_group=group,
+        default_topic=settings.create_topic_key,
+        default_topic_queue_nums=settings.default_topic_queue_nums,
+        body=[pending.wire for pending in sends],
+    )
+
+
+def single_request(
+    wire: ManyMessage, broker_name: str, group: str, settings: ProducerSettings, is_batch: bool = False
+) -> SendMessageV2 | SendBatch:
+    """Return the request of one message or batch, as RocketMQ's clients send it.
+
+    A message for a retry topic has its counts in the header, where brokers look for them.
+    """
+    kind = SendBatch if is_batch else SendMessageV2
+    is_retry = is_retry_topic(wire.topic)
+    return kind(
+        producer_group=group,
+        topic=wire.topic,
+        default_topic=settings.create_topic_key,
+        default_topic_queue_nums=settings.default_topic_queue_nums,
+        queue_id=wire.queue_id,
+        sys_flag=wire.sys_flag,
+        born_timestamp=wire.born_timestamp,
+        flag=wire.flag,
+        properties=wire.properties.decode("utf-8", "replace"),
+        reconsume_times=(_number(wire, RECONSUME_TIME) or 0) if is_retry else 0,
+        unit_mode=False,
+        max_reconsume_times=_number(wire, MAX_RECONSUME_TIMES) if is_retry else None,
+        batch=is_batch,
+        bname=broker_name,
+        body=wire.body,
+    )
+
+
+def _number(wire: ManyMessage, name: str) -> int | None:
+    text = find_property(wire.properties, name)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def many_fault(sends: list[PendingSend], answer: Answer, peer_address: str) -> StaticfireError | None:
+    """Return why an answer to a SEND_MANY says nothing of its messages, None when it does."""
+    if answer.code != SUCCESS:
+        return broker_answer(answer.code, answer.remark, f"send {len(sends)} messages to {peer_address}")
+    results: list[ManyResult] | None = answer.body if isinstance(answer, SendManyAnswer) else None
+    if results is None or len(results) != len(sends):
+        count = 0 if results is None else len(results)
+        return ProtocolError(f"{peer_address} answered {len(sends)} messages with {count} results")
+    return None
+
+
+def outcome_of(pending: PendingSend, result: ManyResult, broker_prefix: str) -> Outcome:
+    """Return the outcome of one message of a SEND_MANY."""
+    status = STATUS_OF_CODE.get(result.code)
+    if status is None:
+        return _refused(pending, result.code, result.remark)
+    return SendResult(
+        status, pending.message_id, pending.queue, result.queue_offset, result.log_position, broker_prefix
+    )
+
+
+def result_of(pending: PendingSend, answer: Answer) -> Outcome:
+    """Return the outcome of a single message or a batch."""
+    queue = pending.queue
+    status = STATUS_OF_CODE.get(answer.code)
+    if status is None:
+        return _refused(pending, answer.code, answer.remark)
+    if not isinstance(answer, SendAnswer):
+        return ProtocolError(f"the answer to a send to {queue} says success and nothing else")
+    return SendResult(
+        status,
+        answer.batch_uniq_id or pending.message_id,
+        queue if answer.queue_id is None else queue._replace(queue_id=answer.queue_id),
+        answer.queue_offset or 0,
+        details=SendDetails(
+            answer.msg_id or "",
+            answer.transaction_id,
+            answer.region or "DefaultRegion",
+            answer.trace_on != "false",
+            answer.recall_handle,
+        ),
+    )
+
+
+def _refused(pending: PendingSend, code: int, remark: str | None) -> StaticfireError:
+    return broker_answer(code, remark, f"send {pending.message_id.partition(',')[0]} to {pending.queue}")
+
+
+@lru_cache(maxsize=256)
+def offset_prefix(peer_address: str) -> str:
+    """Return what the offset message ids of a broker begin with, as this client reaches it."""
+    return offset_id_prefix(pack_host(*parse_address(peer_address)))

@@ -1,0 +1,262 @@
+"""From a message to its result: which queue, which broker, and what happens after a failure. Synchronous.
+
+No task per message: a message is a pending with a future. It waits for its topic's route at most once, then goes to
+the sender of a broker; what comes back failed goes to another broker while attempts and time are left.
+RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
+"""
+
+import asyncio
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.backpressure import Backpressure
+from staticfire.client.produce.destinations import Destinations
+from staticfire.client.produce.message_encoder import MessageEncoder, unique_ids
+from staticfire.client.produce.pending_send import NO_QUEUE, PendingSend
+from staticfire.client.produce.send_requests import Outcome
+from staticfire.client.produce.send_result import SendResult
+from staticfire.protocol.errors import (
+    BrokerAnswer,
+    ConnectFailed,
+    ConnectionLost,
+    NetworkError,
+    StaticfireError,
+)
+from staticfire.protocol.messages import Message, encode_message_properties
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.requests.send import ManyMessage
+from staticfire.protocol.times import MessageMs, UptimeMs
+
+SEND_OVERHEAD_BYTES = 256
+# Counted for a message beside its body: topic, properties, numbers.
+
+
+class Sender:
+    """The engine of one producer. Lives in the running event loop."""
+
+    def __init__(self, group: str, client: ClusterClient, settings: ProducerSettings) -> None:
+        self._client = client
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._clock = client.machine.clock
+        self._encoder = MessageEncoder(settings, unique_ids(client.machine.identity))
+        self._next_id = self._encoder.next_id
+        self._plain_bytes_max = self._encoder.plain_bytes_max
+        self._attempts_left = settings.retry_times_when_send_failed
+        self.backpressure = Backpressure(settings.pending_messages_max, settings.pending_bytes_max)
+        self._destinations = Destinations(group, client, settings, self.backpressure, self._troubled)
+        self._choices = self._destinations.choices
+        self._avoided = self._destinations.avoided
+        self.queues = self._destinations.queues
+        self._unrouted: dict[str, list[PendingSend]] = {}
+        self._in_tick = False
+        self._wall_ms = MessageMs(0)
+        self._deadline_ms = UptimeMs(0)
+
+    # -- messages in ---------------------------------------------------------------------------------------------
+
+    def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
+        """Take a message; it leaves at the end of this tick. Raises: ClientError for one that can't be sent.
+
+        Hot: what is not plain goes the slow way, everything else is done here and in `encode_message_properties`.
+        """
+        choice = self._choices.get(message.topic)
+        body = message.body
+        size = len(body)
+        if (
+            choice is None
+            or queue is not None
+            or not 0 < size <= self._plain_bytes_max
+            or message.system_properties
+            or self._avoided
+        ):
+            return self._post_slow_path(message, queue)
+        if not self._in_tick:
+            self._begin_tick()
+        wall_ms = self._wall_ms
+        message_id = self._next_id(wall_ms)
+        properties = encode_message_properties(message, message_id)
+        choice.turn = turn = choice.turn + 1
+        queue, queue_id, sender = choice.places[turn % choice.count]
+        pending = PendingSend(
+            ManyMessage(message.topic, queue_id, properties, body, 0, message.flag, wall_ms),
+            message_id,
+            queue,
+            asyncio.Future(loop=self._loop),
+            self._deadline_ms,
+            self._attempts_left,
+            size + SEND_OVERHEAD_BYTES,
+        )
+        sender.put_plain(pending)
+        return pending.future
+
+    def _post_slow_path(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
+        if not self._in_tick:
+            self._begin_tick()
+        self._encoder.check(message)
+        wire, message_id = self._encoder.wrap(message, self._wall_ms)
+        pending = self._pending_send(wire, message_id, queue)
+        pending.alone = is_retry_topic(wire.topic)
+        self._dispatch(pending)
+        return pending.future
+
+    def post_batch(self, messages: list[Message], queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
+        """Take messages of one topic as RocketMQ's batch: one queue, all or nothing. Raises: ClientError."""
+        if not self._in_tick:
+            self._begin_tick()
+        wire, message_ids = self._encoder.wrap_batch(messages, self._wall_ms)
+        pending = self._pending_send(wire, message_ids, queue)
+        pending.alone = pending.batch = True
+        self._dispatch(pending)
+        return pending.future
+
+    async def wrap(self, message: Message, queue: MessageQueue | None) -> tuple[ManyMessage, MessageQueue]:
+        """Return a message as it travels and where to, for a one-way send. Raises: as `queues`."""
+        self._encoder.check(message)
+        await self.queues(message.topic)
+        queue = queue or self._destinations.next_queue(self._choices[message.topic])
+        wire, _ = self._encoder.wrap(message, self._clock.wall_ms())
+        wire.queue_id = queue.queue_id
+        return wire, queue
+
+    def _begin_tick(self) -> None:
+        # What comes in one tick shares one look at the clocks.
+        self._in_tick = True
+        self._wall_ms = self._clock.wall_ms()
+        self._deadline_ms = UptimeMs(self._clock.uptime_ms() + self._settings.send_msg_timeout_ms)
+        self._loop.call_soon(self._end_tick)
+
+    def _end_tick(self) -> None:
+        self._in_tick = False
+
+    def _pending_send(self, wire: ManyMessage, message_id: str, queue: MessageQueue | None) -> PendingSend:
+        return PendingSend(
+            wire,
+            message_id,
+            queue or NO_QUEUE,
+            asyncio.Future(loop=self._loop),
+            self._deadline_ms,
+            0 if queue is not None else self._attempts_left,
+            len(wire.body) + SEND_OVERHEAD_BYTES,
+            ordered=queue is not None,
+        )
+
+    def _dispatch(self, pending: PendingSend) -> None:
+        """Hand a pending to its broker, or let it wait for its topic's route."""
+        choice = self._choices.get(pending.wire.topic)
+        if pending.wire.topic in self._unrouted:
+            self._wait_for_route(pending)  # Behind those that wait already, or it would overtake them.
+        elif pending.ordered and pending.queue.broker_name in self._client.routes.addresses:
+            self._put(pending, pending.queue)
+        elif choice is not None and not pending.ordered:
+            self._put(pending, self._destinations.next_queue(choice))
+        else:
+            self._wait_for_route(pending)
+
+    def _put(self, pending: PendingSend, queue: MessageQueue) -> None:
+        pending.queue = queue
+        pending.wire.queue_id = queue.queue_id
+        self._destinations.sender(queue.broker_name).put(pending)
+
+    # -- routes --------------------------------------------------------------------------------------------------
+
+    def _wait_for_route(self, pending: PendingSend) -> None:
+        self.backpressure.messages += 1
+        self.backpressure.bytes += pending.size
+        waiting = self._unrouted.get(pending.wire.topic)
+        if waiting is None:
+            self._unrouted[pending.wire.topic] = [pending]
+            self._client.spawn(self._find_route(pending.wire.topic), f"route for {pending.wire.topic}")
+        else:
+            waiting.append(pending)
+
+    async def _find_route(self, topic: str) -> None:
+        error: StaticfireError | None = ConnectFailed("this client is closed")
+        try:
+            await self.queues(topic)
+            error = None
+        except StaticfireError as caught:
+            error = caught
+        finally:
+            self._settle_unrouted(topic, error)
+
+    def _settle_unrouted(self, topic: str, error: StaticfireError | None) -> None:
+        """Let go those that waited for a route, in the order in which they came."""
+        sends = self._unrouted.pop(topic)
+        self.backpressure.remove(len(sends), sum(pending.size for pending in sends))
+        for pending in sends:
+            if pending.future.done():
+                continue
+            if error is not None:
+                pending.future.set_exception(copy_of(error))
+            else:
+                self._put(pending, self._queue_of(pending))
+
+    def _queue_of(self, pending: PendingSend) -> MessageQueue:
+        return pending.queue if pending.ordered else self._destinations.next_queue(self._choices[pending.wire.topic])
+
+    # -- failures ------------------------------------------------------------------------------------------------
+
+    def _troubled(self, pending: PendingSend, outcome: Outcome) -> None:
+        """Try another broker, or tell who waits."""
+        if pending.future.done():
+            return
+        if isinstance(outcome, SendResult):
+            pending.poor_result = outcome
+            if not self._settings.retry_another_broker_when_not_store_ok or not self._tried_again(pending):
+                pending.future.set_result(outcome)
+            return
+        self._note(pending, outcome)
+        if may_retry(outcome) and self._tried_again(pending):
+            return
+        if pending.poor_result is not None:
+            pending.future.set_result(pending.poor_result)
+        else:
+            spent_ms = self._settings.send_msg_timeout_ms - (pending.deadline_ms - self._clock.uptime_ms())
+            pending.future.set_exception(final_error(pending, outcome, spent_ms))
+
+    def _note(self, pending: PendingSend, error: StaticfireError) -> None:
+        broker_name = pending.queue.broker_name
+        pending.failures = [*(pending.failures or ()), f"{broker_name}: {error}"]
+        if isinstance(error, NetworkError):
+            self._client.refresh_routes()
+            if isinstance(error, ConnectFailed | ConnectionLost):
+                self._destinations.avoid(broker_name)
+
+    def _tried_again(self, pending: PendingSend) -> bool:
+        """Hand the message to another broker if there are attempts and time left."""
+        choice = self._choices.get(pending.queue.topic)
+        if pending.attempts_left == 0 or choice is None or self._clock.uptime_ms() >= pending.deadline_ms:
+            return False
+        pending.attempts_left -= 1
+        self._put(pending, self._destinations.next_queue(choice, pending.queue.broker_name))
+        return True
+
+    def close(self) -> None:
+        """Hear of routes no more."""
+        self._destinations.close()
+
+
+def may_retry(error: StaticfireError) -> bool:
+    """Whether another broker may take what this one didn't. RocketMQ: retryResponseCodes."""
+    return isinstance(error, NetworkError) or (isinstance(error, BrokerAnswer) and error.retryable)
+
+
+def final_error(pending: PendingSend, error: StaticfireError, spent_ms: int) -> StaticfireError:
+    """Return what the caller gets: of the last error's class, with all that happened. Never a shared exception."""
+    failures = pending.failures or []
+    if len(failures) == 1 and isinstance(error, BrokerAnswer):
+        return error
+    words = (
+        f"message {pending.message_id.partition(',')[0]} for {pending.queue.topic} was not sent, attempts: "
+        f"{len(failures)} in {spent_ms} ms: {'; '.join(failures)}"
+    )
+    return copy_of(error, words)
+
+
+def copy_of(error: StaticfireError, words: str | None = None) -> StaticfireError:
+    """Return an exception like it: one that several callers get would collect the tracebacks of all of them."""
+    if isinstance(error, BrokerAnswer):
+        return type(error)(error.code, words or error.remark)
+    return type(error)(words or str(error))

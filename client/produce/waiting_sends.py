@@ -1,0 +1,107 @@
+"""The messages that wait for one broker, in the order in which they leave. Pure.
+
+Invariants: the messages of a queue leave in the order they were added; while an ordered one is under way, from the
+moment it is added until it is settled, no other message of its queue leaves.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.produce.pending_send import PendingSend
+from staticfire.protocol.times import UptimeMs
+
+
+class GatheredSends(NamedTuple):
+    """What leaves in one request."""
+
+    sends: list[PendingSend]
+    size: int
+    deadline_ms: UptimeMs
+    """That of the most urgent one."""
+
+
+NOTHING = GatheredSends([], 0, UptimeMs(0))
+
+
+class WaitingSends:
+    """A line of sends, with side lines for queues that an ordered message has to itself."""
+
+    __slots__ = ("_is_mixed", "line", "side_lines")
+
+    def __init__(self) -> None:
+        self.line: deque[PendingSend] = deque()
+        """Who may leave. Plain sends may be appended as long as there are no side lines; all others go to `add`."""
+        self.side_lines: dict[MessageQueue, deque[PendingSend]] = {}
+        """Who waits behind an ordered message, by queue. Never iterated."""
+        self._is_mixed = False
+        """Whether the line may hold others than first attempts that can share a request."""
+
+    def __len__(self) -> int:
+        """Return how many may leave now."""
+        return len(self.line)
+
+    def add(self, pending: PendingSend) -> None:
+        """Put a pending at the end of the line, or behind the ordered one of its queue."""
+        self._is_mixed = True
+        side_line = self.side_lines.get(pending.queue)
+        if side_line is not None:
+            side_line.append(pending)
+            return
+        self.line.append(pending)
+        if pending.ordered:
+            self.side_lines[pending.queue] = deque()
+
+    def take(self, messages_max: int, bytes_max: int) -> GatheredSends:
+        """Remove and return what goes into one request: one that is alone, or messages up to the limits, at least one.
+
+        In a line that is longer than a request, or mixed, sends that nobody waits for any more are left out.
+        """
+        line = self.line
+        if not line:
+            return NOTHING
+        if len(line) <= messages_max and not self._is_mixed:
+            size = sum([pending.size for pending in line])
+            if size <= bytes_max:
+                sends = list(line)
+                line.clear()
+                return GatheredSends(sends, size, sends[0].deadline_ms)
+        taken = self._take_some(messages_max, bytes_max)
+        if not line and not self.side_lines:
+            self._is_mixed = False
+        if not taken:
+            return NOTHING
+        deadline_ms = min([pending.deadline_ms for pending in taken])
+        return GatheredSends(taken, sum([pending.size for pending in taken]), deadline_ms)
+
+    def _take_some(self, messages_max: int, bytes_max: int) -> list[PendingSend]:
+        taken: list[PendingSend] = []
+        room = bytes_max
+        line = self.line
+        while line and len(taken) < messages_max:
+            pending = line[0]
+            room -= pending.size
+            if taken and (room < 0 or pending.alone):
+                break
+            taken.append(line.popleft())
+            if pending.alone:
+                break
+        return taken
+
+    def take_all(self) -> list[PendingSend]:
+        """Remove and return everything that may leave, side lines not included."""
+        taken = list(self.line)
+        self.line.clear()
+        return taken
+
+    def settle(self, pending: PendingSend) -> None:
+        """Let those behind an ordered pending follow: up to and with the next ordered one of the queue."""
+        if not pending.ordered:
+            return
+        side_line = self.side_lines.pop(pending.queue)
+        while side_line:
+            follower = side_line.popleft()
+            self.line.append(follower)
+            if follower.ordered:
+                self.side_lines[pending.queue] = side_line
+                return

@@ -1,0 +1,6 @@
+"""Who gets which queues: the strategies, the loop, and the queues that a consumer owns.
+
+- allocation.py: strategies; rebalance_loop.py: the plan for one topic and the loop of a client
+- rebalancer.py: one consumer's share; assigned_queues.py: taking and giving away
+- queue_locks.py: locks asked of brokers
+"""

@@ -1,0 +1,140 @@
+"""One consumer's share of the queues of its topics. RocketMQ: RebalanceImpl, RebalancePushImpl.
+
+CLUSTERING: sorted queues and sorted members go through the strategy, at every member with the same outcome. The members
+are asked of one broker of the topic. Whatever can't be learnt changes nothing: it is tried again a second later.
+BROADCASTING: every member has all queues.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import MASTER_ID, subscribe_queues
+from staticfire.client.cluster.subscriptions import Subscriptions
+from staticfire.client.consume.flow_control import FlowControl
+from staticfire.client.consume.push_settings import MessageModel, PushSettings
+from staticfire.client.rebalance.assigned_queues import AssignedQueues
+from staticfire.client.rebalance.rebalance_loop import plan_rebalance
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import ClientError, StaticfireError, TopicNotFound
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.requests.clients import ConsumerListAnswer, GetConsumerList
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+QueuesChanged = Callable[[str, list[MessageQueue], list[MessageQueue]], None]
+"""Told of a change: the topic, all its queues, and those that are this consumer's now."""
+
+
+class Rebalancer:
+    """Keeps `held` at what the members of the group agree on."""
+
+    def __init__(
+        self,
+        group: str,
+        client: ClusterClient,
+        settings: PushSettings,
+        subscriptions: Subscriptions,
+        held: AssignedQueues,
+        flow: FlowControl,
+    ) -> None:
+        self._group = group
+        self._client = client
+        self._settings = settings
+        self._subscriptions = subscriptions
+        self._held = held
+        self._flow = flow
+        self._missing: set[str] = set()  # Topics without a route that have been told of. Never iterated.
+        self._round = asyncio.Lock()
+        # A round waits for answers between looking and changing: two at once would take a queue twice.
+        self.listeners: list[QueuesChanged] = []
+        self.is_suspended = False
+
+    async def rebalance(self) -> bool:
+        """Bring the queues of all topics up to date; return whether everything could be done."""
+        async with self._round:
+            if self.is_suspended:
+                return True
+            topics = list(self._subscriptions.by_topic)
+            done = await asyncio.gather(*map(self._rebalance_topic, topics))
+            await self._drop_unsubscribed()
+            return all(done)
+
+    async def _rebalance_topic(self, topic: str) -> bool:
+        try:
+            route = await self._route(topic)
+            self._missing.discard(topic)
+            queues = subscribe_queues(topic, route)
+            assigned = await self._assigned(topic, route, queues)
+        except TopicNotFound as error:
+            if topic not in self._missing and not is_retry_topic(topic):
+                self._missing.add(topic)
+                log.warning("topic_has_no_route", group=self._group, topic=topic, reason=error.remark)
+            return False
+        except StaticfireError as error:
+            if self._held.is_over:
+                return False  # Asked while the goodbye was under way: RocketMQ answers that there is no such group.
+            log.warning("topic_not_rebalanced", group=self._group, topic=topic, reason=str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 (a strategy of the program's: other topics go on)
+            log.error("strategy_failed", group=self._group, topic=topic, error=repr(error))
+            return False
+        if topic not in self._subscriptions.by_topic:
+            return True
+        return await self._carry_out(topic, queues, assigned)
+
+    async def _route(self, topic: str) -> TopicRouteData:
+        """Return a topic's route, which a producer may only have guessed. Raises: TopicNotFound, NetworkError."""
+        routes = self._client.routes
+        return await (routes.fetch(topic) if topic in routes.guessed else routes.route(topic))
+
+    async def _assigned(self, topic: str, route: TopicRouteData, queues: list[MessageQueue]) -> list[MessageQueue]:
+        """Return this consumer's queues. Raises: StaticfireError, and whatever a strategy raises."""
+        if self._settings.message_model is MessageModel.BROADCASTING:
+            return queues
+        members = await self._members(topic, route)
+        strategy = self._settings.allocate_strategy
+        return strategy.allocate(self._group, self._client.client_id, queues, members)
+
+    async def _members(self, topic: str, route: TopicRouteData) -> list[str]:
+        """Return the sorted client ids of the group. Raises: StaticfireError."""
+        brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+        if not brokers:
+            raise ClientError(f"the route of {topic} names no broker")
+        replicas = brokers[self._client.machine.clock.wall_ms() % len(brokers)].broker_addrs
+        address = replicas.get(MASTER_ID) or next(iter(replicas.values()))
+        request = GetConsumerList(consumer_group=self._group)
+        answer = await self._client.pool.ask(address, request, self._client.settings.mq_client_api_timeout_ms)
+        if answer.code != SUCCESS or not isinstance(answer, ConsumerListAnswer) or answer.body is None:
+            raise ClientError(f"{address} doesn't tell the members of {self._group}: {answer.remark}")
+        return sorted(set(answer.body.consumer_id_list))
+
+    async def _carry_out(self, topic: str, queues: list[MessageQueue], assigned: list[MessageQueue]) -> bool:
+        """Drop and take what has to be; return whether all of it could be taken."""
+        uptime_ms = self._client.machine.clock.uptime_ms()
+        plan = plan_rebalance(self._held.last_pulls(topic), assigned, uptime_ms, self._settings.pull_idle_ms_max)
+        if not plan.drop and not plan.take:
+            return True
+        await self._held.drop(plan.drop)
+        taken = await self._held.take(plan.take)
+        if plan.drop or taken:
+            self._tell(topic, queues, assigned)
+        return taken == len(plan.take)
+
+    async def _drop_unsubscribed(self) -> None:
+        gone = [queue for queue in self._held.queues if queue.topic not in self._subscriptions.by_topic]
+        if gone:
+            await self._held.drop(gone)
+            for topic in dict.fromkeys(queue.topic for queue in gone):
+                self._tell(topic, [], [])
+
+    def _tell(self, topic: str, queues: Sequence[MessageQueue], assigned: Sequence[MessageQueue]) -> None:
+        self._flow.share(len(self._held))
+        for listener in self.listeners:
+            try:
+                listener(topic, list(queues), list(assigned))
+            except Exception as error:  # noqa: BLE001 (a listener of the program's)
+                log.error("queues_listener_failed", group=self._group, topic=topic, error=repr(error))

@@ -1,0 +1,143 @@
+"""The file system as one simulated process sees it."""
+
+import errno
+import posixpath
+
+from staticfire.faults.simulation.disk import Disk, Inode, disk_error
+from staticfire.faults.simulation.history import History
+from staticfire.faults.simulation.process import Process
+from staticfire.runtime.machine import Bytes, DiskUse
+
+LOCK_NAME = "lock"
+
+
+class SimulatedFile:
+    """An open file."""
+
+    def __init__(self, files: "SimulatedFiles", path: str, inode: Inode, map_bytes: int) -> None:
+        self._files = files
+        self._path = path
+        self._inode = inode
+        self._map_bytes = map_bytes
+        self._is_open = True
+        inode.size = max(inode.size, map_bytes)
+
+    def size(self) -> int:
+        self._require_open()
+        return self._inode.size
+
+    def write(self, position: int, data: Bytes) -> None:
+        self._require_open()
+        if self._map_bytes and position + len(data) > self._inode.size:
+            raise ValueError(
+                f"{self._path}: {len(data)} bytes at {position} end behind the {self._inode.size} bytes it has"
+            )
+        self._files.history.record_bytes(self._files.process.name, "writes", data, self._path, position)
+        self._files.disk.write(self._path, self._inode, position, data)
+
+    def read(self, position: int, size: int) -> bytes:
+        self._require_open()
+        return self._inode.read(position, size)
+
+    def sync(self) -> None:
+        self._require_open()
+        self._files.history.record(self._files.process.name, "syncs", self._path)
+        self._files.disk.sync(self._path, self._inode)
+
+    def truncate(self, size: int) -> None:
+        self._require_open()
+        size_before = self._inode.size
+        self._files.history.record(self._files.process.name, "truncates", self._path, size)
+        self._files.disk.truncate(self._inode, size)
+        if self._map_bytes:
+            self._inode.size = size_before
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def _require_open(self) -> None:
+        self._files.process.require_alive()
+        if not self._is_open:
+            raise disk_error(errno.EBADF, self._path)
+
+
+class SimulatedFolderLock:
+    """The right to use a folder. It ends with the process."""
+
+    def __init__(self, locks: dict[str, Process], path: str, process: Process) -> None:
+        self._locks = locks
+        self._path = path
+        self._process = process
+        self._is_held = True
+
+    def release(self) -> None:
+        if self._is_held and self._locks.get(self._path) is self._process:
+            del self._locks[self._path]
+        self._is_held = False
+
+
+class SimulatedFiles:
+    """The files of one process's disk."""
+
+    def __init__(self, process: Process, disk: Disk, history: History) -> None:
+        self.process = process
+        self.disk = disk
+        self.history = history
+
+    def make_folder(self, path: str) -> None:
+        self.disk.make_folder(self._path(path))
+
+    def list_folder(self, path: str) -> list[str]:
+        return sorted(self.disk.folders.get(self._path(path), ()))
+
+    def exists(self, path: str) -> bool:
+        path = self._path(path)
+        return path in self.disk.files or path in self.disk.folders
+
+    def open(self, path: str, map_bytes: int = 0) -> SimulatedFile:
+        return SimulatedFile(self, path, self.disk.open(self._path(path)), map_bytes)
+
+    def read_bytes(self, path: str) -> bytes:
+        inode = self.disk.files.get(self._path(path))
+        if inode is None:
+            raise disk_error(errno.EISDIR if self._path(path) in self.disk.folders else errno.ENOENT, path)
+        return inode.read(0, inode.size)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self.history.record_bytes(self.process.name, "replaces", data, path)
+        self.disk.replace(self._path(path), data)
+
+    def remove(self, path: str) -> None:
+        self.history.record(self.process.name, "removes", path)
+        self.disk.remove(self._path(path))
+
+    def remove_folder(self, path: str) -> None:
+        self.history.record(self.process.name, "removes", path)
+        self.disk.remove_folder(self._path(path))
+
+    def disk_usage(self, path: str) -> DiskUse:
+        if self._path(path) not in self.disk.folders:
+            raise disk_error(errno.ENOENT, path)
+        return DiskUse(self.disk.used_bytes, self.disk.total_bytes)
+
+    def database_path(self, path: str) -> str:
+        return ":memory:"
+
+    def lock_folder(self, path: str) -> SimulatedFolderLock:
+        folder = self._path(path)
+        if folder not in self.disk.folders:
+            raise disk_error(errno.ENOENT, posixpath.join(path, LOCK_NAME))
+        holder = self.disk.locks.get(folder)
+        if holder is not None and not holder.is_dead:
+            raise BlockingIOError(
+                errno.EWOULDBLOCK, f"{path} is in use by process {holder.pid}; stop it or use another folder"
+            )
+        lock_file = self.disk.open(posixpath.join(folder, LOCK_NAME))
+        lock_file.truncate(0)
+        lock_file.write(0, str(self.process.pid).encode())
+        self.disk.locks[folder] = self.process
+        return SimulatedFolderLock(self.disk.locks, folder, self.process)
+
+    def _path(self, path: str) -> str:
+        self.process.require_alive()
+        return posixpath.normpath(path)

@@ -1,0 +1,238 @@
+"""An event loop whose clock jumps: when nothing is ready, it is at once the time of the next timer.
+
+Two hours pass in the time that their callbacks take, and always in the same order: timers of one moment run in the
+order in which they were set, sets of tasks are walked in the order of creation. A run that can't go on is an error that
+says who waits where: nothing scheduled any more (Deadlock), rounds without end at one moment (Livelock), more virtual
+time than the limit (TimeIsUp).
+
+There is no real I/O here and no thread: sockets, executors, signals and name look-ups raise. Code gets its network
+and workers from a simulated machine.
+"""
+
+import asyncio
+import heapq
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, NoReturn, TypeVarTuple, cast
+from weakref import WeakSet
+
+from staticfire.faults.simulation.process import PROCESS, Process
+from staticfire.faults.simulation.tasks import NumberedFuture, NumberedTask
+
+Ts = TypeVarTuple("Ts")
+
+HOURS_MAX = 72
+# Of virtual time. A message's whole way through 16 retries takes 5 hours, retention 48.
+ROUNDS_MAX = 1_000_000
+# Of the loop without time moving on.
+_CANCELLED_TIMERS_MIN = 100
+# Fewer aren't worth a clean-up.
+
+
+class SimulationStuck(Exception):
+    """The simulated world can't go on."""
+
+
+class Deadlock(SimulationStuck):
+    """Everybody waits, and nothing is scheduled that could wake anybody."""
+
+
+class Livelock(SimulationStuck):
+    """Callbacks call each other without end and without time moving on."""
+
+
+class TimeIsUp(SimulationStuck):
+    """More virtual time has passed than a run may take."""
+
+
+class JumpingLoop(asyncio.BaseEventLoop):
+    """The event loop of a simulated world. Time starts at 0 and is counted in whole nanoseconds."""
+
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+    _thread_id: int | None
+
+    def __init__(self, hours_max: float = HOURS_MAX) -> None:
+        super().__init__()
+        self.uptime_ns = 0
+        self.hours_max = hours_max
+        self.stuck: SimulationStuck | None = None
+        """Why it could not go on."""
+        self.tasks: WeakSet[NumberedTask] = WeakSet()
+        """All that weren't collected yet, finished ones too."""
+        self._numbers = itertools.count(1)
+        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._cancelled_timers = 0
+        self._rounds = 0
+        self._watchers: list[tuple[Callable[[], object], asyncio.Future[None]]] = []
+        self.set_task_factory(cast(Any, _new_task))
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self.uptime_ns / 1e9
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at_ns(round(when * 1e9), callback, *args, context=context)
+
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at_ns(self.uptime_ns + round(delay * 1e9), callback, *args, context=context)
+
+    def call_at_ns(
+        self, when_ns: int, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call it at that time, after what was scheduled for the same time before."""
+        self._check_closed()  # type: ignore[attr-defined]
+        timer = asyncio.TimerHandle(when_ns / 1e9, callback, args, self, context)
+        timer._scheduled = True  # type: ignore[attr-defined]
+        heapq.heappush(self._timers, (when_ns, next(self._numbers), timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        self._cancelled_timers += 1
+        if self._cancelled_timers > _CANCELLED_TIMERS_MIN and self._cancelled_timers * 2 > len(self._timers):
+            self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
+            heapq.heapify(self._timers)
+            self._cancelled_timers = 0
+
+    def watch(self, condition: Callable[[], object], future: asyncio.Future[None]) -> None:
+        """Finish the future when the condition is true. It is looked at whenever time is about to move on."""
+        self._watchers.append((condition, future))
+
+    # -- running -------------------------------------------------------------------------------------------------
+    # BaseEventLoop leaves one round of the loop to be overridden: everything else of it stays as it is.
+
+    def _run_once(self) -> None:
+        if not self._ready and not self._stopping and not self._a_watcher_woke():
+            self._jump()
+        ready = self._ready
+        timers = self._timers
+        while timers and timers[0][0] <= self.uptime_ns:
+            ready.append(heapq.heappop(timers)[2])
+        self._rounds += 1
+        if self._rounds > ROUNDS_MAX:
+            words = f"{ROUNDS_MAX} rounds at {self.uptime_ns / 1e9:.6f} s without time moving on"
+            next_ones = [f"\n  it goes on with: {_words_for(handle)}" for handle in itertools.islice(ready, 10)]
+            raise self._got_stuck(Livelock(words + "".join(next_ones)))
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
+            if process is None or process.is_running:
+                handle._run()
+            else:
+                process.hold(handle)
+
+    def _jump(self) -> None:
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+            self._cancelled_timers -= 1
+        if not timers:
+            raise self._got_stuck(Deadlock(f"nothing is scheduled at {self.uptime_ns / 1e9:.6f} s, and all wait"))
+        when_ns = timers[0][0]
+        if when_ns > self.hours_max * 3_600_000_000_000:
+            raise self._got_stuck(TimeIsUp(f"the next timer is due at {when_ns / 3.6e12:.2f} h of {self.hours_max} h"))
+        if when_ns > self.uptime_ns:
+            self.uptime_ns = when_ns
+            self._rounds = 0
+
+    def _a_watcher_woke(self) -> bool:
+        if not self._watchers:
+            return False
+        waiting = []
+        for condition, future in self._watchers:
+            if future.done():
+                continue
+            try:
+                if condition():
+                    future.set_result(None)
+                    continue
+            except Exception as error:  # noqa: BLE001 - the condition is the test's: it gets its own error back
+                future.set_exception(error)
+                continue
+            waiting.append((condition, future))
+        self._watchers = waiting
+        return bool(self._ready)
+
+    def _got_stuck(self, error: SimulationStuck) -> SimulationStuck:
+        """Add who waits where, and forget the round, so that the loop can be used to tidy up."""
+        waiting = sorted((task for task in self.tasks if not task.done()), key=lambda task: task.number)
+        self.stuck = type(error)(f"{error}\n" + "\n".join(f"  waiting: {task!r}" for task in waiting))
+        self._rounds = 0
+        return self.stuck
+
+    # -- processes -----------------------------------------------------------------------------------------------
+
+    def take_away(self, process: Process) -> list[object]:
+        """Return the unfinished tasks of a process that died, and its timers, which are no longer scheduled."""
+        mine = [task for task in self.tasks if task.process is process and not task.done()]
+        for task in mine:
+            asyncio._unregister_task(task)  # all_tasks() is for those who can still be cancelled
+            self.tasks.discard(task)
+        timers = [entry for entry in self._timers if _process_of(entry[2]) is process]
+        self._timers = [entry for entry in self._timers if _process_of(entry[2]) is not process]
+        heapq.heapify(self._timers)
+        return [*mine, *timers]
+
+    def make_ready(self, handles: list[asyncio.Handle]) -> None:
+        """Run these next: a frozen process goes on."""
+        self._ready.extend(handles)
+
+    # -- what BaseEventLoop asks for, and what there is not --------------------------------------------------------
+
+    def create_future(self) -> NumberedFuture:
+        return NumberedFuture(loop=self)
+
+    def next_number(self) -> int:
+        """Return a number that no task, future or timer of this loop has."""
+        return next(self._numbers)
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        if self._thread_id not in (None, threading.get_ident()):
+            raise RuntimeError("a thread can't wake a simulated world, its time doesn't wait: use machine.workers")
+        return self.call_soon(callback, *args, context=context)
+
+    def close(self) -> None:
+        self._timers.clear()
+        self._watchers.clear()
+        super().close()
+
+
+def _new_task(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **kwargs: Any) -> NumberedTask:
+    assert isinstance(loop, JumpingLoop)
+    task = NumberedTask(loop.next_number(), coroutine, loop, **kwargs)
+    loop.tasks.add(task)
+    return task
+
+
+def _process_of(handle: asyncio.Handle) -> Process | None:
+    process: Process | None = handle._context.get(PROCESS)  # type: ignore[attr-defined]
+    return process
+
+
+def _words_for(handle: asyncio.Handle) -> str:
+    task = getattr(getattr(handle, "_callback", None), "__self__", None)
+    return repr(task if isinstance(task, asyncio.Task) else handle)
+
+
+def _not_simulated(name: str, instead: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError(f"JumpingLoop.{name}: nothing real happens in a simulated world, {instead}")
+
+    return refuse
+
+
+for _name in ("create_connection", "create_server", "create_datagram_endpoint", "getaddrinfo", "add_reader"):
+    setattr(JumpingLoop, _name, _not_simulated(_name, "use machine.network"))
+setattr(JumpingLoop, "run_in_executor", _not_simulated("run_in_executor", "use machine.workers"))  # noqa: B010

@@ -1,0 +1,92 @@
+"""`mqadmin`: RocketMQ's commands, flags and output, as quick starts and scripts use them."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from staticfire.cluster import Cluster
+from tests.cli.commands import call, one_line
+
+pytestmark = pytest.mark.row("E2")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2) as cluster:
+        yield cluster
+
+
+def admin(cluster: Cluster, *arguments: str) -> list[str]:
+    """Run a command; return its lines."""
+    done = call("mqadmin", *arguments, NAMESRV_ADDR=cluster.namesrv)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_topic_comes_is_seen_and_goes(cluster: Cluster) -> None:
+    created = admin(cluster, "updatetopic", "-c", "DefaultCluster", "-t", "Flights", "-r", "4", "-w", "4")
+    assert created[:-1] == [f"create topic to {address} success." for address in cluster.addresses.values()]
+    assert created[-1].startswith("TopicConfig [topicName=Flights, readQueueNums=4, writeQueueNums=4, perm=RW-, ")
+    assert "Flights" in admin(cluster, "topicList")
+    route = json.loads("".join(admin(cluster, "topicRoute", "-t", "Flights")))
+    assert {broker["brokerName"]: broker["brokerAddrs"]["0"] for broker in route["brokerDatas"]} == cluster.addresses
+    assert len(admin(cluster, "topicStatus", "-t", "Flights")) == 1 + 2 * 4
+    deleted = admin(cluster, "deleteTopic", "-c", "DefaultCluster", "-t", "Flights")
+    assert deleted == [
+        "delete topic [Flights] from cluster [DefaultCluster] success.",
+        "delete topic [Flights] from NameServer success.",
+    ]
+    assert "Flights" not in admin(cluster, "topicList")
+
+
+def test_a_topic_on_one_broker(cluster: Cluster) -> None:
+    address = cluster.addresses["broker-b"]
+    assert admin(cluster, "updateTopic", "-b", address, "-t", "Solo")[0] == f"create topic to {address} success."
+    route = json.loads("".join(admin(cluster, "topicRoute", "-t", "Solo")))
+    assert [queues["brokerName"] for queues in route["queueDatas"]] == ["broker-b"]
+
+
+def test_a_group_and_how_far_it_has_come(cluster: Cluster) -> None:
+    admin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Orders")
+    created = admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "3")
+    assert created[0].startswith("create subscription group to 127.0.0.1:")
+    assert "groupName=Billing, consumeEnable=true" in created[-1]
+    sent = admin(
+        cluster, "sendMessage", "-t", "Orders", "-p", "hello", "-k", "k1", "-c", "paid", "-b", "broker-a", "-i", "2"
+    )
+    assert sent[0].split() == ["#Broker", "Name", "#QID", "#Send", "Result", "#MsgId"]
+    assert sent[1].split()[:3] == ["broker-a", "2", "SEND_OK"]
+    flags = ["--group", "Billing", "--from", "first", "--max", "1", "--timeout", "20s"]
+    assert "hello" in one_line(call("consume", "Orders", *flags, NAMESRV_ADDR=cluster.namesrv).stdout)
+    progress = admin(cluster, "consumerProgress", "-g", "Billing", "-t", "Orders")
+    assert "Orders broker-a 2 1 1 0 0" in [" ".join(line.split()[:7]) for line in progress]
+    assert progress[-1] == "Consume Diff Total: 0"
+    deleted = admin(cluster, "deleteSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "true")
+    assert all(line.startswith("delete subscription group [Billing] from broker [") for line in deleted)
+
+
+def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> None:
+    listed = admin(cluster, "clusterList")
+    assert listed[0].startswith("#Cluster Name   #Broker Name  #BID  #Addr")
+    assert [line.split()[:5] for line in listed[1:]] == [
+        ["DefaultCluster", name, "0", address, "V5_3_3"] for name, address in sorted(cluster.addresses.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "words"),
+    [
+        (["topicRoute", "-t", "Nowhere"], 1, "Nowhere"),
+        (["updateTopic", "-t", "Orders"], 2, "say where: -c CLUSTER or -b HOST:PORT"),
+        (["updateTopic", "-c", "DefaultCluster"], 2, "Missing option '-t'"),
+        (["updateTopic", "-c", "Nowhere", "-t", "Orders"], 1, "no master of cluster Nowhere"),
+        (["electMaster"], 2, "there is no command electMaster here, only updateTopic, "),
+    ],
+)
+def test_what_fails_is_one_line_and_an_exit_code(
+    cluster: Cluster, arguments: list[str], exit_code: int, words: str
+) -> None:
+    refused = call("mqadmin", *arguments, NAMESRV_ADDR=cluster.namesrv)
+    assert refused.returncode == exit_code
+    assert words in one_line(refused.stderr)

@@ -1,0 +1,93 @@
+"""`staticfire send`, `staticfire peek` and `staticfire reset`."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from staticfire import Cluster
+from tests.cli.commands import call, one_line
+
+
+@pytest.fixture(scope="module")
+def namesrv() -> Iterator[str]:
+    with Cluster(brokers=2) as cluster:
+        yield cluster.namesrv
+
+
+def peeked(namesrv: str, *arguments: str) -> list[dict[str, Any]]:
+    done = call("peek", "-n", namesrv, "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_message_is_sent_with_all_it_has_and_seen_again(namesrv: str) -> None:
+    flags = ["--tag", "paid", "--key", "42", "--key", "eu", "--property", "origin=shop"]
+    done = call("send", "-n", namesrv, *flags, "one", "hello")
+    assert done.returncode == 0, done.stderr
+    (message,) = peeked(namesrv, "one")
+    assert one_line(done.stdout).startswith(message["messageId"])
+    assert (message["body"], message["tags"], message["keys"]) == ("hello", "paid", ["42", "eu"])
+    assert message["properties"]["origin"] == "shop"
+
+
+def test_both_speak_rocketmqs_protocol_when_told(namesrv: str) -> None:
+    flags = ["--protocol", "rocketmq"]
+    sent = json.loads(call("send", "-n", namesrv, *flags, "--json", "--tag", "paid", "theirs", "hello").stdout)
+    (message,) = peeked(namesrv, *flags, "theirs")
+    assert (message["messageId"], message["body"], message["tags"]) == (sent["messageId"], "hello", "paid")
+
+
+def test_each_line_of_standard_input_is_a_message(namesrv: str) -> None:
+    lines = [f"line {number}" for number in range(5_000)]
+    done = call("send", "-n", namesrv, "lines", text="\n".join(lines) + "\n\n")
+    assert (done.returncode, done.stdout) == (0, "sent 5000 messages\n")
+    assert {message["body"] for message in peeked(namesrv, "lines", "--max", "9999")} == set(lines)
+
+
+def test_peek_shows_the_oldest_the_newest_or_from_an_offset(namesrv: str) -> None:
+    for number in range(4):
+        call("send", "-n", namesrv, "--count", "3", f"pages-{number % 2}", f"{number}")
+    assert [message["body"] for message in peeked(namesrv, "pages-0", "--max", "3")] == ["0"] * 3
+    assert [message["body"] for message in peeked(namesrv, "pages-0", "--last", "--max", "3")] == ["2"] * 3
+    (queue, *_) = {f"{message['brokerName']}/{message['queueId']}" for message in peeked(namesrv, "pages-1")}
+    assert all(message["queueOffset"] >= 1 for message in peeked(namesrv, "pages-1", "--queue", queue, "--offset", "1"))
+
+
+def test_peek_prints_a_table_for_people_and_takes_bodies_as_they_are(namesrv: str) -> None:
+    call("send", "-n", namesrv, "table", "[bold]not markup[/bold]")
+    done = call("peek", "-n", namesrv, "table", COLUMNS="120")
+    assert done.stdout.splitlines()[0].split() == ["queue", "offset", "stored", "tag", "keys", "body"]
+    assert "[bold]not markup[/bold]" in done.stdout
+
+
+def test_peek_leaves_no_group_and_no_topic_behind(namesrv: str) -> None:
+    refused = call("peek", "-n", namesrv, "never-sent")
+    assert refused.returncode == 1
+    assert "never-sent" in one_line(refused.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "words"),
+    [
+        (["send", "topic with blanks", "x"], 1, "illegal characters"),
+        (["send", "--delay-level", "19", "orders", "x"], 2, "0<=x<=18"),
+        (["send", "--property", "a", "orders", "x"], 2, "is no key=value"),
+        (["peek", "--last", "--offset", "3", "orders"], 2, "exclude each other"),
+        (["send", "-n", "127.0.0.1", "orders", "x"], 2, "host:port"),
+        (["send", "-n", "127.0.0.1:1", "orders", "x"], 1, "127.0.0.1:1"),
+    ],
+)
+def test_what_is_wrong_is_told(namesrv: str, arguments: list[str], exit_code: int, words: str) -> None:
+    done = call(*arguments, NAMESRV_ADDR=namesrv)
+    assert done.returncode == exit_code
+    assert words in done.stderr
+
+
+def test_reset_leaves_nothing_to_peek_at() -> None:
+    with Cluster(brokers=2) as cluster:
+        assert call("send", "-n", cluster.namesrv, "orders", "x").returncode == 0
+        done = call("reset", "-n", cluster.namesrv)
+        assert (done.returncode, done.stdout) == (0, "forgot 1 topic and 0 groups on 2 brokers\n")
+        assert call("peek", "-n", cluster.namesrv, "orders").returncode == 1

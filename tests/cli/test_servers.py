@@ -1,0 +1,70 @@
+"""`staticfire nameserver` and `staticfire broker`: one process each, as scripts and images start them."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Up, call, one_line
+
+ANY_PORT = ["--set", "listenHost=127.0.0.1", "--port", "0"]
+
+
+def test_broker_registers_at_a_nameserver_that_was_started_alone(tmp_path: Path) -> None:
+    with Up("nameserver", *ANY_PORT, ready="The Name Server boot success. ") as nameserver:
+        namesrv = nameserver.lines[-1].rpartition(" ")[2]
+        flags = [*ANY_PORT, "--dir", str(tmp_path), "--name", "broker-x", "--set", "vipPortEnable=false"]
+        with Up("broker", *flags, ready="The broker[broker-x, 127.0.0.1:", NAMESRV_ADDR=namesrv) as broker:
+            assert broker.lines[-1].endswith(f"boot success. serializeType=JSON and name server is {namesrv}")
+            sent = call("send", "orders", "hello", NAMESRV_ADDR=namesrv)
+            assert " orders broker-x/" in one_line(sent.stdout)
+            assert broker.stop(signal.SIGTERM)[0] == 0
+        assert nameserver.stop(signal.SIGINT)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [("broker.example:7", "broker.example:7"), ("10.0.0.7", "10.0.0.7:"), ("[fd01::7]:7", "[fd01::7]:7")],
+)
+def test_a_broker_is_known_as_it_is_advertised(flag: str, told: str) -> None:
+    with Up("broker", *ANY_PORT, "--advertise", flag, ready="The broker[") as broker:
+        assert broker.lines[-1].startswith(f"The broker[broker-a, {told}")
+
+
+def test_broker_without_a_folder_has_a_temporary_one_and_removes_it() -> None:
+    with Up("broker", *ANY_PORT, ready="The broker[") as broker:
+        (folder,) = Path(f"/proc/{broker.process.pid}/fd").parent.joinpath("cmdline").read_text().split("\0")[-2:-1]
+        assert os.path.isdir(folder)
+        exit_code, err = broker.stop()
+    assert exit_code == 0
+    assert folder in err
+    assert not os.path.exists(os.path.dirname(folder))
+
+
+def test_folder_in_use_is_one_line(tmp_path: Path) -> None:
+    with Up("broker", *ANY_PORT, "--dir", str(tmp_path), ready="The broker["):
+        refused = call("broker", *ANY_PORT, "--dir", str(tmp_path))
+    assert refused.returncode == 2
+    assert str(tmp_path) in one_line(refused.stderr)
+
+
+def test_settings_are_listed_and_the_example_file_is_one_that_works(tmp_path: Path) -> None:
+    listed = call("broker", "--settings", COLUMNS="160").stdout
+    assert "autoCreateTopicEnable" in listed
+    example = call("broker", "--settings", "toml").stdout
+    file = tmp_path / "broker.toml"
+    file.write_text(example + f'\nstorePathRootDir = "{tmp_path}/data"\nlistenHost = "127.0.0.1"\n')
+    with Up("broker", "--config", str(file), "--port", "0", ready="The broker["):
+        assert (tmp_path / "data" / "commitlog").is_dir()
+
+
+def test_help_lists_every_command() -> None:
+    text = call("--help").stdout
+    assert all(f"\n  {name} " in text for name in ("up", "run", "nameserver", "broker", "send", "peek"))
+
+
+def test_unknown_command_is_one_line() -> None:
+    refused = call("launch")
+    assert refused.returncode == 2
+    assert "there is no command launch; there are up, run" in one_line(refused.stderr)

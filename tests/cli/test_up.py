@@ -1,0 +1,107 @@
+"""`staticfire up`: real processes, from the ready line to the last exit code."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import FREE_PORTS, Up, call, get, one_line
+
+
+def test_up_is_ready_serves_and_leaves_nothing_behind() -> None:
+    with Up("up", "--brokers", "2", *FREE_PORTS) as up:
+        assert up.lines[0].startswith("The Name Server boot success. serializeType=JSON, address 127.0.0.1:")
+        boot_lines = {line.split(",")[0] for line in up.lines[1:3]}
+        assert boot_lines == {"The broker[broker-a", "The broker[broker-b"}
+        assert up.lines[-1].endswith("(temporary, removed at the end)")
+        folder = up.told("DIR")
+        assert sorted(os.listdir(folder)) == ["broker-a", "broker-b", "nameserver"]
+        assert get(f"{up.told('CONTROL')}/health") == (200, {"healthy": True, "problems": []})
+
+        exit_code, _ = up.stop(signal.SIGTERM)
+
+        assert exit_code == 0
+        assert not os.path.exists(folder)
+
+
+def test_interrupt_stops_it_and_a_folder_of_yours_stays(tmp_path: Path) -> None:
+    with Up("up", "--dir", str(tmp_path), *FREE_PORTS) as up:
+        assert up.lines[-1].endswith(f"DIR={tmp_path}")
+        exit_code, _ = up.stop(signal.SIGINT)
+    assert exit_code == 0
+    assert (tmp_path / "broker-a" / "commitlog").is_dir()
+
+
+def test_child_that_dies_is_named_with_its_signal_and_ends_it_all() -> None:
+    with Up("up", *FREE_PORTS) as up:
+        broker = up.pids()["broker-a"]
+        os.kill(broker, signal.SIGKILL)
+        exit_code, err = up.ended()
+    assert exit_code == 125
+    assert f"staticfire: broker-a (pid {broker}) was killed by SIGKILL" in err
+
+
+def test_children_stop_by_themselves_and_clean_up_when_up_is_killed() -> None:
+    with Up("up", *FREE_PORTS) as up:
+        folder = up.told("DIR")
+        # Its stdout is theirs, too: the end of it, which stop waits for, is the end of all of them.
+        exit_code, _ = up.stop(signal.SIGKILL)
+    assert exit_code == -signal.SIGKILL
+    assert not os.path.exists(folder)
+
+
+def test_taken_port_is_one_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = call("up", "--namesrv-port", str(port), "--broker-port", "0", "--control-port", "0")
+    assert refused.returncode == 2
+    line = one_line(refused.stderr)
+    assert line.startswith(f"staticfire: 127.0.0.1:{port} can't be listened on: something listens there already;")
+    assert "--namesrv-port" in line
+
+
+def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
+    with Up("up", "--dir", str(tmp_path), *FREE_PORTS):
+        refused = call("up", "--dir", str(tmp_path), *FREE_PORTS)
+    assert refused.returncode == 2
+    assert str(tmp_path) in one_line(refused.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "flushDiskTyp=SYNC_FLUSH"], "did you mean flushDiskType?"),
+        (["--set", "flushDiskType=NEVER"], "it takes ASYNC_FLUSH or SYNC_FLUSH"),
+        (["--set", "flushDiskType"], "is no key=value"),
+        (["--brokrs", "2"], "--brokers"),
+        (["--brokers", "0"], "takes 1 to 26"),
+        (["--config", "/nowhere/broker.conf"], "/nowhere/broker.conf can't be read"),
+        (["--dir", "/dev/null/data"], "/dev/null/data can't be made"),
+    ],
+)
+def test_what_can_not_be_is_one_line_that_says_what_to_do(arguments: list[str], words: str) -> None:
+    refused = call("up", *FREE_PORTS, *arguments)
+    assert refused.returncode == 2
+    assert words in one_line(refused.stderr)
+    assert refused.stdout == ""
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folder_that_can_not_be_written_is_one_line(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    refused = call("up", "--dir", str(tmp_path), *FREE_PORTS)
+    assert refused.returncode == 2
+    assert f"{tmp_path} is not writable" in one_line(refused.stderr)
+
+
+def test_settings_reach_the_processes_that_know_them() -> None:
+    arguments = ["--set", "autoCreateTopicEnable=false", "--set", "brokerExpiryMs=60s"]
+    with Up("up", *FREE_PORTS, *arguments, STATICFIRE_BROKER_CLUSTER_NAME="Apollo") as up:
+        refused = call("send", "orders", "hello", NAMESRV_ADDR=up.told("NAMESRV_ADDR"))
+        assert refused.returncode == 1
+        assert "orders" in one_line(refused.stderr.splitlines()[-1])
+        assert get(up.told("CONTROL"))[1]["cluster"] == "Apollo"
