@@ -1,1 +1,17 @@
-"""Stores messages, hands them out, and keeps what groups have consumed."""
+"""Stores messages, hands them out, and keeps what groups have consumed.
+
+`server.py` puts the parts together, `state.py` is what they share.
+
+A request comes to `handlers/`, one module per family, and is answered with what is in these rooms:
+
+- `sends/`: what a message has to pass, and the form in which it is stored
+- `delay/`: messages that wait, behind one door
+- `pulls/`: what a pull gets, and the pulls that wait
+- `groups/`: who consumes and produces, how far groups have come, what becomes of failed messages
+- `clock/`: message time, and whether the consumers have come to rest
+- `store/`: the log, its queues and their recovery
+
+Beside the requests: `registration.py` (routes), `retention.py` and `disk_watch.py` (what goes), `orphan_topics.py`
+(topics that a kill left without configuration), `config_files.py` (the small state on the disk), `key_index.py`,
+`statistics.py`, `administration.py`.
+"""

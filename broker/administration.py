@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from staticfire.broker.delay_service import DelayService
+from staticfire.broker.delay.service import DelayService
 from staticfire.broker.handlers.connections import ConnectionHandlers
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queries import QueryHandlers

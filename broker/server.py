@@ -9,8 +9,8 @@ import socket
 import msgspec
 
 from staticfire.broker.administration import Administration
-from staticfire.broker.clock_control import ClockControl
-from staticfire.broker.delay_service import DelayService
+from staticfire.broker.clock.control import ClockControl
+from staticfire.broker.delay.service import DelayService
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
@@ -21,10 +21,10 @@ from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
-from staticfire.broker.handlers.targets import TargetTable
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.registration import Registration
+from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import make_state
 from staticfire.broker.store.flusher import StoreFlusher

@@ -2,17 +2,17 @@
 
 import msgspec
 
+from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE, MessageClock
+from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
-from staticfire.broker.consumers import ConsumerManager
-from staticfire.broker.delays import tags_code_of
-from staticfire.broker.groups import GroupTable
-from staticfire.broker.held_pulls import HeldPulls
-from staticfire.broker.message_clock import FILE as CLOCK_FILE, MessageClock
-from staticfire.broker.offsets import OffsetTable
-from staticfire.broker.producers import ProducerManager
-from staticfire.broker.queue_locks import QueueLocks
-from staticfire.broker.quiescence import QuiescenceWatch
-from staticfire.broker.retries import RetryWatch
+from staticfire.broker.delay.stored_form import tags_code_of
+from staticfire.broker.groups.consumers import ConsumerManager
+from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.groups.producers import ProducerManager
+from staticfire.broker.groups.queue_locks import QueueLocks
+from staticfire.broker.groups.retries import RetryWatch
+from staticfire.broker.groups.subscription_groups import GroupTable
+from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings

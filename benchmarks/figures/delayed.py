@@ -15,7 +15,7 @@ from benchmarks.figures import Stand, Values
 from benchmarks.load import LoadConnection
 from benchmarks.machine import Meter, anonymous_mib
 from benchmarks.servers import ServerProcess, broker
-from staticfire.broker.delays import read_mark
+from staticfire.broker.delay.stored_form import read_mark
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.permissions import READ_WRITE

@@ -9,7 +9,7 @@ Behaviour
 - A client that falls silent for two minutes is removed without telling anybody, as in RocketMQ.
 """
 
-from staticfire.broker.consumers import BROADCASTING, ConsumerGroup
+from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal

@@ -12,7 +12,7 @@ Not done
 - SQL92: a subscription with it is refused. Subscriptions of pulls without a heartbeat aren't kept.
 """
 
-from staticfire.broker.consumers import Member
+from staticfire.broker.groups.consumers import Member
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode

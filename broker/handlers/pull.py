@@ -12,8 +12,8 @@ Not done
 
 from collections.abc import Callable, Iterable
 
-from staticfire.broker.held_pulls import MISMATCH_HOLD_MS_MAX, HeldPull
-from staticfire.broker.record_cache import RecordCache
+from staticfire.broker.pulls.held_pulls import MISMATCH_HOLD_MS_MAX, HeldPull
+from staticfire.broker.pulls.record_cache import RecordCache
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus

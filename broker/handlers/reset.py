@@ -11,9 +11,9 @@ Not done
 - The log keeps its records; retention removes them with their segments.
 """
 
-from staticfire.broker.delay_service import DelayService
+from staticfire.broker.delay.service import DelayService
 from staticfire.broker.handlers.pull import PullHandlers
-from staticfire.broker.handlers.targets import TargetTable
+from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer

@@ -5,7 +5,7 @@ Tools parse these texts: `putTps` is three rates, of the last 10 s, the last min
 
 from collections.abc import Iterator
 
-from staticfire.broker.delay_service import DelayService
+from staticfire.broker.delay.service import DelayService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import Counter
 from staticfire.protocol.codes import VERSION

@@ -13,8 +13,8 @@ Not done
 
 import msgspec
 
-from staticfire.broker.handlers.targets import TargetTable
-from staticfire.broker.retries import SentBack, level_after_failure, reconsume_times_max
+from staticfire.broker.groups.retries import SentBack, level_after_failure, reconsume_times_max
+from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import RequestCode, ResponseCode

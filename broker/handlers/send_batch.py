@@ -7,8 +7,8 @@ Behaviour
 
 from typing import Any
 
-from staticfire.broker.handlers.sending import OUTCOME_CODE, Sending
-from staticfire.broker.handlers.targets import Target, TargetTable
+from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
+from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode

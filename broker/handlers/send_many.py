@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from staticfire.broker.handlers.sending import OUTCOME_CODE, Prepared, Sending
-from staticfire.broker.handlers.targets import Target, TargetTable
+from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
+from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import OnStored, PutOutcome

@@ -9,7 +9,7 @@ Behaviour
 
 import msgspec
 
-from staticfire.broker.handlers.targets import TargetTable
+from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from staticfire.broker.delay_service import DelayService
+from staticfire.broker.delay.service import DelayService
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer

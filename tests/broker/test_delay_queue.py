@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.broker.delay_queue import DelayQueue
-from staticfire.broker.delays import Mark
+from staticfire.broker.delay.queue import DelayQueue
+from staticfire.broker.delay.stored_form import Mark
 from staticfire.broker.store.outcomes import Entry
 from staticfire.protocol.times import MessageMs
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.broker.delays import Mark, delayed, pack_mark, read_mark, real_place, tags_code_of
+from staticfire.broker.delay.stored_form import Mark, delayed, pack_mark, read_mark, real_place, tags_code_of
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS, DELAY_LEVELS_DEFAULT
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.properties import parse_properties

@@ -2,8 +2,8 @@
 
 import pytest
 
-from staticfire.broker import queue_locks
-from staticfire.broker.queue_locks import LOCK_MS_MAX, QueueLocks
+from staticfire.broker.groups import queue_locks
+from staticfire.broker.groups.queue_locks import LOCK_MS_MAX, QueueLocks
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.times import UptimeMs
 

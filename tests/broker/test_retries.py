@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.broker.retries import is_dead_on_arrival, level_after_failure, reconsume_times_max
+from staticfire.broker.groups.retries import is_dead_on_arrival, level_after_failure, reconsume_times_max
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from staticfire.broker.handlers.sending import Prepared, Sending
+from staticfire.broker.sends.sending import Prepared, Sending
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import BrokerAnswer

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.retries import SentBack
+from staticfire.broker.groups.retries import SentBack
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from staticfire.protocol.record import StoredRecord

@@ -6,7 +6,7 @@ them are at rest. GET_REST is held until there is rest or its time is over.
 
 import asyncio
 
-from staticfire.broker.delay_service import DelayService
+from staticfire.broker.delay.service import DelayService
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from staticfire.broker.consumers import BROADCASTING, ConsumerGroup, ConsumerManager
-from staticfire.broker.offsets import OffsetTable
+from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup, ConsumerManager
+from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from staticfire.broker.delay_queue import DueEntry
-from staticfire.broker.delays import pack_mark, real_place
+from staticfire.broker.delay.queue import DueEntry
+from staticfire.broker.delay.stored_form import pack_mark, real_place
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.store.store import MessageStore

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from staticfire.broker.delay_service import DelayService
-from staticfire.broker.handlers.new_topics import NewTopics
-from staticfire.broker.retries import is_dead_on_arrival, reconsume_times_max
+from staticfire.broker.delay.service import DelayService
+from staticfire.broker.groups.retries import is_dead_on_arrival, reconsume_times_max
+from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import OnStored, PutOutcome

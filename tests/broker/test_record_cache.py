@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.broker.record_cache import RecordCache
+from staticfire.broker.pulls.record_cache import RecordCache
 from staticfire.protocol.rocketmq_record import to_rocketmq
 from tests.broker.store.stand import StoreStand
 

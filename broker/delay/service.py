@@ -3,21 +3,21 @@
 A loop sleeps until the next message is due, then stores what is due again where it belongs, a slice at a time so that
 sends don't wait. A slice is one burst: all of it is stored, or none of it and it is tried again.
 
-Progress. A delivered record carries a mark (delays.py): which message of which level it is. delayOffset.json says how
-far the levels had come when the log ended at a certain position, and is written only when the disk has the log up to
-there; behind that position the marks say the rest. So neither a kill nor a power failure makes anything come twice or
-not at all.
+Progress. A delivered record carries a mark (stored_form.py): which message of which level it is. delayOffset.json says
+how far the levels had come when the log ended at a certain position; it is written only when the disk has the log up
+to there. Behind that position the marks say the rest. So neither a kill nor a power failure makes anything come twice
+or not at all.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
-from staticfire.broker.delay_delivery import Delivery
-from staticfire.broker.delay_queue import DelayQueue, DueEntry
-from staticfire.broker.delays import delayed, read_mark
-from staticfire.broker.message_clock import MessageClock
+from staticfire.broker.delay.delivery import Delivery
+from staticfire.broker.delay.queue import DelayQueue, DueEntry
+from staticfire.broker.delay.stored_form import delayed, read_mark
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore

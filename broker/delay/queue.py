@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from staticfire.broker.delays import Mark
+from staticfire.broker.delay.stored_form import Mark
 from staticfire.broker.store.outcomes import Entry
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.protocol.times import MessageMs

@@ -1,0 +1,6 @@
+"""Message time of one broker.
+
+- `message_clock.py`: what time it is
+- `control.py`: how the nameserver, which owns the time, sets it and has due messages delivered
+- `quiescence.py`: whether the consumers have come to rest, and if not, why
+"""

@@ -1,0 +1,7 @@
+"""Messages that are delivered later.
+
+- `stored_form.py`: how a message that waits lies in the log
+- `queue.py`: which message is delivered next, and when
+- `delivery.py`: stores what is due again, where it belongs
+- `service.py`: delivers on time, and keeps how far that has come
+"""

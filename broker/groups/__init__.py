@@ -1,0 +1,8 @@
+"""Groups: who is in them, how far they have come, what becomes of what they could not consume.
+
+- `subscription_groups.py`: how each consumer group is set up
+- `consumers.py`, `producers.py`: the members that are online
+- `offsets.py`: what groups have committed
+- `queue_locks.py`: the queues that ordered consumers have locked
+- `retries.py`: whether a failed message comes again, when, or is dead
+"""

@@ -1,0 +1,6 @@
+"""What a message has to pass before it is stored, and the form in which it is stored.
+
+- `targets.py`: the topics that take messages, and why others don't
+- `sending.py`: the properties of a message, and how it is refused
+- `new_topics.py`: sends that wait until the nameservers know their topic
+"""
