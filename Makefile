@@ -96,8 +96,11 @@ check-style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+MYPY := $(BIN)/mypy $(if $(wildcard $(SPARK)),,--config-file tools/without_spark.ini)
+
 check-types: $(READY)
-	$(BIN)/mypy -p staticfire -p tools $(if $(wildcard $(SPARK)),,--config-file tools/without_spark.ini)
+	$(MYPY) -p staticfire -p tools -p tests -p benchmarks
+	$(MYPY) examples/flights
 
 check-house: $(READY)
 	$(BIN)/lint-imports --no-cache
@@ -109,7 +112,7 @@ test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains and 
 
 .PHONY: test-spark
 test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
-	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire
+	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire -p tests.pipeline
 	$(BIN)/pytest -m spark --timeout 600 tests/pipeline $(ARGS)
 
 .PHONY: test-report

@@ -74,6 +74,8 @@ class NoOffsets:
 
     async def persist(self, queues: object) -> None: ...
 
+    async def hand_over(self, queues: object) -> None: ...
+
     def forget(self, queue: MessageQueue) -> None: ...
 
 
@@ -169,7 +171,7 @@ def main() -> None:
     parser.add_argument("--body", type=int, default=1024)
     parser.add_argument("--profile", action="store_true", help="where the time goes, function by function")
     arguments = parser.parse_args()
-    os.sched_setaffinity(0, {os.cpu_count() - 1 if (os.cpu_count() or 1) > 1 else 0})
+    os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
     asyncio.run(measure(arguments))
 
 

@@ -13,7 +13,6 @@ import gc
 import pstats
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from struct import Struct
 from typing import Any, cast
 
@@ -159,7 +158,7 @@ def messages_alone(arguments: argparse.Namespace) -> float:
 
 async def main(arguments: argparse.Namespace) -> None:
     network = NullNetwork()
-    machine = replace(live_machine(), network=cast(Any, network))
+    machine = live_machine()._replace(network=cast(Any, network))
     settings = ProducerSettings(client=ClientSettings(protocol=arguments.protocol))
     print(f"making the message       {messages_alone(arguments):6.2f} us")
     async with Producer("bench", NAMESRV, settings, machine) as producer:

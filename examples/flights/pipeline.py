@@ -186,10 +186,10 @@ def tables(found: Found) -> Iterator[RichTable]:
         table.add_row(one.name, f"{one.flights:,}", f"{one.cancelled:,}", share, month)
     yield table
     table = new_table("month", "flights", "cancelled", "%")
-    for month in sorted({row.month for row in found.rows}):
-        rows = [row for row in found.rows if row.month == month]
+    for number in sorted({row.month for row in found.rows}):
+        rows = [row for row in found.rows if row.month == number]
         flights, cancelled = sum(row.flights for row in rows), sum(row.cancelled for row in rows)
-        table.add_row(MONTHS[month - 1], f"{flights:,}", f"{cancelled:,}", f"{100 * cancelled / flights:.2f}")
+        table.add_row(MONTHS[number - 1], f"{flights:,}", f"{cancelled:,}", f"{100 * cancelled / flights:.2f}")
     yield table
     if (latency := found.answers.latency) is not None:
         table = new_table("from stored to handled", "messages", "p50 ms", "p90 ms", "p99 ms", "slowest ms")
@@ -197,9 +197,9 @@ def tables(found: Found) -> Iterator[RichTable]:
         table.add_row("first attempts", *(f"{number:,.0f}" for number in numbers))
         yield table
     table = new_table("tried before", "stored", "messages", "failed", "since first stored")
-    for one in found.answers.tries:
-        failed = "–" if one.failed is None else f"{one.failed:,}"
-        table.add_row(str(one.times), f"{one.stored:,}", f"{one.messages:,}", failed, duration_text(one.after_ms or 0))
+    for tries in found.answers.tries:
+        failed, after = "–" if tries.failed is None else f"{tries.failed:,}", duration_text(tries.after_ms or 0)
+        table.add_row(str(tries.times), f"{tries.stored:,}", f"{tries.messages:,}", failed, after)
     dead = found.answers.dead
     table.add_row("dead", f"{dead.letters:,}", f"{dead.messages:,}", "–", duration_text(dead.after_ms or 0))
     yield table

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from staticfire.client.cluster.settings import ClientSettings, ProducerSettings
 from staticfire.faults.simulation import SimulatedWorld
@@ -204,7 +205,7 @@ class FakeBroker(Service):
         return self._answer(call, Answer())
 
     def _members(self, call: Call) -> Answer:
-        ids = [beat.client_id for beat in self.journal.heartbeats[-1:]]
+        ids = [beat.client_id for beat in self.journal.heartbeats[-1:] if beat.client_id is not None]
         return ConsumerListAnswer(body=ConsumerIdList(ids))
 
     def _heartbeat(self, call: Call) -> Answer:
@@ -252,6 +253,6 @@ async def fake_cluster(world: SimulatedWorld, brokers: int = 1, topic: str | Non
     return cluster
 
 
-def rocketmq(**settings: int) -> ProducerSettings:
+def rocketmq(**settings: Any) -> ProducerSettings:
     """Return settings for Apache RocketMQ's protocol."""
     return ProducerSettings(client=ClientSettings(protocol="rocketmq"), **settings)

@@ -1,6 +1,7 @@
 """A consumer that leaves: the next one goes on where it stopped."""
 
 import asyncio
+from typing import Literal
 
 import pytest
 
@@ -32,7 +33,9 @@ def consumer_of(cluster: FakeCluster, heard: list[bytes], settings: ClientSettin
 
 
 @pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
-async def test_it_says_goodbye_when_its_offsets_are_stored(world: SimulatedWorld, protocol: str) -> None:
+async def test_it_says_goodbye_when_its_offsets_are_stored(
+    world: SimulatedWorld, protocol: Literal["staticfire", "rocketmq"]
+) -> None:
     cluster = await fake_cluster(world)
     cluster.route("orders", queues=1)
     broker = cluster.brokers[0]

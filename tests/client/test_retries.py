@@ -1,5 +1,7 @@
 """A failed message as its own next attempt, when no broker makes it."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.client.cluster.settings import ProducerSettings
@@ -42,7 +44,7 @@ def test_it_keeps_what_it_is_and_says_where_it_comes_from() -> None:
 
 
 def test_each_failure_waits_longer_and_the_first_id_stays() -> None:
-    properties = {
+    properties: dict[str, Any] = {
         "DELAY": "4",
         "ORIGIN_MESSAGE_ID": "FIRST",
         "RETRY_TOPIC": "orders",

@@ -31,8 +31,8 @@ def main(wanted: list[str]) -> int:
             began = time.monotonic()
             try:
                 command = client.command()
-            except ClientUnavailable as reason:
-                unavailable[client.name] = str(reason)
+            except ClientUnavailable as error:
+                unavailable[client.name] = str(error)
                 continue
             columns[client.name] = settled(client.name, command, strict.namesrv, console)
             console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)

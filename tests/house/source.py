@@ -57,7 +57,7 @@ class Source:
 
 def sources(*folders: str) -> list[Source]:
     """Return the Python files of these top-level folders, sorted; the links in staticfire/ are not followed."""
-    found = []
+    found: list[Source] = []
     for folder in folders:
         for parent, _, names in os.walk(ROOT / folder):
             paths = [Path(parent, name) for name in names if name.endswith(".py")]

@@ -5,7 +5,7 @@ import json
 import struct
 from typing import Any
 
-from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.command import Request
 from staticfire.protocol.requests.brokers import RegisterBroker, RegistrationBody, TopicConfigTable
 from staticfire.protocol.requests.routes import GetRoute, TopicRouteData
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
@@ -24,7 +24,7 @@ class Asking:
         self._pool = ConnectionPool(machine, codec_byte=codec)
         self._address = address
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> Any:
         return await self._pool.ask(self._address, request)
 
     async def route(self, topic: str) -> TopicRouteData | None:
@@ -40,7 +40,7 @@ class Asking:
         return {} if route is None else {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
 
     async def raw(
-        self, code: int, body: bytes = b"", version: int = 479, **fields: str
+        self, code: int, body: bytes = b"", version: int = 479, **fields: Any
     ) -> tuple[dict[str, Any], bytes]:
         """Ask as a Java client does, on a connection of its own; return the answer's header and body."""
         header = {

@@ -1,6 +1,7 @@
 """Brokers come, live and go, over connections and on virtual time."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON
+from staticfire.protocol.command import Request
 from staticfire.protocol.requests.brokers import (
     BrokerHeartbeat,
     QueryDataVersion,
@@ -20,8 +22,8 @@ from tests.nameserver.conftest import Connect
 
 pytestmark = pytest.mark.row("H1")
 
-WHO = {"broker_name": "broker-a", "broker_addr": "10.0.0.2:10911", "cluster_name": "DefaultCluster"}
-JAVA_REGISTRATION = {
+WHO: dict[str, Any] = {"broker_name": "broker-a", "broker_addr": "10.0.0.2:10911", "cluster_name": "DefaultCluster"}
+JAVA_REGISTRATION: dict[str, Any] = {
     "brokerName": "broker-a",
     "brokerAddr": "10.0.0.2:10911",
     "clusterName": "DefaultCluster",
@@ -103,7 +105,7 @@ async def test_a_broker_says_itself_how_long_it_may_be_silent(world: SimulatedWo
     ids=["heartbeat", "same version", "other version", "another request", "registration"],
 )
 async def test_what_counts_as_a_sign_of_life(
-    world: SimulatedWorld, connect: Connect, sign: object, counts: bool
+    world: SimulatedWorld, connect: Connect, sign: Request, counts: bool
 ) -> None:
     broker, client = connect("10.0.0.2"), connect()
     await broker.ask(registration())

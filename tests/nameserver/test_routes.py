@@ -1,6 +1,7 @@
 """Routes over connections: in both codecs, in the JSON of each kind of client, with the addresses each can use."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ async def test_an_unknown_topic_is_answered_with_rocketmqs_words(connect: Connec
     ],
 )
 async def test_the_json_of_a_route_suits_the_client(
-    connect: Connect, version: int, fields: dict[str, str], body: bytes
+    connect: Connect, version: int, fields: dict[str, Any], body: bytes
 ) -> None:
     await connect(codec=JSON).ask(registration())
     header, answered = await connect().raw(105, version=version, topic="orders", **fields)
@@ -120,7 +121,7 @@ async def test_a_new_group_gets_its_retry_queues_before_any_broker_has_them(conn
 async def test_a_foreign_broker_promises_no_retry_queues(connect: Connect) -> None:
     body = json.dumps({"topicConfigSerializeWrapper": {"topicConfigTable": {}, "dataVersion": {}}}).encode()
     fields = {"brokerName": "b", "brokerAddr": "b:1", "clusterName": "C", "haServerAddr": "b:2", "brokerId": "0"}
-    header, _ = await connect().raw(103, body, **fields)
+    header, _ = await connect().raw(103, body, 479, **fields)
     assert header["code"] == 0
     assert await connect().route("%RETRY%new") is None
 

@@ -1,5 +1,7 @@
 """What is shown of the route table: routes, lists, and the queues of groups that nobody has heard of yet."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.nameserver import views
@@ -23,7 +25,7 @@ def table() -> RouteTable:
     return RouteTable()
 
 
-def register(table: RouteTable, name: str, broker_id: int = 0, *topics: TopicConfig, **fields: object) -> None:
+def register(table: RouteTable, name: str, broker_id: int = 0, *topics: TopicConfig, **fields: Any) -> None:
     entry = BrokerEntry(
         cluster=str(fields.pop("cluster", "C")),
         broker_name=name,

@@ -1,6 +1,8 @@
 """What the SQL answers about tables that were written by hand."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(300)
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MESSAGES = "topic string, messageId string, storeTimestamp timestamp, reconsumeTimes int"
+Rows = Sequence[tuple[Any, ...]]
 CONSUMPTION = "consumer string, outcome string, messageId string, reconsumeTimes int, consumedAt timestamp"
 
 
@@ -19,7 +22,7 @@ def at(ms: int) -> datetime:
     return BEGAN + timedelta(milliseconds=ms)
 
 
-def ask(spark: SparkSession, messages: list[tuple[object, ...]], ledger: list[tuple[object, ...]] | None) -> Answers:
+def ask(spark: SparkSession, messages: Rows, ledger: Rows | None) -> Answers:
     spark.createDataFrame(messages, MESSAGES).createOrReplaceTempView("messages")
     spark.createDataFrame(ledger or [], CONSUMPTION).createOrReplaceTempView("consumption")
     return Analysis(spark, "orders", "billing", ledger is not None).answers()

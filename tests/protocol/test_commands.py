@@ -72,7 +72,7 @@ def read(codec: Codec, frame: bytes) -> tuple[Envelope, bytes]:
 @given(st.data())
 def test_a_request_comes_out_as_it_went_in(codec: Codec, declaration: Declaration, data: st.DataObject) -> None:
     shape = declaration.request
-    request = shape.command(**data.draw(fields_of(shape)), body=data.draw(body_of(shape)))
+    request: Any = shape.command(**data.draw(fields_of(shape)), body=data.draw(body_of(shape)))
     envelope, body = read(codec, codec.encode_request(request, 77, oneway=True))
     assert (envelope.code, envelope.opaque, envelope.flag) == (declaration.code, 77, 2)
     again = codec.decode_request(declaration, envelope, body)
@@ -87,7 +87,8 @@ def test_a_request_comes_out_as_it_went_in(codec: Codec, declaration: Declaratio
 def test_an_answer_comes_out_as_it_went_in(codec: Codec, declaration: Declaration, data: st.DataObject) -> None:
     shape = declaration.answer
     code, remark = data.draw(st.integers(0, 1500)), data.draw(st.none() | texts)
-    answer = shape.command(**data.draw(fields_of(shape)), body=data.draw(body_of(shape)), code=code, remark=remark)
+    command: Any = shape.command
+    answer = command(**data.draw(fields_of(shape)), body=data.draw(body_of(shape)), code=code, remark=remark)
     envelope, body = read(codec, codec.encode_answer(answer, 5, STORE_HOST))
     assert (envelope.code, envelope.opaque, envelope.flag) == (code, 5, 1)
     again = codec.decode_answer(shape, envelope, body)
@@ -99,7 +100,7 @@ def test_records_travel_as_slices_of_the_log_and_arrive_one_by_one(codec: Codec)
     host, topic = pack_host("10.0.0.9", 4711), pack_topic("orders")
     stored = [pack_record(i * 300, 1, i, 2, 1, 0, 0, 0, 0, host, topic, b"TAGS\x01a\x02", b"%d" % i) for i in range(3)]
     declaration = REQUESTS[11]
-    answer = declaration.answer.command(body=Records([stored[0] + stored[1], stored[2]], 3))
+    answer: Any = declaration.answer.command(body=Records([stored[0] + stored[1], stored[2]], 3))
     envelope, body = read(codec, codec.encode_answer(answer, 1, STORE_HOST))
     batch = codec.decode_answer(declaration.answer, envelope, body).body
     assert isinstance(batch, RecordBatch)
@@ -202,7 +203,7 @@ def test_random_headers_are_refused_or_read(codec: Codec, header: bytes) -> None
 @given(st.data())
 def test_mutated_frames_are_refused_or_read(codec: Codec, declaration: Declaration, data: st.DataObject) -> None:
     shape = declaration.request
-    request = shape.command(**data.draw(fields_of(shape)), body=data.draw(body_of(shape)))
+    request: Any = shape.command(**data.draw(fields_of(shape)), body=data.draw(body_of(shape)))
     frame = bytearray(codec.encode_request(request, 1, oneway=False))
     for _ in range(data.draw(st.integers(1, 4))):
         frame[data.draw(st.integers(8, len(frame) - 1))] = data.draw(st.integers(0, 255))

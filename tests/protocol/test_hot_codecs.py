@@ -85,8 +85,8 @@ def written(codec: Codec, region: str, trace_on: str, opaque: int, fields: SentF
 def test_the_answer_to_a_stored_message_is_that_of_the_generic_codecs(
     fields: SentFields, region: str, trace_on: str, opaque: int
 ) -> None:
-    id_prefix, log_position, *rest = fields
-    answer = SendAnswer(offset_id(id_prefix, log_position), *rest, region, trace_on)
+    id_prefix, log_position, queue_id, queue_offset, transaction = fields
+    answer = SendAnswer(offset_id(id_prefix, log_position), queue_id, queue_offset, transaction, region, trace_on)
     assert written(codec_for(JSON), region, trace_on, opaque, fields) == json.encode_answer(answer, opaque)
     frame, expected = written(codec_for(NATIVE), region, trace_on, opaque, fields), native.encode_answer(answer, opaque)
     assert decoded(frame, answer) == decoded(expected, answer)

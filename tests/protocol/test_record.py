@@ -1,5 +1,6 @@
 """The stored record: its bytes, its round trip, and what recovery makes of damaged ones."""
 
+from typing import Any
 from zlib import crc32
 
 import msgpack
@@ -104,9 +105,10 @@ def test_a_record_is_one_msgpack_array_of_17() -> None:
 
 
 @given(record_values())
-def test_what_was_packed_is_decoded_and_checked(values: tuple) -> None:
+def test_what_was_packed_is_decoded_and_checked(values: tuple[Any, ...]) -> None:
     *numbers, host, topic, properties, body = values
-    packed = pack_record(*numbers, host, pack_topic(topic), properties, body)
+    fields: list[Any] = [*numbers, host, pack_topic(topic), properties, body]
+    packed = pack_record(*fields)
     record = decode_record(packed)
     position, queue_id, queue_offset, stored_ms, born_ms, sys_flag, *_ = numbers
 
@@ -155,7 +157,7 @@ def test_long_properties_are_kept(properties_bytes: int) -> None:
     [{1: 2**31}, {6: 2**31}, {4: 2**63}, {9: b"short"}, {9: bytes(16)}, {11: bytes(65_536)}],
     ids=["queue id", "flag", "born", "host", "host without port", "properties"],
 )
-def test_what_does_not_fit_is_refused(changed: dict) -> None:
+def test_what_does_not_fit_is_refused(changed: dict[int, Any]) -> None:
     values = [changed.get(place, value) for place, value in enumerate(ORDER)]
     with pytest.raises(ProtocolError):
         pack_record(*values)

@@ -54,7 +54,7 @@ def a_server() -> tuple[Connection, Wire, Dispatcher]:
     return connection, wire, dispatcher
 
 
-def answers(wire: Wire) -> list[Answer]:
+def answers(wire: Wire) -> list[Any]:
     """Read everything that was written as answers to GET_MAX_OFFSET."""
     data, found = b"".join(wire.writes), []
     while data:
@@ -253,7 +253,8 @@ async def test_an_answer_reaches_who_asked() -> None:
     assert len(wire.writes) == 1
     server.data_received(wire.writes[0])
     client.data_received(server_wire.writes[0])
-    assert [(await first).offset, (await second).offset] == [10, 20]
+    received: list[Any] = [await first, await second]
+    assert [answer.offset for answer in received] == [10, 20]
 
 
 async def test_a_lost_connection_fails_what_waits() -> None:

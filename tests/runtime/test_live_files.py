@@ -42,7 +42,7 @@ def test_a_write_cut_short_leaves_nothing(tmp_path: Path, map_bytes: int, size: 
     command = [sys.executable, "-c", LIMITED, str(tmp_path), str(map_bytes)]
     printed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert printed.stderr == ""
-    assert printed.stdout.strip() == f"{tmp_path}/log {size} {b'a' * 10 + rest}"
+    assert printed.stdout.strip() == f"{tmp_path}/log {size} {b'a' * 10 + rest!r}"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux's device that is always full")

@@ -79,7 +79,7 @@ class Ordering:
                 turn.outcome = SUCCESS if reaction is None else await reaction(turn)
             finally:
                 self._end(turn)
-            return turn.outcome  # type: ignore[return-value]
+            return turn.outcome
 
         return consumer
 

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
-from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.command import Request
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.record import StoredRecord
@@ -57,10 +58,10 @@ class Stand:
         self.services[name] = broker = Broker(machine, settings)
         await self.world.start(name, broker)
 
-    async def ask(self, address: str, request: Request, timeout_ms: int = 5_000) -> Answer:
+    async def ask(self, address: str, request: Request, timeout_ms: int = 5_000) -> Any:
         return await self.pool.ask(address, request, timeout_ms)
 
-    async def clock(self, action: str, **values: object) -> Answer:
+    async def clock(self, action: str, **values: object) -> Any:
         return await self.pool.ask(NAMESERVER, Clock(action, **values), CLOCK_TIMEOUT_MS)  # type: ignore[arg-type]
 
     async def create_topic(self, topic: str, queues: int = 1, broker: str = "broker-a") -> None:

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.protocol.command import Answer
 from staticfire.protocol.java_properties import read_properties
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.config import BrokerConfigAnswer, GetBrokerConfig, UpdateBrokerConfig
@@ -29,7 +29,7 @@ async def stand(world: SimulatedWorld) -> AsyncIterator[Stand]:
     await stand.close()
 
 
-async def update(stand: Stand, text: str) -> Answer:
+async def update(stand: Stand, text: str) -> Any:
     return await stand.ask(stand.brokers["broker-a"], UpdateBrokerConfig(body=text.encode()), HOUR_MS)
 
 
@@ -54,7 +54,7 @@ async def perm(stand: Stand, topic: str) -> int:
 
 async def send_code(stand: Stand, topic: str) -> int:
     request = SendMessageV2("program", topic, "TBW102", 4, 0, 0, 0, 0, "", body=b"x")
-    return (await stand.ask(stand.brokers["broker-a"], request)).code
+    return int((await stand.ask(stand.brokers["broker-a"], request)).code)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ async def test_topics_are_created_by_sends_or_not(stand: Stand) -> None:
 
 @pytest.mark.parametrize("stand_settings", [{"auto_create_topic_enable": False}])
 async def test_a_broker_that_began_without_auto_creation_learns_it(
-    world: SimulatedWorld, stand_settings: dict[str, object]
+    world: SimulatedWorld, stand_settings: dict[str, Any]
 ) -> None:
     stand = await Stand(world, **stand_settings).start()
     assert await send_code(stand, "unheard-of") == 17

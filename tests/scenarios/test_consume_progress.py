@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -41,7 +42,7 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
     ids=["young", "last", "first", "timestamp"],
 )
 async def test_a_new_group_starts_where_it_was_told(
-    world: SimulatedWorld, shop: Shop, settings: dict[str, object], heard: list[bytes]
+    world: SimulatedWorld, shop: Shop, settings: dict[str, Any], heard: list[bytes]
 ) -> None:
     await shop.send(b"old", queue=0)
     await world.run_for(hours=1)
@@ -306,7 +307,7 @@ async def test_a_refused_pull_is_tried_again_every_three_seconds(world: Simulate
 
 @pytest.mark.row("C8")
 async def test_failing_and_slow_messages_side_by_side(world: SimulatedWorld, shop: Shop) -> None:
-    async def mixed(heard: Heard) -> ConsumeStatus:
+    async def mixed(heard: Heard) -> ConsumeStatus | None:
         number = int(heard.message.body)
         await world.run_for(ms=number % 7 * 10)
         return await (

@@ -231,9 +231,9 @@ async def test_short_heartbeats_are_enough_while_the_subscriptions_stay(
         consumers = [ConsumerData("short", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", topics)]
         data = HeartbeatData("client-a", [], consumers, fingerprint, is_short)
         answer = await pool.ask(stand.brokers["broker-a"], Heartbeat(body=data), 3_000)
+        assert isinstance(answer, HeartbeatAnswer)
         assert answer.is_support_heart_beat_v2
-        wanted: bool = answer.is_sub_change
-        return wanted
+        return bool(answer.is_sub_change)
 
     assert await whole_wanted(5, is_short=True)  # the broker knows nothing of it
     assert not await whole_wanted(5, is_short=False)

@@ -100,7 +100,12 @@ async def test_searching_by_time(world: SimulatedWorld, stand: Stand) -> None:
         await world.run_for(seconds=1)
         await stand.send("orders")
         times.append(clock.message_ms())
-    wanted = [(times[1], None, 1), (times[1] + 1, None, 2), (times[2] + 5_000, None, 3), (0, None, 0)]
+    wanted: list[tuple[int, str | None, int]] = [
+        (times[1], None, 1),
+        (times[1] + 1, None, 2),
+        (times[2] + 5_000, None, 3),
+        (0, None, 0),
+    ]
     wanted += [(times[1], "UPPER", 1), (times[2] + 5_000, "upper", 2), (0, "UPPER", 0)]
     for message_ms, boundary, expected in wanted:
         found = await offset(stand, SearchOffset("orders", 0, message_ms, boundary))

@@ -251,7 +251,7 @@ async def test_with_manual_commits_only_commit_moves_the_offset(world: Simulated
 
 @pytest.mark.row("O3")
 async def test_a_rollback_brings_back_all_that_was_taken(world: SimulatedWorld, group: Ordering) -> None:
-    rolled = []
+    rolled: list[int] = []
 
     async def react(turn: Turn) -> OrderedStatus:
         turn.context.auto_commit = False

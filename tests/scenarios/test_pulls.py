@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -36,18 +37,18 @@ async def stand(world: SimulatedWorld) -> AsyncIterator[Stand]:
     await stand.close()
 
 
-def a_pull(offset: int = 0, **changes: object) -> PullMessage:
+def a_pull(offset: int = 0, **changes: Any) -> PullMessage:
     pull = PullMessage("billing", "orders", 0, offset, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
     for name, value in changes.items():
         setattr(pull, name, value)
     return pull
 
 
-def held(offset: int = 0, **changes: object) -> PullMessage:
+def held(offset: int = 0, **changes: Any) -> PullMessage:
     return a_pull(offset, sys_flag=FLAG_SUBSCRIPTION | FLAG_SUSPEND, **changes)
 
 
-async def ask(stand: Stand, pull: PullMessage) -> Answer:
+async def ask(stand: Stand, pull: PullMessage) -> Any:
     return await stand.ask(stand.brokers["broker-a"], pull, 60_000)
 
 
@@ -214,7 +215,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("changes", "code", "words"), [row[1:] for row in REFUSALS], ids=[row[0] for row in REFUSALS])
-async def test_refusals(stand: Stand, changes: dict[str, object], code: int, words: str) -> None:
+async def test_refusals(stand: Stand, changes: dict[str, Any], code: int, words: str) -> None:
     answer = await ask(stand, a_pull(**changes))
     assert answer.code == code
     assert words in str(answer.remark)

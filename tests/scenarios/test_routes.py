@@ -13,7 +13,7 @@ from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
-from staticfire.protocol.requests.send import SendMessage
+from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
 
@@ -56,9 +56,9 @@ class Cluster:
         message = SendMessage("shop", topic, "TBW102", 4, 0, 0, 0, 0, body=body)
         answer = await self._pool.ask(address, message)
         assert answer.code == 0
+        assert isinstance(answer, SendAnswer)
         return answer.queue_offset
 
-    @property
     def is_connected(self) -> bool:
         """Whether the program's connection to the nameserver is open."""
         return self._pool.open_connection(NAMESERVER) is not None
@@ -175,7 +175,7 @@ async def test_a_connection_that_says_nothing_for_two_minutes_is_closed(
     world: SimulatedWorld, cluster: Cluster
 ) -> None:
     await cluster.masters(TOPIC)
-    assert cluster.is_connected
+    assert cluster.is_connected()
     await world.run_for(minutes=5)
-    assert not cluster.is_connected
+    assert not cluster.is_connected()
     assert await cluster.masters(TOPIC) == BOTH

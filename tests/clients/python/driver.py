@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from rocketmq.client import Message, Producer, PullConsumer, PushConsumer, RecvMessage
@@ -165,7 +166,7 @@ def broadcast(shared: Producer) -> str:
         for number in range(sent, sent + 10):
             shared.send_sync(message("broadcast", number))
         for each in (one, other):
-            until("10 more messages", lambda each=each: max(each.numbers()) >= sent + 9)
+            until("10 more messages", partial(each.has_number, sent + 9))
             pause(SETTLE_S)
             same(each.numbers()[-10:], list(range(sent, sent + 10)), "messages")
     return ""
@@ -351,6 +352,9 @@ class Listener:
 
     def numbers(self) -> list[int]:
         return sorted(row["number"] for row in self.received)
+
+    def has_number(self, number: int) -> bool:
+        return number in self.numbers()
 
     def queues(self, after: int) -> set[int]:
         return {row["queue"] for row in self.received[after:]}
