@@ -25,7 +25,7 @@ QUIET_CORES = 0.15
 QUIET_WAIT_S_MAX = 5.0
 QUIET_LOOK_S = 0.2
 GOALS_CRC32_NS = 266
-# What `crc32_ns` was where the goals were set.
+# What `crc32_ns` was where the goals were set: the standard library's, which no change of ours makes faster.
 
 
 def pin(pid: int, core: int) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from struct import Struct, error as StructError
 from typing import TypeAlias
-from zlib import crc32
 
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.record import RECORD_MAGIC
 

@@ -34,10 +34,10 @@ from collections.abc import Sequence
 from enum import Enum
 from struct import Struct, error as StructError
 from typing import NamedTuple, TypeAlias
-from zlib import crc32
 
 import msgspec
 
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import ProtocolError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from struct import Struct, error as StructError
 from typing import NamedTuple
-from zlib import crc32
 
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.plain_records import PLAIN_NUMBERS
 from staticfire.protocol.record import (

@@ -1,11 +1,11 @@
 """What happened in a simulated world, as lines and as one fingerprint: the same seed gives the same history."""
 
 import hashlib
-import zlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from staticfire.protocol.checksums import crc32
 from staticfire.runtime.machine import Bytes
 
 EVENTS_MAX = 10_000
@@ -42,7 +42,7 @@ class History:
 
     def record_bytes(self, process: str, what: str, data: Bytes, *details: object) -> None:
         """Record something done with these bytes, by their number and checksum."""
-        self.record(process, what, *details, len(data), f"{zlib.crc32(data):08x}")
+        self.record(process, what, *details, len(data), f"{crc32(data):08x}")
 
     @property
     def fingerprint(self) -> str:
