@@ -122,11 +122,11 @@ test-report: $(SPARK) ## the page of `make pipeline` in a headless Chromium (whi
 
 .PHONY: test-oracle
 test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both, our client on it (needs a JDK and Maven)
-	bash tools/compare.sh
+	bash tests/oracle/run.sh
 
 .PHONY: test-mqadmin
 test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a cluster (needs a JDK and Maven)
-	$(BIN)/python -m tools.mqadmin
+	$(BIN)/python -m tests.mqadmin
 
 .PHONY: test-fuzz
 test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)

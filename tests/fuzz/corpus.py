@@ -18,8 +18,8 @@ from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.record import pack_stored
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch, split_rocketmq
 from tests.integration.fuzzing import NUMBERS, TEXTS, USUAL
-from tools.differential.cases import script
-from tools.differential.step import Ask, Raw
+from tests.oracle.cases import script
+from tests.oracle.step import Ask, Raw
 
 CODECS = {"JSON": JSON, "ROCKETMQ": ROCKETMQ, "msgpack": NATIVE}
 GOLDEN = Path(__file__).resolve().parent.parent / "protocol" / "golden"

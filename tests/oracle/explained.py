@@ -1,8 +1,8 @@
 """Differences from RocketMQ 5.3.3 that are meant to be."""
 
-from tools.differential.compare import Explained
-from tools.differential.exchange import SILENT
-from tools.differential.normal import EXCEPTION
+from tests.oracle.compare import Explained
+from tests.oracle.exchange import SILENT
+from tests.oracle.normal import EXCEPTION
 
 NAMED = "a field of the wrong type is refused and named; RocketMQ takes it for absent"
 ABSENT = "a required field that is absent is refused and named; RocketMQ goes on with null"

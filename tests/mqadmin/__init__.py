@@ -1,6 +1,6 @@
 """RocketMQ's own mqadmin against a cluster of staticfire: each command, and what its output must say.
 
-    python -m tools.mqadmin
+    python -m tests.mqadmin
 
 `calls.py` has the commands, as data; `__main__.py` plays them and prints a table; `java.py` runs the Java programs:
 mqadmin, all commands in one Java machine (`Admin.java`), and a real producer and a real consumer for them to look at

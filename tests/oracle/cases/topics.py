@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.differential.cases.common import send, topic
-from tools.differential.step import Ask, Step, with_each, without_each
+from tests.oracle.cases.common import send, topic
+from tests.oracle.step import Ask, Step, with_each, without_each
 
 ATTRIBUTES = (
     "+message.type=FIFO",

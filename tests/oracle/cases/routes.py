@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.differential.step import Ask, Step
+from tests.oracle.step import Ask, Step
 
 
 def ask(name: str, code: int, fields: dict[str, str] | None, **more: object) -> Ask:

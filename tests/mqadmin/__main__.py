@@ -1,4 +1,4 @@
-"""`python -m tools.mqadmin`: see the package. Exit code 1: a command did not do what it is for."""
+"""`python -m tests.mqadmin`: see the package. Exit code 1: a command did not do what it is for."""
 
 import sys
 import tempfile
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from staticfire.cluster import Cluster
-from tools.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, OURS, PRODUCERS, TOPIC, Call, Facts
-from tools.mqadmin.java import Admin, members
-from tools.mqadmin.ours import our_member
+from tests.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, OURS, PRODUCERS, TOPIC, Call, Facts
+from tests.mqadmin.java import Admin, members
+from tests.mqadmin.ours import our_member
 
 PAUSE_S = 1
 # Before a command is asked again.
@@ -29,7 +29,7 @@ class Run:
             begin_s = time.monotonic()
             complaint = self._complaint(call)
             while complaint and time.monotonic() < begin_s + call.within_s:
-                time.sleep(PAUSE_S)
+                time.sleep(PAUSE_S)  # house: mqadmin can only be asked again
                 complaint = self._complaint(call)
             self.calls += 1
             self.failed += bool(complaint)

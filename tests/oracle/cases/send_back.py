@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.differential.cases.common import send
-from tools.differential.cases.pulls import pull
-from tools.differential.step import Ask, Pause, Step, Value, with_each, without_each
+from tests.oracle.cases.common import send
+from tests.oracle.cases.pulls import pull
+from tests.oracle.step import Ask, Pause, Step, Value, with_each, without_each
 
 GROUP = "{run}failing"
 FIELDS: dict[str, Value] = {

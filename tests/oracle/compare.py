@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tools.differential.exchange import Reply
-from tools.differential.normal import normal
+from tests.oracle.exchange import Reply
+from tests.oracle.normal import normal
 
 ABSENT = "<absent>"
 

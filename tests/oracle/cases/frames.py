@@ -4,8 +4,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.differential.cases.common import send
-from tools.differential.step import Ask, Raw, Step, Value
+from tests.oracle.cases.common import send
+from tests.oracle.step import Ask, Raw, Step, Value
 
 UNSERVED = (13, 22, 23, 27, 39, 40, 47, 100, 105, 106, 206, 209, 214, 220, 221, 301, 302, 326, 902, 9999, 32767, -1, 0)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from tools.differential.step import Ask, Close, Pause, Step
+from tests.oracle.step import Ask, Close, Pause, Step
 
 GROUP = "{run}members"
 

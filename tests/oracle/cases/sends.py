@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.differential.cases.common import LETTERS, SEND, SEND_BATCH, batch, send, send_v2, topic
-from tools.differential.step import Ask, Step, with_each, without_each
+from tests.oracle.cases.common import LETTERS, SEND, SEND_BATCH, batch, send, send_v2, topic
+from tests.oracle.step import Ask, Step, with_each, without_each
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 NUMBERS = ("defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag", "reconsumeTimes")

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import IO, NamedTuple
 
 HERE = Path(__file__).resolve().parent
+ORACLE = HERE.parents[1] / "tools" / "oracle.sh"
 CALL_TIMEOUT_S = 60
 MEMBER_TIMEOUT_S = 30
 FLAGS = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -17,9 +18,7 @@ FLAGS = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 def java(source: str, *arguments: str, folder: str, namesrv: str) -> list[str]:
     """Return the command line of a program of this folder."""
-    classpath = subprocess.run(
-        ["bash", str(HERE.parent / "oracle.sh"), "classpath"], stdout=subprocess.PIPE, text=True, check=True
-    ).stdout
+    classpath = subprocess.run(["bash", str(ORACLE), "classpath"], stdout=subprocess.PIPE, text=True, check=True).stdout
     settings = [f"-Drocketmq.home.dir={folder}", f"-Drocketmq.namesrv.addr={namesrv}"]
     return ["java", *FLAGS, *settings, "-cp", classpath.strip(), str(HERE / source), *arguments]
 

@@ -11,7 +11,7 @@ from typing import Any
 from staticfire.protocol import fastjson
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.message_ids import parse_offset_id
-from tools.differential.step import Ask, Close, Fetch, Pause, Raw, Reads, Step
+from tests.oracle.step import Ask, Close, Fetch, Pause, Raw, Reads, Step
 
 TIMEOUT_S = 20
 SILENT_S = 1.0
@@ -144,7 +144,7 @@ class Side:
                 self._lines.pop(key).socket.close()
             return None
         assert isinstance(step, Pause)
-        time.sleep(step.ms / 1000)
+        time.sleep(step.ms / 1000)  # house: a real RocketMQ lives in wall time
         return None
 
     def _ask(self, step: Ask) -> Reply | None:

@@ -7,7 +7,7 @@ from typing import Any
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.properties import parse_properties
 from staticfire.protocol.rocketmq_record import split_rocketmq
-from tools.differential.exchange import JSON, Reply, read_json
+from tests.oracle.exchange import JSON, Reply, read_json
 
 Plain = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """What several families use: a topic with messages, and how one is sent."""
 
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
-from tools.differential.step import Ask, Value
+from tests.oracle.step import Ask, Value
 
 SEND, PULL, SEND_V2, SEND_BATCH = 10, 11, 310, 320
 UPDATE_TOPIC = 17

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.differential.step import Ask, Step, Value, with_each, without_each
+from tests.oracle.step import Ask, Step, Value, with_each, without_each
 
 TOPIC = "{run}pulled"
 QUEUE: dict[str, Value] = {"topic": TOPIC, "queueId": "0"}

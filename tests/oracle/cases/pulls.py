@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.differential.cases.common import PULL, send, topic
-from tools.differential.step import Ask, Close, Fetch, Pause, Step, Value, with_each, without_each
+from tests.oracle.cases.common import PULL, send, topic
+from tests.oracle.step import Ask, Close, Fetch, Pause, Step, Value, with_each, without_each
 
 COMMIT, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
 TOPIC = "{run}pulled"

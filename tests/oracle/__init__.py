@@ -1,7 +1,9 @@
-"""The same requests to a RocketMQ and to staticfire: every difference is a bug, or is explained here.
+"""The same requests to a RocketMQ and to staticfire (every difference is a bug, or is explained), and our client on it.
 
+    make test-oracle                             # all of it, with `run.sh`; or by hand:
     tools/oracle.sh start /tmp/oracle            # a real RocketMQ; prints its addresses
-    python -m tools.differential 127.0.0.1:19876 [--only 'pull*']
+    python -m tests.oracle 127.0.0.1:19876 [--only 'pull*']
+    python -m tests.oracle.own_client 127.0.0.1:19876
 
 `cases/` has the requests, as data, one file per family; `explained.py` the differences that are meant to be, and why.
 `exchange.py` plays them against one side, `normal.py` takes out what differs from run to run, `compare.py` judges.

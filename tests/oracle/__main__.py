@@ -1,4 +1,4 @@
-"""`python -m tools.differential NAMESRV_ADDR`: see the package."""
+"""`python -m tests.oracle NAMESRV_ADDR`: see the package."""
 
 import argparse
 import sys
@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from staticfire.cluster import Cluster
-from tools.differential.cases import script
-from tools.differential.compare import differences, judge
-from tools.differential.exchange import Line, Reply, Side, read_json
-from tools.differential.explained import EXPLAINED
-from tools.differential.step import Step
+from tests.oracle.cases import script
+from tests.oracle.compare import differences, judge
+from tests.oracle.exchange import Line, Reply, Side, read_json
+from tests.oracle.explained import EXPLAINED
+from tests.oracle.step import Step
 
 GET_BROKER_CLUSTER_INFO = 106
 
@@ -24,7 +24,7 @@ def broker_of(nameserver: str) -> str:
     while not brokers:  # A broker that has just started registers a moment later.
         reply = line.answer(line.send(GET_BROKER_CLUSTER_INFO, None, b"", {}))
         brokers = list(read_json(reply.body)["brokerAddrTable"].values())
-        time.sleep(0.1)
+        time.sleep(0.1)  # house: a nameserver tells nobody of a new broker
     line.socket.close()
     address: str = brokers[0]["brokerAddrs"][0]
     return address
@@ -48,7 +48,7 @@ def play_both(theirs: str, ours: str, steps: list[Step]) -> list[dict[str, Reply
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.differential", description="Compares with a real RocketMQ.")
+    parser = argparse.ArgumentParser(prog="python -m tests.oracle", description="Compares with a real RocketMQ.")
     parser.add_argument("nameserver", help="where the real one's nameserver is")
     parser.add_argument("--only", default="*", help="show only differences of steps like this")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 """The script: each family's steps, in an order in which later ones find what earlier ones made."""
 
-from tools.differential.cases import clients, frames, groups, offsets, pulls, routes, send_back, sends, topics
-from tools.differential.step import Step
+from tests.oracle.cases import clients, frames, groups, offsets, pulls, routes, send_back, sends, topics
+from tests.oracle.step import Step
 
 
 def script() -> list[Step]:

@@ -1,7 +1,7 @@
 """Our client and command line, over RocketMQ's own protocol, against a real RocketMQ.
 
     tools/oracle.sh start /tmp/oracle            # prints its addresses
-    python -m tools.own_client_check 127.0.0.1:19876
+    python -m tests.oracle.own_client 127.0.0.1:19876
 
 Each check is a coroutine that returns what it saw, in a few words, or raises. Exit code 1: one of them did.
 """
@@ -113,7 +113,7 @@ class Check:
             message = messages[0]
             tries = message.reconsume_times
             await heard.add(who, messages)
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)  # house: a listener that takes a while
             failed = message.tags == "bad" or (message.tags == "slow" and tries == 0)
             return OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT if failed else OrderedStatus.SUCCESS
 
@@ -344,5 +344,5 @@ async def main(namesrv: str) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m tools.own_client_check NAMESRV_ADDR")
+        sys.exit("usage: python -m tests.oracle.own_client NAMESRV_ADDR")
     sys.exit(asyncio.run(main(sys.argv[1])))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tools.differential.step import Ask, Step
+from tests.oracle.step import Ask, Step
 
 
 def steps() -> Iterator[Step]:

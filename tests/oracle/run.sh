@@ -3,7 +3,7 @@
 # with it, and stops it again. All steps run; exit code 1: one of them failed.
 # Needs a JDK (8-17) and Maven; says which of them is missing.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 for tool in java mvn; do
   command -v "$tool" >/dev/null || { echo "test-oracle: $tool is missing; install a JDK (8-17) and Maven" >&2; exit 1; }
 done
@@ -12,6 +12,6 @@ export NAMESRV_PORT=${NAMESRV_PORT:-18876} BROKER_PORT=${BROKER_PORT:-18911}
 trap 'bash tools/oracle.sh stop "$folder" >/dev/null 2>&1; rm -rf "$folder"' EXIT
 bash tools/oracle.sh start "$folder"
 failed=0
-.venv/bin/python -m tools.differential "127.0.0.1:$NAMESRV_PORT" || failed=1
-.venv/bin/python -m tools.own_client_check "127.0.0.1:$NAMESRV_PORT" || failed=1
+.venv/bin/python -m tests.oracle "127.0.0.1:$NAMESRV_PORT" || failed=1
+.venv/bin/python -m tests.oracle.own_client "127.0.0.1:$NAMESRV_PORT" || failed=1
 exit $failed
