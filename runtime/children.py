@@ -16,11 +16,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_USAGE
+from staticfire.runtime.signals import SignalInbox, StopAsked
 
 READY_TIMEOUT_MS = 30_000
 STOP_TIMEOUT_MS = 10_000
@@ -99,9 +101,13 @@ class Child:
 class Children:
     """The processes that this one started and will stop. `on_death` hears of those that weren't asked to end."""
 
-    def __init__(self, stdout: int | None = None) -> None:
-        """`stdout`: where the children's standard output goes; None: where ours goes."""
+    def __init__(self, stdout: int | None = None, signals: SignalInbox | None = None) -> None:
+        """`stdout`: where the children's standard output goes; None: where ours goes.
+
+        `signals`: a signal to stop that comes there ends the wait for a start, and that for an end.
+        """
         self._stdout = stdout
+        self._signals = signals
         self._selector = selectors.DefaultSelector()
         self._children: dict[str, Child] = {}
         self.on_death: Callable[[Child], None] | None = None
@@ -151,33 +157,41 @@ class Children:
     def pump(self, timeout_s: float = 0) -> None:
         """Take in what the children have said and which of them have ended."""
         for key, _ in self._selector.select(timeout_s):
-            child, read = key.data
-            read(child)
+            if key.data is not None:
+                child, read = key.data
+                read(child)
 
     def wait_ready(self, children: Sequence[Child], timeout_ms: int = READY_TIMEOUT_MS) -> None:
-        """Return when all are ready. Raises: ChildFailed when one has ended or takes too long."""
+        """Return when all are ready. Raises: ChildFailed when one has ended or takes too long, StopAsked."""
         deadline_s = time.monotonic() + timeout_ms / 1000
-        while waiting := [child for child in children if not child.ready]:
-            for child in waiting:
-                if child.exit_code is not None:
-                    raise ChildFailed(child, f"{child.how_it_ended()} before it was ready")
-            left_s = deadline_s - time.monotonic()
-            if left_s <= 0:
-                raise ChildFailed(waiting[0], f"{waiting[0].name} was not ready within {timeout_ms} ms")
-            self.pump(left_s)
+        with self._watching_signals():
+            while waiting := [child for child in children if not child.ready]:
+                for child in waiting:
+                    if child.exit_code is not None:
+                        raise ChildFailed(child, f"{child.how_it_ended()} before it was ready")
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    raise ChildFailed(waiting[0], f"{waiting[0].name} was not ready within {timeout_ms} ms")
+                self.pump(left_s)
+                if number := self._stop_asked():
+                    raise StopAsked(number)
 
     def stop(self, children: Sequence[Child], timeout_ms: int = STOP_TIMEOUT_MS) -> list[Child]:
-        """End these processes and wait for them; return those that had to be killed."""
+        """End these processes and wait for them; return those that had to be killed.
+
+        A signal to stop that comes meanwhile is one more: nobody is waited for any longer.
+        """
         running = [child for child in children if child.exit_code is None]
         for child in running:
             child.stopping = True
             child.process.terminate()
         deadline_s = time.monotonic() + timeout_ms / 1000
-        while any(child.exit_code is None for child in running):
-            left_s = deadline_s - time.monotonic()
-            if left_s <= 0:
-                break
-            self.pump(left_s)
+        with self._watching_signals():
+            while any(child.exit_code is None for child in running):
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0 or self._stop_asked():
+                    break
+                self.pump(left_s)
         late = [child for child in running if child.exit_code is None]
         for child in late:
             self.kill(child)
@@ -196,6 +210,21 @@ class Children:
             if child.exit_code is None:
                 self.kill(child)
         self._selector.close()
+
+    @contextmanager
+    def _watching_signals(self) -> Iterator[None]:
+        """Let `pump` return when a signal comes. Only while we wait: in an event loop, that one watches them."""
+        if self._signals is None:
+            yield
+            return
+        self._selector.register(self._signals, selectors.EVENT_READ, None)
+        try:
+            yield
+        finally:
+            self._selector.unregister(self._signals)
+
+    def _stop_asked(self) -> signal.Signals | None:
+        return None if self._signals is None else self._signals.take_stop()
 
     def _read_link(self, child: Child) -> None:
         data = _receive(child.link)

@@ -9,8 +9,9 @@
                killed perhaps, and this process stops as well: nothing is ever left behind.
 
 Exit codes: 0 stopped, 1 failed, 2 the settings or the machine don't let it run (one line says what). The first
-SIGINT or SIGTERM stops in order, the second at once. This module and what it starts import as little as possible:
-a broker is ready 200 ms after its process began.
+SIGINT, SIGTERM or SIGHUP stops in order, the second at once; but while there is a parent, it is the one who has no
+patience: systemd signals every process of a service, and the parent signals us as well. This module and what it
+starts import as little as possible: a broker is ready 200 ms after its process began.
 """
 
 import asyncio
@@ -24,10 +25,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
 from staticfire.runtime.config import load_settings
-from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE, STOP_SIGNALS
+from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.machine import Files, Machine
 from staticfire.runtime.service import Service
+from staticfire.runtime.signals import stop_signals
 
 S = TypeVar("S")
 FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--temporary"})
@@ -154,15 +156,19 @@ class _Stop:
         self.ready = False
         self.orphaned = False
         """The parent ended while we were running."""
-        for number in STOP_SIGNALS:
+        self._parent_gone = False
+        self._signals_came = 0
+        self._numbers = stop_signals()
+        for number in self._numbers:
             self._loop.add_signal_handler(number, self._signalled, number)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # Who became us may have held them back till now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)  # Who became us may have held them back till now.
         if parent is not None:
             parent.setblocking(False)
             self._loop.add_reader(parent, self._parent_ended)
 
     def _signalled(self, number: signal.Signals) -> None:
-        if self.asked:
+        self._signals_came += 1
+        if self._signals_came > 1 and (self._parent is None or self._parent_gone):
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self._stop()
@@ -171,6 +177,7 @@ class _Stop:
         if self._parent is not None:
             self._loop.remove_reader(self._parent)
         self.orphaned = not self.asked
+        self._parent_gone = True
         self._stop()
 
     def _stop(self) -> None:
@@ -185,7 +192,7 @@ class _Stop:
         self.ready = True
 
     def close(self) -> None:
-        for number in STOP_SIGNALS:
+        for number in self._numbers:
             self._loop.remove_signal_handler(number)
         if self._parent is not None:
             self._loop.remove_reader(self._parent)

@@ -15,16 +15,24 @@ from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.config import non_defaults
 from staticfire.runtime.exit_codes import EXIT_USAGE
+from staticfire.runtime.signals import SignalInbox
 
 
 class ProcessCluster:
     """Starts when `start` is called, and is gone after `stop`, with its temporary folder."""
 
-    def __init__(self, folder: Folder, ports: Ports, plan: ClusterPlan, stdout: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        ports: Ports,
+        plan: ClusterPlan,
+        stdout: int | None = None,
+        signals: SignalInbox | None = None,
+    ) -> None:
         self.folder = folder
         self.plan = plan
         self._ports = ports
-        self.children = Children(stdout)
+        self.children = Children(stdout, signals)
 
     @classmethod
     def prepare(
@@ -36,10 +44,11 @@ class ProcessCluster:
         settings: Mapping[str, str] | None = None,
         file: str | None = None,
         stdout: int | None = None,
+        signals: SignalInbox | None = None,
     ) -> "ProcessCluster":
         """Bind the ports, make the folder, check the settings: everything that can be refused. Raises: UsageError."""
         folder, ports, plan = prepare_places(brokers, namesrv_port, broker_port, directory, settings or {}, file)
-        return cls(folder, ports, plan, stdout)
+        return cls(folder, ports, plan, stdout, signals)
 
     @property
     def namesrv(self) -> str:
@@ -60,7 +69,7 @@ class ProcessCluster:
         return [NAMESERVER, *(broker.broker_name for broker in self.plan.brokers)]
 
     def start(self) -> None:
-        """Start all processes and return when all are ready. Raises: UsageError, ChildFailed."""
+        """Start all processes and return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
         self._wait_ready(*(self._spawn(name) for name in self.names))
 
     def kill(self, name: str) -> None:

@@ -4,6 +4,8 @@ from importlib import import_module
 
 import click
 
+from staticfire.runtime.signals import hold_stops_back
+
 COMMANDS = {
     "up": "A cluster of processes in the foreground.",
     "run": "A cluster around a command: free ports, a temporary folder, gone afterwards.",
@@ -17,6 +19,8 @@ COMMANDS = {
     "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }
+STAYING = ("up", "run", "nameserver", "broker", "mqnamesrv", "mqbroker")
+"""Commands that start processes or become one: a signal to stop waits until they can take it (runtime/signals.py)."""
 ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker")
 """For compose files and scripts that call RocketMQ's own by these names; `nameserver` and `broker` are for people."""
 
@@ -30,6 +34,8 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in (*COMMANDS, *ROCKETMQ_SCRIPTS):
             return None
+        if cmd_name in STAYING:
+            hold_stops_back()
         command: click.Command = getattr(import_module(f"staticfire.cli.{cmd_name}"), cmd_name)
         return command
 

@@ -2,6 +2,9 @@
 
 The command has our terminal, NAMESRV_ADDR and STATICFIRE_CONTROL, and its exit code is ours. A process of the cluster
 that dies meanwhile is told at once, but the command is left alone: it ends by itself, and the code is 125 then.
+
+A signal that comes before the command is there ends `run`. From then on each one is the command's, and its exit code
+is ours whatever comes behind its end.
 """
 
 import os
@@ -11,7 +14,7 @@ import subprocess
 import click
 
 from staticfire.cli.options import as_settings, cluster_flags
-from staticfire.cli.stand import ClusterFlags, Stand, StopAsked, standing, tell
+from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import (
     EXIT_CLUSTER_FAILED,
@@ -19,6 +22,12 @@ from staticfire.runtime.exit_codes import (
     EXIT_NOT_FOUND,
     EXIT_SIGNAL_BASE,
 )
+from staticfire.runtime.signals import StopAsked
+
+PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+# To the command, as the signals to stop are. What comes before there is one waits for it.
+STOP_TIMEOUT_S = 10
+# For the command, when it is us who failed.
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -44,7 +53,7 @@ def run(
         brokers, namesrv_port, broker_port, control_port, directory, as_settings(assignments), file
     )  # fmt: skip
     try:
-        with standing(flags, stdout=subprocess.DEVNULL) as stand:
+        with standing(flags, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
             return _run_command(stand, command)
     except StopAsked as stop:
         return EXIT_SIGNAL_BASE + stop.number
@@ -71,6 +80,15 @@ def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
 
         return asyncio.run(with_control(stand, lambda: until_exit(stand, process)))
     finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
+        _end(process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a command that still runs: we failed beside it."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
             process.wait()

@@ -1,12 +1,11 @@
 """What the commands share that are one server: flags in, then this process becomes the server.
 
 It becomes it by exec, so that the server has our pid and our signals, and none of the command line's libraries. A
-signal to stop that comes meanwhile waits until the server can take it: process 1 of a container would lose it.
+signal to stop that comes meanwhile is held back (commands.py) until the server can take it.
 """
 
 import json
 import os
-import signal
 import tempfile
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -16,7 +15,6 @@ import click
 from staticfire.runtime.children import child_environment, interpreter
 from staticfire.runtime.config import load_settings, non_defaults
 from staticfire.runtime.config_help import describe, example_toml
-from staticfire.runtime.exit_codes import STOP_SIGNALS
 from staticfire.runtime.live_settings import as_properties
 
 
@@ -36,7 +34,6 @@ def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoR
     command = [*interpreter(), "-m", module, "--settings", json.dumps(dict(settings))]
     if temporary:
         command += ["--temporary", temporary]
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     os.execve(command[0], command, child_environment())
 
 

@@ -1,36 +1,23 @@
 """What `up` and `run` share: a cluster of processes and its control port, from the first signal handler to the end.
 
-No event loop here, since importing one takes as long as starting the processes does: until the caller runs one, a
-signal raises `StopAsked`, and whatever was started is ended on the way out. Where Python drops an exception, as in the
-callbacks of its own import locks, the signal is still noted, and the loop begins with it.
+No event loop here, since importing one takes as long as starting the processes does. Signals wait in an inbox from
+before the first step to behind the last one, and are taken at three places only: while processes start (StopAsked),
+in the caller's event loop, and while processes stop (then nobody is waited for any longer). So a signal never comes
+between a start and the line that remembers what was started, and never replaces an exit code that is decided.
 """
 
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 
 from staticfire.places import PORTS_WAY_OUT, url_of
 from staticfire.plan import HOST
 from staticfire.processes import ProcessCluster
 from staticfire.runtime.ports import listen_on, port_of
-
-
-def stop_signals() -> list[signal.Signals]:
-    """Return the signals that end us: SIGHUP as well, unless nohup has said that it doesn't."""
-    hang_up = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
-    return [signal.SIGINT, signal.SIGTERM, *hang_up]
-
-
-class StopAsked(BaseException):
-    """A signal came while no event loop was there to take it. Not an Exception: nothing but the end handles it."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+from staticfire.runtime.signals import SignalInbox, StopAsked
 
 
 @dataclass(frozen=True)
@@ -52,8 +39,7 @@ class Stand:
 
     cluster: ProcessCluster
     control_socket: socket.socket
-    asked: list[int]
-    """Signals that came before the event loop could take them."""
+    signals: SignalInbox
 
     @property
     def control_url(self) -> str:
@@ -61,43 +47,41 @@ class Stand:
 
 
 @contextmanager
-def standing(flags: ClusterFlags, stdout: int | None = None) -> Iterator[Stand]:
+def standing(
+    flags: ClusterFlags, stdout: int | None = None, more_signals: Sequence[signal.Signals] = ()
+) -> Iterator[Stand]:
     """Start a cluster, and end it when left. Raises: UsageError, ChildFailed, StopAsked."""
-    asked: list[int] = []
-    signals_raise(asked)
-    control_socket = listen_on(HOST, flags.control_port, PORTS_WAY_OUT)
+    signals = SignalInbox(*more_signals)
     try:
-        cluster = ProcessCluster.prepare(
-            flags.brokers,
-            flags.namesrv_port,
-            flags.broker_port,
-            flags.directory,
-            flags.settings,
-            flags.file,
-            stdout,
-        )
+        control_socket = listen_on(HOST, flags.control_port, PORTS_WAY_OUT)
         try:
-            cluster.start()
-            if asked:
-                raise StopAsked(asked[0])
-            yield Stand(cluster, control_socket, asked)
+            with _running_cluster(flags, stdout, signals) as cluster:
+                yield Stand(cluster, control_socket, signals)
         finally:
-            # A signal raises here, too: then whatever still runs is killed, and the folder is removed all the same.
-            signals_raise(asked)
-            tell_late(cluster.stop())
+            control_socket.close()
     finally:
-        control_socket.close()
+        signals.close()
 
 
-def signals_raise(asked: list[int]) -> None:
-    """Let signals raise StopAsked, until a loop handles them, and note them in `asked`."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        asked.append(number)
-        raise StopAsked(number)
-
-    for number in stop_signals():
-        signal.signal(number, stop)
+@contextmanager
+def _running_cluster(flags: ClusterFlags, stdout: int | None, signals: SignalInbox) -> Iterator[ProcessCluster]:
+    cluster = ProcessCluster.prepare(
+        flags.brokers,
+        flags.namesrv_port,
+        flags.broker_port,
+        flags.directory,
+        flags.settings,
+        flags.file,
+        stdout,
+        signals,
+    )
+    try:
+        cluster.start()
+        if number := signals.take_stop():
+            raise StopAsked(number)
+        yield cluster
+    finally:
+        tell_late(cluster.stop())
 
 
 def tell_late(names: list[str]) -> None:

@@ -7,12 +7,11 @@ import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-from staticfire.cli.stand import Stand, stop_signals, tell
+from staticfire.cli.stand import Stand, tell
 from staticfire.control.port import ControlPort
 from staticfire.runtime.children import Child
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_SIGNAL_BASE, EXIT_STOPPED
-
-PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+from staticfire.runtime.signals import SignalInbox, stop_signals
 
 
 async def with_control(stand: Stand, main: Callable[[], Awaitable[int]]) -> int:
@@ -40,17 +39,32 @@ async def until_stopped(stand: Stand) -> int:
         finish(EXIT_CLUSTER_FAILED)
 
     stand.cluster.on_death(died)
-    with signals_call(lambda _: finish(EXIT_STOPPED)):
-        if stand.asked:
-            finish(EXIT_STOPPED)
+    with inbox_calls(stand.signals, lambda _: finish(EXIT_STOPPED)):
         return await end
 
 
 @contextmanager
-def signals_call(handle: Callable[[signal.Signals], None], *more: signal.Signals) -> Iterator[None]:
-    """Have the stop signals, and others, handled by a function of the loop."""
+def inbox_calls(signals: SignalInbox, handle: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Have each signal that comes, or has come, handled by a function of the loop."""
     loop = asyncio.get_running_loop()
-    numbers = [*stop_signals(), *more]
+
+    def take() -> None:
+        for number in signals.take():
+            handle(number)
+
+    take()  # What was noted is in no pipe any more.
+    loop.add_reader(signals, take)
+    try:
+        yield
+    finally:
+        loop.remove_reader(signals)
+
+
+@contextmanager
+def signals_call(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Have the stop signals handled by a function of the loop: for a command that starts nothing before it."""
+    loop = asyncio.get_running_loop()
+    numbers = stop_signals()
     for number in numbers:
         loop.add_signal_handler(number, handle, number)
     try:
@@ -77,9 +91,7 @@ async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
             process.send_signal(number)
 
     stand.cluster.on_death(died)
-    with signals_call(signalled, signal.SIGCHLD, *PASSED_ON):
-        for number in (*stand.asked, signal.SIGCHLD):  # What came before the handlers were there.
-            signalled(signal.Signals(number))
+    with inbox_calls(stand.signals, signalled):
         await end.wait()
     if dead:
         return EXIT_CLUSTER_FAILED
@@ -91,6 +103,12 @@ def _terminal_sends(number: signal.Signals) -> bool:
     if number not in (signal.SIGINT, signal.SIGQUIT):
         return False
     try:
-        return os.tcgetpgrp(0) == os.getpgrp()
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)  # Not stdin: that may be a pipe.
+    except OSError:
+        return False  # There is none.
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
     except OSError:
         return False
+    finally:
+        os.close(terminal)

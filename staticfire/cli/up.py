@@ -3,10 +3,11 @@
 import click
 
 from staticfire.cli.options import as_settings, cluster_flags
-from staticfire.cli.stand import ClusterFlags, Stand, StopAsked, standing, tell
+from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
 from staticfire.plan import BROKER_PORT, CONTROL_PORT, NAMESRV_PORT
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_STOPPED
+from staticfire.runtime.signals import StopAsked
 
 
 @click.command()

@@ -1,6 +1,7 @@
-"""Signals that come before an event loop takes them, even where Python drops the exception that they raise."""
+"""The inbox of signals, and what the event loops of `up` and `run` do with those that came before them."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -8,33 +9,74 @@ from collections.abc import Iterator
 
 import pytest
 
-from staticfire.cli.stand import Stand, StopAsked, signals_raise, stop_signals
+from staticfire.cli.stand import Stand
 from staticfire.cli.stay import until_exit, until_stopped
 from staticfire.processes import ProcessCluster
 from staticfire.runtime.ports import listen_on
+from staticfire.runtime.signals import SignalInbox, stop_signals
 
 
 @pytest.fixture
-def stand() -> Iterator[Stand]:
-    """A stand of which nothing was started."""
-    before = {number: signal.getsignal(number) for number in stop_signals()}
-    cluster = ProcessCluster.prepare(namesrv_port=0, broker_port=0)
-    with listen_on("127.0.0.1", 0, "") as sock:
-        yield Stand(cluster, sock, asked=[])
-    cluster.stop()
+def inbox() -> Iterator[SignalInbox]:
+    """An inbox, and afterwards the handlers that were there before."""
+    numbers = [*stop_signals(), signal.SIGCHLD, signal.SIGUSR1]
+    before = {number: signal.getsignal(number) for number in numbers}
+    inbox = SignalInbox(signal.SIGCHLD, signal.SIGUSR1)
+    yield inbox
+    inbox.close()
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-def test_signal_is_noted_before_it_is_raised(stand: Stand) -> None:
-    signals_raise(stand.asked)
-    with pytest.raises(StopAsked):
-        signal.raise_signal(signal.SIGTERM)
-    assert stand.asked == [signal.SIGTERM]
+@pytest.fixture
+def stand(inbox: SignalInbox) -> Iterator[Stand]:
+    """A stand of which nothing was started."""
+    cluster = ProcessCluster.prepare(namesrv_port=0, broker_port=0)
+    with listen_on("127.0.0.1", 0, "") as sock:
+        yield Stand(cluster, sock, inbox)
+    cluster.stop()
+
+
+def test_signals_are_taken_in_their_order(inbox: SignalInbox) -> None:
+    for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+        signal.raise_signal(number)
+    assert inbox.take_stop() == signal.SIGTERM
+    assert inbox.take() == [signal.SIGUSR1, signal.SIGUSR1, signal.SIGINT]
+    assert inbox.take() == []
+    assert inbox.take_stop() is None
+
+
+def test_signals_that_were_held_back_come_into_the_inbox() -> None:
+    program = (
+        "import os, signal\n"
+        "from staticfire.runtime.signals import SignalInbox, hold_stops_back\n"
+        "hold_stops_back()\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "print(*(number.name for number in SignalInbox().take()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "SIGTERM\n"
+
+
+def test_nohup_is_respected() -> None:
+    program = "from staticfire.runtime.signals import stop_signals; print(len(stop_signals()))"
+    for prefix, count in ([], "3"), (["nohup"], "2"):
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+        )
+        assert done.stdout.strip() == count
+
+
+def test_a_flood_of_signals_stops_nothing(inbox: SignalInbox) -> None:
+    for _ in range(100_000):  # More than a pipe has room for.
+        signal.raise_signal(signal.SIGUSR1)
+    assert len(inbox.take()) >= 65_536
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert inbox.take_stop() == signal.SIGTERM
 
 
 async def test_up_ends_at_once_when_a_stop_was_asked_for_before(stand: Stand) -> None:
-    stand.asked.append(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
     assert await asyncio.wait_for(until_stopped(stand), 30) == 0
 
 
@@ -46,6 +88,11 @@ def command() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-async def test_run_passes_on_what_came_before(stand: Stand, command: "subprocess.Popen[bytes]") -> None:
-    stand.asked.append(signal.SIGTERM)
-    assert await asyncio.wait_for(until_exit(stand, command), 30) == 128 + signal.SIGTERM
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+async def test_run_passes_on_what_came_before(
+    stand: Stand, command: "subprocess.Popen[bytes]", number: signal.Signals
+) -> None:
+    signal.raise_signal(number)
+    assert stand.signals.take_stop() in (None, signal.SIGTERM)  # As the end of a start looks for it.
+    signal.raise_signal(number)
+    assert await asyncio.wait_for(until_exit(stand, command), 30) == 128 + number

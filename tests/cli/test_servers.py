@@ -42,6 +42,11 @@ def test_broker_without_a_folder_has_a_temporary_one_and_removes_it() -> None:
     assert not os.path.exists(os.path.dirname(folder))
 
 
+def test_terminal_that_is_closed_stops_a_broker_in_order(tmp_path: Path) -> None:
+    with Up("broker", *ANY_PORT, "--dir", str(tmp_path), ready="The broker[") as broker:
+        assert broker.stop(signal.SIGHUP) == (0, "")
+
+
 def test_folder_in_use_is_one_line(tmp_path: Path) -> None:
     with Up("broker", *ANY_PORT, "--dir", str(tmp_path), ready="The broker["):
         refused = call("broker", *ANY_PORT, "--dir", str(tmp_path))

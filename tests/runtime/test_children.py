@@ -32,6 +32,16 @@ def test_child_is_ready_and_stops_when_asked(children: Children) -> None:
     assert (child.exit_code, child.died) == (0, False)
 
 
+def test_child_that_is_signalled_twice_still_stops_in_order(children: Children) -> None:
+    """As by systemd, which signals all processes of a service, and by us. Who has no patience is the parent."""
+    child = children.spawn(plan())
+    children.wait_ready([child])
+    os.kill(child.pid, signal.SIGTERM)
+    os.kill(child.pid, signal.SIGINT)
+    children.stop([child])
+    assert child.exit_code == 0
+
+
 def test_child_that_is_killed_by_somebody_is_told(children: Children) -> None:
     dead: list[Child] = []
     children.on_death = dead.append

@@ -1,0 +1,89 @@
+"""Signals as a queue: none is lost, and none interrupts.
+
+A Python function that handles a signal runs between any two steps of a program. If it raises, the exception comes up
+anywhere: between the start of a process and the line that remembers it, or in an import, where Python drops it. So
+nothing happens in a handler here. Python writes the number of each signal into a pipe, and whoever waits, a selector
+or an event loop, reads it there when there is a place to decide what it means.
+"""
+
+import os
+import signal
+from types import FrameType
+
+from staticfire.runtime.exit_codes import STOP_SIGNALS
+
+READ_BYTES = 4096
+# A signal is one byte. What is left makes the pipe readable again.
+
+
+class StopAsked(Exception):
+    """A signal to stop came while something was started. Only a wait raises it, never a handler."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.number = number
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Return the signals that end us: SIGHUP as well, unless nohup has said that it doesn't."""
+    hang_up = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
+    return [*STOP_SIGNALS, *hang_up]
+
+
+class SignalInbox:
+    """Takes signals in from its making to `close`, for the whole process: there is one at a time."""
+
+    def __init__(self, *more: signal.Signals) -> None:
+        """`more`: what is taken in besides the signals to stop. Signals that were held back come now."""
+        self._stops = stop_signals()
+        self._numbers = [*self._stops, *more]
+        self._noted: list[signal.Signals] = []
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        os.set_blocking(self._writing, False)
+        signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        for number in self._numbers:
+            signal.signal(number, _leave_it_to_the_pipe)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when there are signals to take."""
+        return self._reading
+
+    def take(self) -> list[signal.Signals]:
+        """Remove and return what has come, oldest first."""
+        self._read()
+        taken, self._noted = self._noted, []
+        return taken
+
+    def take_stop(self) -> signal.Signals | None:
+        """Remove and return the oldest signal to stop; the others stay for `take`."""
+        self._read()
+        for index, number in enumerate(self._noted):
+            if number in self._stops:
+                return self._noted.pop(index)
+        return None
+
+    def close(self) -> None:
+        """Take in no more. What comes now is ignored: the exit code is decided, and a signal would replace it."""
+        for number in self._numbers:
+            signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        os.close(self._reading)
+        os.close(self._writing)
+
+    def _read(self) -> None:
+        try:
+            while data := os.read(self._reading, READ_BYTES):
+                self._noted += map(signal.Signals, data)
+        except BlockingIOError:
+            pass
+
+
+def hold_stops_back() -> None:
+    """Let signals to stop wait until somebody takes them in: process 1 of a container would lose them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
+
+
+def _leave_it_to_the_pipe(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: with a handler in place, Python writes the signal's number to the pipe."""
