@@ -10,8 +10,10 @@ import msgspec
 
 from staticfire.broker.administration import Administration
 from staticfire.broker.clock.control import ClockControl
+from staticfire.broker.delay.door import DelayDoor
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.disk_watch import DiskWatch
+from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
@@ -24,6 +26,7 @@ from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.registration import Registration
+from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import make_state
@@ -63,7 +66,7 @@ class Broker(Service):
         self.state = state = make_state(machine, settings)
         levels = DelayLevels.parse(settings.message_delay_level)
         self.delays = DelayService(levels, state.store, state.clock, state.config_files, self._settle)
-        self._targets = TargetTable(state, self.delays)
+        self._targets = TargetTable(state)
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
         self._administration = Administration(state, self._pull, self.delays)
@@ -86,9 +89,11 @@ class Broker(Service):
     def _file_handlers(self) -> Dispatcher:
         """Return what the broker answers, family by family."""
         state, dispatcher = self.state, Dispatcher()
+        dead_letters = DeadLetters(state)
+        intake = Intake(state, DelayDoor(state.store, self.delays), dead_letters)
         for family in (
-            SendHandlers(state, self._targets),
-            SendBackHandlers(state, self._targets),
+            SendHandlers(state, self._targets, intake),
+            SendBackHandlers(state, intake, dead_letters),
             self._pull,
             self._clients,
             OffsetHandlers(state),

@@ -11,6 +11,7 @@ import msgspec
 from staticfire.broker.delay.queue import DueEntry
 from staticfire.broker.delay.stored_form import pack_mark, real_place
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import ProtocolError, StorageError
@@ -70,11 +71,12 @@ class Delivery:
 
     def _put(self, entry: DueEntry, record: StoredRecord, stored_ms: MessageMs, on_stored: OnStored | None) -> None:
         # Nobody waits for the disk here (wait_flush): a level's progress is saved when the disk has it.
-        self._store.append(
-            self._home_of(entry, record), record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
-            pack_mark(entry.level, entry.offset), record.born_host, record.properties, record.body,
-            tags_code(record.properties), stored_ms, on_stored, None, False,
+        again = NewRecord(
+            self._home_of(entry, record), record.properties, tags_code(record.properties), record.body, record.born_ms,
+            record.born_host, record.sys_flag, record.flag, record.reconsume_times,
+            pack_mark(entry.level, entry.offset), wait_flush=False,
         )  # fmt: skip
+        self._store.put(again, stored_ms, on_stored)
 
     def _read(self, due: list[DueEntry]) -> list[StoredRecord] | list[None]:
         """Return the records, read in as few pieces as they lie in; None for each when one of them can't be read."""

@@ -17,8 +17,7 @@ from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.delivery import Delivery
 from staticfire.broker.delay.queue import DelayQueue, DueEntry
-from staticfire.broker.delay.stored_form import delayed, read_mark
-from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.delay.stored_form import read_mark
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.delay_levels import DelayLevels, level_of_queue, queue_of_level
@@ -131,18 +130,12 @@ class DelayService:
         """Look at the clock again: it was set."""
         self._awake.set()
 
-    def way_of(self, queue: Queue, properties: bytes, tags_code: int, stored_ms: MessageMs) -> tuple[Queue, bytes, int]:
-        """Return queue, properties and tags code with which a message for `queue` is stored now; commit in this tick.
-
-        Raises: BrokerAnswer (its level is no number), StorageError.
-        """
-        waits = delayed(properties, queue.topic, queue.queue_id, self.levels)
-        if waits is None:
-            return queue, properties, tags_code
-        due_ms = stored_ms + self.levels.delay_ms(waits.level)
+    def expect(self, level: int, stored_ms: MessageMs) -> MessageMs:
+        """Return when a message of a level is due that is stored now, and be awake by then."""
+        due_ms = MessageMs(stored_ms + self.levels.delay_ms(level))
         if due_ms < self._sleeps_until_ms:
             self._awake.set()
-        return self._store.queue(SCHEDULE_TOPIC, queue_of_level(waits.level)), waits.properties, due_ms
+        return due_ms
 
     def forget(self) -> None:
         """Start anew: the schedule topic's queues were deleted."""

@@ -4,5 +4,5 @@
 - `consumers.py`, `producers.py`: the members that are online
 - `offsets.py`: what groups have committed
 - `queue_locks.py`: the queues that ordered consumers have locked
-- `retries.py`: whether a failed message comes again, when, or is dead
+- `retries.py`: whether a failed message comes again, when, or is dead; `dead_letters.py`: where the dead go
 """

@@ -1,8 +1,8 @@
 """What becomes of a message whose consumption failed: another try, when, or the dead letters. RocketMQ:
 AbstractSendMessageProcessor.consumerSendMsgBack, handleRetryAndDLQ.
 
-Pure. By default a message is delivered once and then 16 times more, at levels 3 to 18: for 4 hours, 45 minutes and 40
-seconds. Then it is a dead letter.
+Pure: `dead_letters.py` carries it out. By default a message is delivered once and then 16 times more, at levels 3 to
+18: for 4 hours, 45 minutes and 40 seconds. Then it is a dead letter.
 """
 
 from collections.abc import Callable
@@ -23,24 +23,31 @@ def reconsume_times_max(group: SubscriptionGroupConfig, asked: int | None, clien
     return group.retry_max_times
 
 
-def level_after_failure(reconsume_times: int, times_max: int, asked_level: int) -> int | None:
+def is_dead(came_back: int, times_max: int, is_given_up: bool) -> bool:
+    """Whether a message that failed once more never comes again. All that sets messages aside asks here.
+
+    `came_back`: how often it had come back when it failed. `is_given_up`: the client wants no other try.
+    """
+    return is_given_up or came_back >= times_max
+
+
+def level_after_failure(came_back: int, times_max: int, asked_level: int) -> int | None:
     """Return at which delay level a message comes back that a consumer sent back; None for never: it is dead.
 
-    `reconsume_times`: how often it came back so far. `asked_level`: above 0 the client's choice, 0 for the broker's,
-    below 0 the client doesn't want it any more.
+    `asked_level`: above 0 the client's choice, 0 for the broker's, below 0 the client doesn't want it any more.
     """
-    if asked_level < 0 or reconsume_times >= times_max:
+    if is_dead(came_back, times_max, is_given_up=asked_level < 0):
         return None
-    return asked_level or retry_level(reconsume_times)
+    return asked_level or retry_level(came_back)
 
 
 def is_dead_on_arrival(reconsume_times: int, times_max: int, group_holds_locks: bool) -> bool:
     """Whether a message that a client sent to the retry topic itself goes to the dead letters.
 
-    That is how orderly consumers give a message up, so a group that holds a queue lock sends nothing else there. Here
-    the client has counted this failure already, so the comparison differs from `level_after_failure`.
+    The client has counted this failure already. Orderly consumers give a message up that way, so a group that holds a
+    queue lock sends nothing else there.
     """
-    return reconsume_times > times_max or group_holds_locks
+    return is_dead(reconsume_times - 1, times_max, is_given_up=group_holds_locks)
 
 
 class SentBack(msgspec.Struct, frozen=True):
@@ -83,13 +90,13 @@ class RetryWatch(msgspec.Struct):
     dead_letters: dict[str, int] = {}
     """How many there were since the broker started, by group."""
 
-    def tell_of_dead_letter(self, group: str, topic: str, log_position: int) -> None:
+    def dead_letter_stored(self, group: str, topic: str, log_position: int) -> None:
         """Count a dead letter that was stored."""
         self.dead_letters[group] = self.dead_letters.get(group, 0) + 1
         for hook in self.dead_letter_hooks:
             hook(group, topic, log_position)
 
-    def tell_of_send_back(self, sent_back: SentBack) -> None:
+    def sent_back(self, sent_back: SentBack) -> None:
         """Let the hooks see it."""
         for hook in self.consume_hooks:
             hook(sent_back)

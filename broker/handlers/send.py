@@ -17,11 +17,13 @@ from typing import Any
 
 from staticfire.broker.handlers.send_batch import BatchHandler
 from staticfire.broker.handlers.send_many import ManyHandler
+from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codecs import Codec, SentWriter
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -37,16 +39,17 @@ Sent = tuple[Call, int, str, int, int]
 class SendHandlers:
     """Stores what producers send."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable) -> None:
+    def __init__(self, state: BrokerState, targets: TargetTable, intake: Intake) -> None:
         self._log = state.store.log
         self._append = state.store.append
         self._clock = state.clock
         self._targets = targets
+        self._intake = intake
         self._find_target = targets.by_topic.get
         self._sending = sending = Sending(state)
         self._prepare = sending.prepare
-        self._batch = BatchHandler(state, targets, sending)
-        self._many = ManyHandler(state, targets, sending)
+        self._batch = BatchHandler(state, sending)
+        self._many = ManyHandler(state, targets, intake, sending)
         self._writers: dict[int, SentWriter] = {}
         self._burst_position = -1
         self._sent: list[Sent] = []
@@ -71,9 +74,9 @@ class SendHandlers:
                 self._batch.send(call, request, target)
                 return None
             body: bytes = request.body
-            prepared = properties, unique_id, tags_code, is_delayed = self._prepare(request.properties or "", body)
+            prepared = properties, unique_id, tags_code, may_wait = self._prepare(request.properties or "", body)
             queue = target.at_hand.get(request.queue_id) or target.queue(request.queue_id, call.peer)
-            if is_delayed or target.is_special:
+            if may_wait or target.is_special:
                 self._send_slow_path(call, request, target, prepared, queue)
                 return None
             sent, on_stored = self._sent, None
@@ -143,16 +146,17 @@ class SendHandlers:
     def _send_slow_path(
         self, call: Call, request: SendMessage, target: Target, prepared: Prepared, queue: Queue
     ) -> None:
-        """Store a message that is delayed, or for a topic that is special. Raises: BrokerAnswer, StorageError."""
+        """Store a message that may wait, or for a topic that is special. Raises: BrokerAnswer, StorageError."""
         properties, unique_id, tags_code, _ = prepared
-        queue_id = queue.queue_id
-        on_stored: OnStored = self._stored
-        if target.is_retry:
-            queue, properties, on_stored = self._targets.retried(request, queue, properties, call.peer, on_stored)
-        self._targets.append(
-            queue, properties, request.body, request.born_timestamp, request.sys_flag | target.sys_flag, request.flag,
-            request.reconsume_times or 0, call.connection.born_host, tags_code, on_stored, (call, queue_id, unique_id),
+        record = NewRecord(
+            queue, properties, tags_code, request.body, request.born_timestamp, call.connection.born_host,
+            request.sys_flag | target.sys_flag, request.flag, request.reconsume_times or 0,
         )  # fmt: skip
+        context = (call, queue.queue_id, unique_id)
+        if target.is_retry:
+            self._intake.put_retry(record, request.max_reconsume_times, call.peer.version, self._stored, context)
+        else:
+            self._intake.put(record, self._stored, context)
 
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
         call, queue_id, unique_id = context

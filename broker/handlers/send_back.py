@@ -13,15 +13,18 @@ Not done
 
 import msgspec
 
+from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.retries import SentBack, level_after_failure, reconsume_times_max
-from staticfire.broker.sends.targets import TargetTable
+from staticfire.broker.sends.intake import Intake
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
-from staticfire.protocol.names import dead_letter_topic, fits_store, retry_topic
+from staticfire.protocol.names import fits_store, retry_topic
 from staticfire.protocol.permissions import writable
 from staticfire.protocol.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT, find_property, with_property
 from staticfire.protocol.record import StoredRecord, decode_record
@@ -45,9 +48,10 @@ _STATUS = {
 class SendBackHandlers:
     """Takes messages back."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable) -> None:
+    def __init__(self, state: BrokerState, intake: Intake, dead_letters: DeadLetters) -> None:
         self._state = state
-        self._targets = targets
+        self._intake = intake
+        self._dead_letters = dead_letters
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -68,11 +72,8 @@ class SendBackHandlers:
             request.origin_msg_id or "", request.origin_topic or "", record.reconsume_times + 1, level,
             call.peer.address, "SUCCESS",
         )  # fmt: skip
-        if level is None:
-            topic, queue_id = self._dead_letter_topic(request.group), 0
-        else:
-            topic, queue_id = retry.topic_name, self._retry_queue(group, retry)
-        self._put(call, record, topic, queue_id, sent_back)
+        queue = self._retry_queue(group, retry) if level is not None else self._dead_letters.queue_of(request.group)
+        self._put(call, record, queue, sent_back)
         return None
 
     # -- checks --------------------------------------------------------------------------------------------------
@@ -92,24 +93,17 @@ class SendBackHandlers:
 
     def _retry_topic(self, request: SendBack, group: SubscriptionGroupConfig) -> TopicConfig:
         name = retry_topic(request.group)
-        self._check_length(name)
+        if not fits_store(name):
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "MESSAGE_ILLEGAL")
         topic = self._state.topics.create_for_group(name, group.retry_queue_nums, unit_mode=request.unit_mode)
         if not writable(topic.perm):
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
         return topic
 
-    def _dead_letter_topic(self, group: str) -> str:
-        name = dead_letter_topic(group)
-        self._check_length(name)
-        return self._targets.internal(name, 1, self._state.settings.dlq_perm).topic
-
-    def _check_length(self, topic: str) -> None:
-        if not fits_store(topic):
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "MESSAGE_ILLEGAL")
-
-    def _retry_queue(self, group: SubscriptionGroupConfig, retry: TopicConfig) -> int:
+    def _retry_queue(self, group: SubscriptionGroupConfig, retry: TopicConfig) -> Queue:
         queues = min(group.retry_queue_nums, retry.read_queue_nums)
-        return self._state.machine.identity.random.randrange(queues) if queues > 1 else 0
+        queue_id = self._state.machine.identity.random.randrange(queues) if queues > 1 else 0
+        return self._state.store.queue(retry.topic_name, queue_id)
 
     def _look_up(self, log_position: int) -> StoredRecord:
         try:
@@ -122,19 +116,22 @@ class SendBackHandlers:
 
     # -- the new message -----------------------------------------------------------------------------------------
 
-    def _put(self, call: Call, record: StoredRecord, topic: str, queue_id: int, sent_back: SentBack) -> None:
-        properties = self._properties(call, record, sent_back.delay_level)
+    def _put(self, call: Call, old: StoredRecord, queue: Queue, sent_back: SentBack) -> None:
+        properties = self._properties(call, old, sent_back.delay_level)
+        record = NewRecord(
+            queue, properties, tags_code(properties), old.body, old.born_ms, old.born_host, old.sys_flag, old.flag,
+            sent_back.reconsume_times, wait_flush=False,
+        )  # fmt: skip
+        on_stored: OnStored = self._stored
+        if sent_back.delay_level is None:
+            on_stored = self._dead_letters.counted(sent_back.group, on_stored)
         try:
-            self._targets.append(
-                self._state.store.queue(topic, queue_id), properties, record.body, record.born_ms, record.sys_flag,
-                record.flag, sent_back.reconsume_times, record.born_host, tags_code(properties),
-                self._stored, (call, sent_back, topic), wait_flush=False,
-            )  # fmt: skip
+            self._intake.put(record, on_stored, (call, sent_back))
         except (StorageError, ProtocolError) as error:
-            log.error("send_back_failed", group=sent_back.group, topic=topic, error=str(error))
-            self._finish(call, sent_back, topic, -1, "SERVICE_NOT_AVAILABLE")
+            log.error("send_back_failed", group=sent_back.group, topic=queue.topic, error=str(error))
+            self._finish(call, sent_back, "SERVICE_NOT_AVAILABLE")
         except BrokerAnswer:
-            self._finish(call, sent_back, topic, -1, "PROPERTIES_SIZE_EXCEEDED")
+            self._finish(call, sent_back, "PROPERTIES_SIZE_EXCEEDED")
 
     def _properties(self, call: Call, record: StoredRecord, level: int | None) -> bytes:
         """Return all that the old message has, its way so far, and the level; whoever waits for the disk, not this."""
@@ -148,22 +145,19 @@ class SendBackHandlers:
         return with_property(properties, DELAY, b"%d" % (level or 0))
 
     def _stored(
-        self, context: tuple[Call, SentBack, str], _queue_offset: int, log_position: int, outcome: PutOutcome
+        self, context: tuple[Call, SentBack], _queue_offset: int, _log_position: int, outcome: PutOutcome
     ) -> None:
-        call, sent_back, topic = context
-        self._finish(call, sent_back, topic, log_position, _STATUS[outcome])
+        call, sent_back = context
+        self._finish(call, sent_back, _STATUS[outcome])
 
-    def _finish(self, call: Call, sent_back: SentBack, topic: str, log_position: int, status: str) -> None:
-        watch = self._state.retries
+    def _finish(self, call: Call, sent_back: SentBack, status: str) -> None:
+        state = self._state
         if status == "SUCCESS":
-            self._state.quiescence.sent_back(
-                sent_back.group, sent_back.topic, sent_back.queue_id, sent_back.queue_offset
-            )
-            if sent_back.delay_level is None:
-                watch.tell_of_dead_letter(sent_back.group, topic, log_position)
-            watch.tell_of_send_back(sent_back)
-            self._state.statistics.sent_back(sent_back.group, sent_back.topic)
+            group, topic = sent_back.group, sent_back.topic
+            state.quiescence.sent_back(group, topic, sent_back.queue_id, sent_back.queue_offset)
+            state.retries.sent_back(sent_back)
+            state.statistics.sent_back(group, topic)
             call.answer(Answer())
         else:
-            watch.tell_of_send_back(msgspec.structs.replace(sent_back, status=status))
+            state.retries.sent_back(msgspec.structs.replace(sent_back, status=status))
             call.answer(refusal(ResponseCode.SYSTEM_ERROR, status))

@@ -8,7 +8,7 @@ Behaviour
 from typing import Any
 
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
-from staticfire.broker.sends.targets import Target, TargetTable
+from staticfire.broker.sends.targets import Target
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
@@ -31,7 +31,7 @@ _END = 0x02
 class BatchHandler:
     """Stores batches."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending) -> None:
+    def __init__(self, state: BrokerState, sending: Sending) -> None:
         self._append_all = state.store.append_all
         self._message_ms = state.clock.message_ms
         self._sending = sending

@@ -9,11 +9,13 @@ from typing import Any
 
 import msgspec
 
+from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
@@ -37,10 +39,11 @@ class Many(msgspec.Struct, gc=False):
 class ManyHandler:
     """Stores many messages."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending) -> None:
+    def __init__(self, state: BrokerState, targets: TargetTable, intake: Intake, sending: Sending) -> None:
         self._append = state.store.append
         self._clock = state.clock
         self._targets = targets
+        self._intake = intake
         self._find_target = targets.by_topic.get
         self._sending = sending
 
@@ -57,12 +60,12 @@ class ManyHandler:
             try:
                 target = find_target(message.topic) or self._targets.for_request(_single(request, message), call.peer)
                 encoded = message.properties
-                prepared = properties, _, tags_code, is_delayed = prepare(
+                prepared = properties, _, tags_code, may_wait = prepare(
                     encoded.decode("latin-1"), message.body, encoded
                 )
                 queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
-                if is_delayed or target.is_special:
-                    self._send_slow_path(many, index, request, message, target, queue, prepared)
+                if may_wait or target.is_special:
+                    self._send_slow_path(many, index, target, queue, prepared)
                     continue
                 # fmt: off
                 position = append(
@@ -81,29 +84,20 @@ class ManyHandler:
         many.missing += 1 if straight else 0
         return None if many.missing else SendManyAnswer(body=results)
 
-    def _send_slow_path(
-        self,
-        many: Many,
-        index: int,
-        request: SendMany,
-        message: ManyMessage,
-        target: Target,
-        queue: Queue,
-        prepared: Prepared,
-    ) -> None:
-        """Store a message that is delayed, or for a topic that is special. Raises: as a single send."""
+    def _send_slow_path(self, many: Many, index: int, target: Target, queue: Queue, prepared: Prepared) -> None:
+        """Store a message that may wait, or for a topic that is special. Raises: as a single send."""
         call = many.call
+        message: ManyMessage = call.request.body[index]
         properties, _, tags_code, _ = prepared
-        queue_id = queue.queue_id
-        on_stored: OnStored = self._one_stored
-        if target.is_retry:
-            single = _single(request, message)
-            queue, properties, on_stored = self._targets.retried(single, queue, properties, call.peer, on_stored)
-        sys_flag = message.sys_flag | target.sys_flag
-        self._targets.append(
-            queue, properties, message.body, message.born_timestamp, sys_flag, message.flag, 0,
-            call.connection.born_host, tags_code, on_stored, (many, index, queue_id),
+        record = NewRecord(
+            queue, properties, tags_code, message.body, message.born_timestamp, call.connection.born_host,
+            message.sys_flag | target.sys_flag, message.flag,
         )  # fmt: skip
+        context = (many, index, queue.queue_id)
+        if target.is_retry:
+            self._intake.put_retry(record, None, call.peer.version, self._one_stored, context)
+        else:
+            self._intake.put(record, self._one_stored, context)
         many.missing += 1
 
     def _stored(self, many: Many, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:

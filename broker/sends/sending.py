@@ -4,6 +4,7 @@ The broker adds MSG_REGION, TRACE_ON and CLUSTER to the properties of a message,
 the sender says under the names that only brokers may set is taken out before.
 """
 
+from staticfire.broker.delay.door import MAY_WAIT
 from staticfire.broker.retention import disk_words
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
@@ -35,7 +36,7 @@ OUTCOME_CODE = {
 _OF_BROKERS = (MSG_REGION, TRACE_ON, CLUSTER, POP_CK)
 
 Prepared = tuple[bytes, str, int, bool]
-"""Properties as they are stored, the unique id, the tags code, and whether the message may name a delay level."""
+"""Properties as they are stored, the unique id, the tags code, and whether the message has to pass the delay door."""
 
 
 class Sending:
@@ -94,7 +95,7 @@ class Sending:
             if not found or not tag:
                 return self._prepare_slow_path(text.encode())
             code = java_hash(tag)
-        return (text + self._added_text).encode(), unique_id, code, "DELAY\x01" in text
+        return (text + self._added_text).encode(), unique_id, code, MAY_WAIT in text
 
     def _prepare_slow_path(self, properties: bytes) -> Prepared:
         """`prepare` for any bytes. Raises: BrokerAnswer."""
@@ -104,16 +105,16 @@ class Sending:
         if b"CLUSTER\x01" in properties or b"MSG_REGION\x01" in properties or b"POP_CK\x01" in properties:
             for name in _OF_BROKERS:
                 properties = without_property(properties, name)
-        code, is_delayed = tags_code(properties), b"DELAY\x01" in properties
+        code, may_wait = tags_code(properties), MAY_WAIT.encode() in properties
         unique_id = find_property(properties, UNIQ_KEY)
         if unique_id:
-            return properties + self.added, unique_id.decode("utf-8", "replace"), code, is_delayed
+            return properties + self.added, unique_id.decode("utf-8", "replace"), code, may_wait
         made = self._unique_ids.next_id(self._message_ms())
         kept = without_property(properties, UNIQ_KEY)
         whole = b"%sUNIQ_KEY\x01%s\x02%s" % (kept, made.encode(), self.added)
         if len(whole) > PROPERTIES_BYTES_MAX:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)
-        return whole, made, code, is_delayed
+        return whole, made, code, may_wait
 
     def _refuse_size(self, body: bytes) -> None:
         if not body:

@@ -1,32 +1,24 @@
-"""Where a message may go: the checks of a send, kept per topic. RocketMQ: AbstractSendMessageProcessor.msgCheck.
+"""Which topics take messages: the checks of a send, kept per topic. RocketMQ: AbstractSendMessageProcessor.msgCheck.
 
 A `Target` is a topic that passed the checks, with its queues at hand. It is forgotten when the topic changes.
 """
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
-from staticfire.broker.delay.service import DelayService
-from staticfire.broker.groups.retries import is_dead_on_arrival, reconsume_times_max
 from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.topics import describe
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
-from staticfire.protocol.names import dead_letter_topic, group_of_topic, is_retry_topic, may_be_sent_to, topic_fault
+from staticfire.protocol.names import is_retry_topic, may_be_sent_to, topic_fault
 from staticfire.protocol.permissions import MULTI_TAG
-from staticfire.protocol.properties import DELAY, with_property
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.protocol.sys_flag import MULTI_TAGS
 from staticfire.runtime.connection import Peer
-
-MULTI_TAGS_FLAG = 0x2
-NOT_YET_A_MESSAGE = 0x4
-# Prepared or rolled back: nobody is to see it, so it waits for nothing.
 
 
 class Target:
@@ -48,7 +40,7 @@ class Target:
         self.config = config
         self.topic = config.topic_name
         self.is_retry = is_retry_topic(self.topic)
-        self.sys_flag = MULTI_TAGS_FLAG if config.topic_filter_type == MULTI_TAG else 0
+        self.sys_flag = MULTI_TAGS if config.topic_filter_type == MULTI_TAG else 0
         self._queue_limit = max(config.write_queue_nums, config.read_queue_nums)
         self.is_special = self.is_retry or self.sys_flag != 0
         """Whether a message needs more than to be stored."""
@@ -73,13 +65,10 @@ class Target:
 class TargetTable:
     """Targets by topic."""
 
-    def __init__(self, state: BrokerState, delays: DelayService) -> None:
+    def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._delays = delays
         self._topics = state.topics
         self._random = state.machine.identity.random
-        self._append = state.store.append
-        self._message_ms = state.clock.message_ms
         self.by_topic: dict[str, Target] = {}
         self.new_topics = NewTopics()
 
@@ -120,65 +109,3 @@ class TargetTable:
         if config is None:
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!{FAQ}")
         return config
-
-    def internal(self, name: str, queues: int = 1, perm: int = 6) -> Target:
-        """Return the target of a topic that the broker itself writes to."""
-        target = self.by_topic.get(name)
-        if target is None:
-            config = self._topics.create_for_group(name, queues, perm)
-            target = self.by_topic[name] = Target(config, self._state.store.queue, self._random)
-        return target
-
-    def retried(
-        self, request: SendMessage, queue: Queue, properties: bytes, peer: Peer, on_stored: OnStored
-    ) -> tuple[Queue, bytes, OnStored]:
-        """Return where a message sent to a retry topic goes, with which properties, and whom to tell when it is there.
-
-        RocketMQ: handleRetryAndDLQ. Raises: BrokerAnswer (unknown group).
-        """
-        state = self._state
-        name = group_of_topic(queue.topic) or ""
-        group = state.groups.find(name)
-        if group is None:
-            remark = f"subscription group not exist, {name} {FAQ}"
-            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
-        times_max = reconsume_times_max(group, request.max_reconsume_times, peer.version)
-        holds_locks = state.queue_locks.holds_any(name, state.machine.clock.uptime_ms())
-        if not is_dead_on_arrival(request.reconsume_times or 0, times_max, holds_locks):
-            return queue, properties, on_stored
-        dead_letters = self.internal(dead_letter_topic(name), 1, state.settings.dlq_perm)
-
-        def dead_letter_stored(context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-            if outcome is not PutOutcome.FAILED:
-                state.retries.tell_of_dead_letter(name, dead_letters.topic, log_position)
-            on_stored(context, queue_offset, log_position, outcome)
-
-        return dead_letters.queue(0, peer), with_property(properties, DELAY, "-1"), dead_letter_stored
-
-    def append(
-        self,
-        queue: Queue,
-        properties: bytes,
-        body: bytes,
-        born_ms: int,
-        sys_flag: int,
-        flag: int,
-        reconsume_times: int,
-        born_host: bytes,
-        tags_code: int,
-        on_stored: OnStored,
-        context: Any,
-        delayed: bool = True,
-        wait_flush: bool = True,
-    ) -> None:
-        """Give a message to the store; `delayed`: by way of its delay level, if it names one.
-
-        Raises: StorageError, ProtocolError; BrokerAnswer (its level is no number).
-        """
-        stored_ms = self._message_ms()
-        if delayed and properties.find(b"DELAY\x01") >= 0 and not sys_flag & NOT_YET_A_MESSAGE:
-            queue, properties, tags_code = self._delays.way_of(queue, properties, tags_code, stored_ms)
-        self._append(
-            queue, born_ms, sys_flag, flag, reconsume_times, 0, born_host, properties, body, tags_code,
-            stored_ms, on_stored, context, wait_flush,
-        )  # fmt: skip

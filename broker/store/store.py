@@ -4,13 +4,14 @@
     <folder>/consumequeue/    where each queue's records are queue_table.py, consume_queue.py, queue_files.py
     <folder>/checkpoint ...   how far both are safe          state_files.py, flush_round.py, recovery.py
 
-Appends gather in a burst (burst.py); `commit` writes it with one write. Invariant: what is visible is in the log.
+Appends gather in a burst (appender.py); `commit` writes it with one write. Invariant: what is visible is in the log.
 
 Everything here is synchronous; what waits for the disk in the background is flusher.py.
 """
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,8 @@ from staticfire.broker.store.appender import Appender, WaitForSync
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
-from staticfire.broker.store.outcomes import Entry, OldSegment, ReadResult
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.outcomes import Entry, OldSegment, OnStored, ReadResult
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.reading import read_queue
 from staticfire.broker.store.recovery import Recovery, RecoveryReport, TagsCodeOf
@@ -141,7 +143,17 @@ class MessageStore:
         """Return the ids of a topic's queues that have or had a message, sorted. Raises: OSError."""
         return self._queues.queue_ids(topic)
 
-    # --- appending: `append`, then
+    # --- appending: `append` or `put`, then
+
+    def put(
+        self, record: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None = None, context: Any = None
+    ) -> int:
+        """`append` for everybody who isn't on the hot path. Raises: as that."""
+        return self._burst.append(
+            record.queue, record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
+            record.prepared_position, record.born_host, record.properties, record.body, record.tags_code,
+            stored_ms, on_stored, context, record.wait_flush,
+        )  # fmt: skip
 
     def commit(self) -> dict[Queue, int]:
         """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.

@@ -3,10 +3,11 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from staticfire.broker.delay.door import MAY_WAIT
 from staticfire.broker.delay.stored_form import Mark, delayed, pack_mark, read_mark, real_place, tags_code_of
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS, DELAY_LEVELS_DEFAULT
 from staticfire.protocol.errors import BrokerAnswer
-from staticfire.protocol.properties import parse_properties
+from staticfire.protocol.properties import DELAY, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, parse_properties
 from staticfire.protocol.tags import java_hash
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -72,3 +73,8 @@ def test_entries_are_made_anew_from_records() -> None:
     assert code(SCHEDULE, b"DELAY\x0199\x02", 1_000) == 7_201_000
     assert code(SCHEDULE, b"DELAY\x01x\x02", 1_000) == 0
     assert code("orders", b"TAGS\x01a\x02DELAY\x012\x02", 1_000) == java_hash("a")
+
+
+@pytest.mark.parametrize("name", [DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS])
+def test_the_one_search_of_the_hot_path_finds_whatever_asks_to_wait(name: str) -> None:
+    assert MAY_WAIT in name

@@ -1,0 +1,39 @@
+"""Where messages go that nobody could consume: the queue of their group's %DLQ% topic, made when it is needed.
+
+Whether a message is dead is decided in retries.py.
+"""
+
+from typing import Any
+
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.names import dead_letter_topic, fits_store
+
+
+class DeadLetters:
+    """The dead letters of all groups of a broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def queue_of(self, group: str) -> Queue:
+        """Return the queue to which a group's dead letters go. Raises: BrokerAnswer (its name is too long)."""
+        name = dead_letter_topic(group)
+        if not fits_store(name):
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "MESSAGE_ILLEGAL")
+        self._state.topics.create_for_group(name, 1, self._state.settings.dlq_perm)
+        return self._state.store.queue(name, 0)
+
+    def counted(self, group: str, on_stored: OnStored) -> OnStored:
+        """Return an `on_stored` that counts the dead letter when it is there, then calls that one."""
+        topic, watch = dead_letter_topic(group), self._state.retries
+
+        def dead_letter_stored(context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+            if outcome is not PutOutcome.FAILED:
+                watch.dead_letter_stored(group, topic, log_position)
+            on_stored(context, queue_offset, log_position, outcome)
+
+        return dead_letter_stored

@@ -1,0 +1,60 @@
+"""Messages that need more than an append: those that wait, and those that come to a retry topic.
+
+In this order: a message for a retry topic may be dead on arrival; what isn't, may wait; what doesn't, is stored where
+it was sent to. The hot path of sends appends by itself what is neither.
+"""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from staticfire.broker.delay.door import DelayDoor
+from staticfire.broker.groups.dead_letters import DeadLetters
+from staticfire.broker.groups.retries import is_dead_on_arrival, reconsume_times_max
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.outcomes import OnStored
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.names import group_of_topic
+from staticfire.protocol.properties import DELAY, with_property
+from staticfire.protocol.remarks import FAQ
+
+
+class Intake:
+    """Stores messages, or has them wait."""
+
+    def __init__(self, state: BrokerState, door: DelayDoor, dead_letters: DeadLetters) -> None:
+        self._state = state
+        self._door = door
+        self._dead_letters = dead_letters
+
+    def put(self, record: NewRecord, on_stored: OnStored, context: Any) -> None:
+        """Store a message where it is to wait, or where it was sent to.
+
+        Raises: StorageError, ProtocolError; BrokerAnswer (it can't wait as it asks to).
+        """
+        stored_ms = self._state.clock.message_ms()
+        waiting = self._door.waits(record, stored_ms)
+        self._state.store.put(record if waiting is None else waiting, stored_ms, on_stored, context)
+
+    def put_retry(
+        self, record: NewRecord, asked_max: int | None, client_version: int, on_stored: OnStored, context: Any
+    ) -> None:
+        """Store a message that a client sent to a retry topic; `asked_max`: how often it wants it back.
+
+        RocketMQ: handleRetryAndDLQ. Raises: as `put`, and BrokerAnswer (unknown group).
+        """
+        state = self._state
+        name = group_of_topic(record.queue.topic) or ""
+        group = state.groups.find(name)
+        if group is None:
+            remark = f"subscription group not exist, {name} {FAQ}"
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        times_max = reconsume_times_max(group, asked_max, client_version)
+        holds_locks = state.queue_locks.holds_any(name, state.machine.clock.uptime_ms())
+        if is_dead_on_arrival(record.reconsume_times, times_max, holds_locks):
+            queue, properties = self._dead_letters.queue_of(name), with_property(record.properties, DELAY, "-1")
+            record = replace(record, queue=queue, properties=properties)
+            on_stored = self._dead_letters.counted(name, on_stored)
+        self.put(record, on_stored, context)
