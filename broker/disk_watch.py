@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable
 
 from staticfire.broker.retention import Reason, RetentionPolicy
 from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import OldSegment
 from staticfire.protocol.errors import StorageError, UsageError
+from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
 
 log = logger("broker")
@@ -40,9 +42,12 @@ class DiskWatch:
         self._folder = state.settings.store_path_root_dir
         self._is_full = False
         self._trouble = ""
+        self._looked_ms = MessageMs(0)
+        """The message time up to which everything has gone that had to."""
 
     async def loop(self) -> None:
         """Loop: look, remove what has to go."""
+        self._looked_ms = self._state.clock.message_ms()
         while True:
             await self._pause(self._state.settings.clean_resource_interval)
             try:
@@ -76,35 +81,50 @@ class DiskWatch:
 
     async def remove_expired(self) -> None:
         """Remove what is old enough, although it isn't the hour of deleteWhen. Raises: StorageError."""
-        await self.remove_old(at_any_hour=True)
+        await self._remove(self._state.clock.message_ms(), PAUSE_MS)
 
-    async def remove_old(self, at_any_hour: bool = False) -> None:
+    async def remove_passed(self) -> None:
+        """Remove what was old enough in an hour over which message time has jumped.
+
+        Nobody sends meanwhile: whoever moves the clock waits for this. Raises: StorageError, UsageError.
+        """
+        self.look()
+        await self.remove_old(pause_ms=0)
+
+    async def remove_old(self, pause_ms: int = PAUSE_MS) -> None:
         """Remove segments, the oldest first, until one has to stay. Raises: StorageError."""
+        message_ms = self._state.clock.message_ms()
+        if await self._remove(self._policy.last_hour_ms(self._looked_ms, message_ms), pause_ms):
+            self._looked_ms = message_ms
+
+    async def _remove(self, hour_ms: MessageMs | None, pause_ms: int) -> bool:
+        """Return whether all went that had to: a segment stays until the disk has its queue entries."""
         removed: Counter[Reason] = Counter()
         try:
-            while (reason := self._remove_one(at_any_hour)) is not None:
+            while True:
+                segment = self._state.store.oldest_segment()
+                reason = None if segment is None else self._reason(segment, hour_ms)
+                if segment is None or reason is None:
+                    return True
+                if not self._state.store.remove_segments_before(segment.end_position):
+                    return False
                 removed[reason] += 1
                 self._on_removed()
-                await self._pause(PAUSE_MS)
+                await self._pause(pause_ms)
                 self.look()
         finally:
             if removed:
                 self._tell(removed)
                 await self._forget_removed()
 
-    def _remove_one(self, at_any_hour: bool) -> Reason | None:
+    def _reason(self, segment: OldSegment, hour_ms: MessageMs | None) -> Reason | None:
         state = self._state
-        if state.clock.stands:
+        if state.clock.stands and hour_ms is None:
             return None
-        segment = state.store.oldest_segment()
-        if segment is None:
-            return None
-        reason = self._policy.reason_to_remove(
-            segment, state.store.max_position, state.clock.message_ms(), state.disk_use.percent, at_any_hour
+        used_percent = 0 if state.clock.stands else state.disk_use.percent
+        return self._policy.reason_to_remove(
+            segment, state.store.max_position, state.clock.message_ms(), used_percent, hour_ms
         )
-        if reason is None or not state.store.remove_segments_before(segment.end_position):
-            return None  # It stays, or the disk doesn't have its queue entries yet.
-        return reason
 
     def _tell(self, removed: Counter[Reason]) -> None:
         begins_at = self._state.store.min_position

@@ -6,9 +6,10 @@
     above 85 %    however young it is, but for the newest GiB of the log
     above 90 %    likewise, and no message is taken until there is room again
 
-Ages and hours are message time, hours those of UTC; nothing goes while message time stands, so never inside an
-advance. RocketMQ's log always keeps its last file, which has up to 1 GiB: segments are smaller here, and what a test
-has just sent to a laptop whose disk is nearly full isn't what should go.
+Ages and hours are message time, hours those of UTC. A jump passes the hours between its ends as if time had run: what
+was old enough in the last of them goes. While message time stands nothing goes. RocketMQ's log always keeps its last
+file, which has up to 1 GiB: segments are smaller here, and what a test has just sent to a laptop whose disk is nearly
+full isn't what should go; the newest segment never does.
 """
 
 from enum import Enum
@@ -38,21 +39,34 @@ class RetentionPolicy:
         self._reserved_ms = settings.file_reserved_time * HOUR_MS
         self._hours = parse_hours(settings.delete_when)
 
+    def last_hour_ms(self, since_ms: MessageMs, message_ms: MessageMs) -> MessageMs | None:
+        """Return the last moment after `since_ms`, up to now, that lies in an hour of deleteWhen; None for none."""
+        hour = message_ms // HOUR_MS
+        for passed in range(24):
+            if (hour - passed) % 24 in self._hours:
+                moment_ms = message_ms if passed == 0 else MessageMs((hour - passed + 1) * HOUR_MS - 1)
+                return moment_ms if moment_ms > since_ms else None
+        return None
+
     def reason_to_remove(
         self,
         segment: OldSegment,
         end_position: int,
         message_ms: MessageMs,
         used_percent: int,
-        at_any_hour: bool = False,
+        hour_ms: MessageMs | None,
     ) -> Reason | None:
-        """Return why the oldest segment of a log that ends at `end_position` goes now; None when it stays."""
+        """Return why the oldest segment of a log that ends at `end_position` goes now; None when it stays.
+
+        `hour_ms`: the last moment at which what was old had to go by its age alone, if there was one.
+        """
         settings = self.settings
         forced = settings.clean_file_forcibly_enable and used_percent > settings.disk_space_clean_forcibly_ratio
-        if segment.newest_ms + self._reserved_ms <= message_ms:
-            is_hour = at_any_hour or message_ms // HOUR_MS % 24 in self._hours
-            if is_hour or forced or used_percent > settings.disk_max_used_space_ratio:
-                return Reason.AGE
+        goes_at_ms = segment.newest_ms + self._reserved_ms
+        if hour_ms is not None and goes_at_ms <= hour_ms:
+            return Reason.AGE
+        if goes_at_ms <= message_ms and (forced or used_percent > settings.disk_max_used_space_ratio):
+            return Reason.AGE
         if forced and end_position - segment.end_position >= settings.clean_file_forcibly_keep_bytes:
             return Reason.DISK
         return None

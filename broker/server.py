@@ -70,7 +70,11 @@ class Broker(Service):
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
         self._administration = Administration(state, self._pull, self.delays)
-        self._clock_control = ClockControl(state, self.delays)
+        self._disk_watch = DiskWatch(
+            state, self.pause, self.delays.queue.keep_within_bounds, self._administration.forget_old
+        )
+        self._administration.use_retention(self._disk_watch.remove_expired)
+        self._clock_control = ClockControl(state, self.delays, self._disk_watch)
         asked_by_nameservers = Dispatcher()
         self._clock_control.register(asked_by_nameservers)
         asked_by_nameservers.settle = self._settle
@@ -80,10 +84,6 @@ class Broker(Service):
         self._server = Server(machine, self.dispatcher, reach_of(settings))
         self._server.disconnected = self._disconnected
         self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
-        self._disk_watch = DiskWatch(
-            state, self.pause, self.delays.queue.keep_within_bounds, self._administration.forget_old
-        )
-        self._administration.use_retention(self._disk_watch.remove_expired)
         self._started = False
 
     def _file_handlers(self) -> Dispatcher:

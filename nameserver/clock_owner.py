@@ -1,10 +1,10 @@
 """The owner of message time: moves the clocks of all brokers together, step by step.
 
-A step takes everything that falls due within `step_ms` and delivers it at the end of that span: never early, late by
-at most `step_ms`. All brokers are set before any delivers, so that they never differ. Between two steps the cluster
-comes to rest: a message that is retried sixteen times needs its consumer to fail sixteen times in between. Rest is
-believed after two rounds over all brokers in which nothing happened, since a listener may send to one broker and then
-commit on another.
+A step goes to the next due time exactly and delivers what is due then: never early and never late, so a chain of
+retries ends when its delays add up to it. All brokers are set before any delivers, so that they never differ. Between
+two steps the cluster comes to rest: a message that is retried sixteen times needs its consumer to fail sixteen times
+in between. Rest is believed after two rounds over all brokers in which nothing happened, since a listener may send to
+one broker and then commit on another.
 """
 
 import asyncio
@@ -33,8 +33,6 @@ from staticfire.runtime.machine import Clock
 
 log = logger("nameserver")
 
-STEP_MS = 100
-# RocketMQ's own scan period of delay levels.
 SETTLE_MS_MAX = 30_000
 BROKER_TIMEOUT_MS = 10_000
 REST_WAIT_MS_MAX = 1_000
@@ -89,7 +87,7 @@ class ClockOwner:
         finally:
             self._driving = ""
 
-    async def advance(self, target_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> tuple[int, int]:
+    async def advance_to(self, target_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> tuple[int, int]:
         """Jump to a time with everything that falls due on the way; return deliveries and steps.
 
         Raises: NotAtRest, BrokerAnswer (a target in the past, somebody else drives).
@@ -98,32 +96,48 @@ class ClockOwner:
         if target_ms < now_ms:
             words = f"message time is {now_ms} and can't go back to {target_ms}: messages are stored with it"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
-        self._take_wheel(f"advancing to {target_ms}")
+        return await self._drive(f"advancing to {target_ms}", lambda _: target_ms, settle_ms_max)
+
+    async def advance_by(self, by_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> tuple[int, int]:
+        """`advance_to` a time that much after the one at which all clocks have come to stand."""
+        return await self._drive(f"advancing by {by_ms} ms", lambda stands_at_ms: stands_at_ms + by_ms, settle_ms_max)
+
+    async def _drive(self, what: str, target: Callable[[int], int], settle_ms_max: int) -> tuple[int, int]:
+        self._take_wheel(what)
         mode, rate = self.face.mode, self.face.rate
         try:
             await self._set_all(FROZEN, 0.0, self.message_ms())
-            return await self._advance(target_ms, settle_ms_max)
+            return await self._advance(target(self.message_ms()), settle_ms_max)
         finally:
             self._driving = ""
             await self._set_all(mode, rate, self.message_ms())
 
     async def _advance(self, target_ms: int, settle_ms_max: int) -> tuple[int, int]:
         delivered = steps = 0
+        progress_at_ms = self._clock.uptime_ms()
         while True:
             due_ms = await self._rest(settle_ms_max)
             if due_ms is None or due_ms > target_ms:
-                await self._set_all(FROZEN, 0.0, max(target_ms, self.message_ms()))
+                await self._step(target_ms)  # nothing falls due then, but brokers may have old messages to remove
                 return delivered, steps
-            delivered += await self._step(min(target_ms, due_ms + STEP_MS))
-            steps += 1
+            count, refusals = await self._step(due_ms)
+            delivered, steps = delivered + count, steps + 1
+            if count or not refusals:
+                progress_at_ms = self._clock.uptime_ms()
+            elif self._clock.uptime_ms() - progress_at_ms >= settle_ms_max:
+                raise _not_at_rest(settle_ms_max, refusals)
+            else:
+                await self._pause(IDLE_MS)
 
-    async def _step(self, message_ms: int) -> int:
-        """Set all brokers to a time, then let all deliver what is due; return how many messages that were."""
+    async def _step(self, message_ms: int) -> tuple[int, list[str]]:
+        """Set all brokers to a time, then let all deliver what is due; return how many that were, and who couldn't."""
         await self._set_all(
             self.face.mode if self.face.mode == SKIPPING else FROZEN, 0.0, max(message_ms, self.message_ms())
         )
         answers = await self._ask_all(DeliverDue())
-        return sum(answer.delivered for answer in answers.values() if isinstance(answer, DeliverAnswer))
+        delivered = sum(answer.delivered for answer in answers.values() if isinstance(answer, DeliverAnswer))
+        refused = {name: answer.remark for name, answer in answers.items() if answer.code != ResponseCode.SUCCESS}
+        return delivered, [f"broker {name} can't deliver what is due: {remark}" for name, remark in refused.items()]
 
     async def skip_loop(self) -> None:
         """Loop: while the clock skips, jump to whatever falls due next as soon as the cluster is at rest.
@@ -140,6 +154,7 @@ class ClockOwner:
             except NotAtRest as error:
                 log.info("skip_waits", reason=error.remark)
                 await self._let_run()
+                await self._pause(IDLE_MS)
             except (NetworkError, BrokerAnswer) as error:
                 log.warning("skip_failed", error=str(error))
                 await self._pause(IDLE_MS)
@@ -152,7 +167,9 @@ class ClockOwner:
             await self._let_run()
             await self._pause(IDLE_MS)
             return
-        await self._step(due_ms + STEP_MS)
+        delivered, refusals = await self._step(due_ms)
+        if refusals and not delivered:
+            raise _not_at_rest(0, refusals)
 
     async def _let_run(self) -> None:
         if self.face.mode == SKIPPING and self.face.rate <= 0:

@@ -7,6 +7,7 @@ them are at rest. GET_REST is held until there is rest or its time is over.
 import asyncio
 
 from staticfire.broker.delay.service import DelayService
+from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
@@ -24,9 +25,10 @@ from staticfire.runtime.connection import Call, Dispatcher
 class ClockControl:
     """Sets the message clock and tells of rest."""
 
-    def __init__(self, state: BrokerState, delays: DelayService) -> None:
+    def __init__(self, state: BrokerState, delays: DelayService, disk_watch: DiskWatch) -> None:
         self._state = state
         self._delays = delays
+        self._disk_watch = disk_watch
         self._waiting: list[asyncio.Future[None]] = []
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -43,8 +45,10 @@ class ClockControl:
         return BrokerClockAnswer(clock.message_ms())
 
     async def deliver(self, call: Call) -> Answer:
-        """Deliver everything due by now."""
-        return DeliverAnswer(await self._delays.deliver_until(self._state.clock.message_ms()))
+        """Deliver everything due by now, and remove what has become too old."""
+        delivered = await self._delays.deliver_until(self._state.clock.message_ms())
+        await self._disk_watch.remove_passed()
+        return DeliverAnswer(delivered)
 
     async def rest(self, call: Call) -> Answer:
         """Tell whether the broker is at rest, as soon as it is."""

@@ -175,6 +175,8 @@ class DelayService:
 
     def _deliver(self, due: list[DueEntry]) -> int:
         """Store these messages where they belong, in one burst; return how many. Raises: StorageError, for all."""
+        if self._store.refusal is not None:
+            raise StorageError(str(self._store.refusal))  # they wait until there is room; none of them is skipped
         part = self._delivery.put(due, self._clock.message_ms())
         try:
             self._settle()

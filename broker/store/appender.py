@@ -48,7 +48,8 @@ class Appender:
         self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
         self._waits_for_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._is_open = False
-        self._refusal: StorageError | None = None
+        self.refusal: StorageError | None = None
+        """Why no append is taken now."""
         self.wait_for_sync: WaitForSync = self._sync_at_once
         self.on_written: Callable[[], None] = _ignore
         """Called after each burst: there is something to flush."""
@@ -81,12 +82,12 @@ class Appender:
 
     def refuse(self, reason: StorageError | None) -> None:
         """Refuse every append with that, or with None take them again. What is on the burst is written."""
-        self._refusal = reason
+        self.refusal = reason
         self._set_room_end(self._room_end)
 
     def _set_room_end(self, position: int) -> None:
         self._room_end = position
-        self._records_end = position if self._refusal is None else -1
+        self._records_end = position if self.refusal is None else -1
 
     def _start(self) -> None:
         self._position = self._chunk_position = self._log.end_position
@@ -304,8 +305,8 @@ class Appender:
         """Let the burst go on in the next segment if a record of `size` bytes has no room in this one."""
         if not self._is_open:
             raise StorageError(f"the store in {self._name} is closed")
-        if self._refusal is not None:
-            raise StorageError(str(self._refusal))
+        if self.refusal is not None:
+            raise StorageError(str(self.refusal))
         if queue.deleted:
             raise StorageError(
                 f"the queues of {queue.topic} were deleted while a message was on its way; send it again"

@@ -182,6 +182,11 @@ class MessageStore:
         """Let every append raise that from now on; with None, take appends again."""
         self._burst.refuse(reason)
 
+    @property
+    def refusal(self) -> StorageError | None:
+        """Why no append is taken now; None when they are."""
+        return self._burst.refusal
+
     def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
         """Tell `on_written` after each burst; with SYNC_FLUSH leave what waits for the disk to `wait_for_sync`."""
         self._burst.on_written = on_written

@@ -60,8 +60,7 @@ class ClockHandlers:
             )
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if action == ADVANCE:
-            settle_ms_max = SETTLE_MS_MAX if request.settle_ms_max is None else request.settle_ms_max
-            delivered, steps = await owner.advance(self._target(request), settle_ms_max)
+            delivered, steps = await self._advance(request)
         elif action == SCALE:
             await owner.run_at(SCALED, self._rate(request))
         elif action in _MODES:
@@ -74,16 +73,19 @@ class ClockHandlers:
             -1 if due_ms is None else due_ms,
         )  # fmt: skip
 
-    def _target(self, request: Clock) -> int:
+    async def _advance(self, request: Clock) -> tuple[int, int]:
+        """Return deliveries and steps."""
         if (request.by_ms is None) == (request.to_ms is None):
             raise _illegal("an advance needs a duration or a time, one of them")
-        now_ms = self._owner.message_ms()
-        target_ms = request.to_ms if request.to_ms is not None else now_ms + (request.by_ms or 0)
+        by_ms = request.by_ms if request.to_ms is None else request.to_ms - self._owner.message_ms()
         if request.by_ms is not None and request.by_ms < 0:
             raise _illegal(f"message time can't go back: {request.by_ms} ms")
-        if target_ms - now_ms > ADVANCE_MS_MAX:
-            raise _illegal(f"an advance of {target_ms - now_ms} ms is over the limit of ten years")
-        return target_ms
+        if by_ms is not None and by_ms > ADVANCE_MS_MAX:
+            raise _illegal(f"an advance of {by_ms} ms is over the limit of ten years")
+        settle_ms_max = SETTLE_MS_MAX if request.settle_ms_max is None else request.settle_ms_max
+        if request.to_ms is not None:
+            return await self._owner.advance_to(request.to_ms, settle_ms_max)
+        return await self._owner.advance_by(request.by_ms or 0, settle_ms_max)
 
     def _rate(self, request: Clock) -> float:
         if request.rate is None or not 0 < request.rate <= RATE_MAX:

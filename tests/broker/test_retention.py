@@ -20,7 +20,9 @@ def reason(message_ms: int, age_hours: float, used_percent: int, behind_bytes: i
     """Return why a segment goes whose newest message is that old."""
     policy = RetentionPolicy(BrokerSettings(**settings))
     segment = OldSegment(4096, MessageMs(message_ms - int(age_hours * HOUR_MS)))
-    found = policy.reason_to_remove(segment, 4096 + behind_bytes, MessageMs(message_ms), used_percent)
+    now_ms = MessageMs(message_ms)
+    hour_ms = policy.last_hour_ms(MessageMs(now_ms - 10_000), now_ms)
+    found = policy.reason_to_remove(segment, 4096 + behind_bytes, now_ms, used_percent, hour_ms)
     return None if found is None else found.value
 
 
@@ -30,7 +32,9 @@ def reason(message_ms: int, age_hours: float, used_percent: int, behind_bytes: i
     [
         (FOUR_O_CLOCK_MS, 72, 10, 0, "age"),
         (FOUR_O_CLOCK_MS + HOUR_MS - 1, 72, 10, 0, "age"),
-        (FOUR_O_CLOCK_MS + HOUR_MS, 72, 10, 0, None),
+        (FOUR_O_CLOCK_MS + HOUR_MS + 9_000, 72, 10, 0, None),
+        (FOUR_O_CLOCK_MS + HOUR_MS + 9_000, 73, 10, 0, "age"),
+        (FOUR_O_CLOCK_MS + HOUR_MS + 10_000, 73, 10, 0, None),
         (FOUR_O_CLOCK_MS, 71.9, 10, 0, None),
         (NOON_MS, 72, 75, 0, None),
         (NOON_MS, 72, 76, 0, "age"),
@@ -56,8 +60,27 @@ def test_all_of_it_is_a_setting() -> None:
 
 def test_who_asks_for_it_needs_no_hour() -> None:
     policy, segment = RetentionPolicy(BrokerSettings()), OldSegment(4096, MessageMs(NOON_MS - 72 * HOUR_MS))
-    assert policy.reason_to_remove(segment, 4096, NOON_MS, 10, at_any_hour=True) is Reason.AGE
-    assert policy.reason_to_remove(segment, 4096, MessageMs(NOON_MS - 1), 10, at_any_hour=True) is None
+    assert policy.reason_to_remove(segment, 4096, NOON_MS, 10, NOON_MS) is Reason.AGE
+    assert policy.reason_to_remove(segment, 4096, MessageMs(NOON_MS - 1), 10, MessageMs(NOON_MS - 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "now_ms", "expected_ms"),
+    [
+        (NOON_MS - 10 * HOUR_MS, NOON_MS, NOON_MS - 7 * HOUR_MS - 1),
+        (NOON_MS - 7 * HOUR_MS, NOON_MS, None),
+        (NOON_MS - 7 * HOUR_MS, NOON_MS + 100 * 24 * HOUR_MS, NOON_MS + 100 * 24 * HOUR_MS - 7 * HOUR_MS - 1),
+        (FOUR_O_CLOCK_MS, FOUR_O_CLOCK_MS + 1, FOUR_O_CLOCK_MS + 1),
+        (FOUR_O_CLOCK_MS, FOUR_O_CLOCK_MS, None),
+        (FOUR_O_CLOCK_MS - 1, FOUR_O_CLOCK_MS - 1, None),
+    ],
+)
+def test_an_hour_that_a_jump_passes_counts_to_its_last_moment(
+    since_ms: int, now_ms: int, expected_ms: int | None
+) -> None:
+    policy = RetentionPolicy(BrokerSettings())
+    assert policy.last_hour_ms(MessageMs(since_ms), MessageMs(now_ms)) == expected_ms
+    assert RetentionPolicy(BrokerSettings(delete_when="")).last_hour_ms(MessageMs(0), MessageMs(now_ms)) is None
 
 
 @pytest.mark.parametrize("hours", ["24", "4am", "-1", "04,16"])

@@ -319,3 +319,14 @@ async def test_a_message_that_cant_be_read_is_skipped_and_holds_nobody_up(
     await world.run_for(seconds=6)
     assert await stand.bodies("orders") == [b"0", b"1", b"3", b"4"]
     assert stand.broker.delays.next_due_ms() is None
+
+
+@pytest.mark.row("D2")
+async def test_what_falls_due_while_the_disk_is_full_waits_for_room(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.send("orders", b"later", DELAY="4")
+    world.disk(NAME).others_bytes = (95 << 40) // 100
+    await world.run_for(seconds=60)
+    assert await stand.stored("orders") == []
+    world.disk(NAME).others_bytes = 0
+    await world.run_for(seconds=11)
+    assert await stand.bodies("orders") == [b"later"]

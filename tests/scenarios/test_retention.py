@@ -16,6 +16,7 @@ from tests.scenarios.stand import Stand
 KIB, TIB = 1 << 10, 1 << 40
 BODY = b"x" * 16 * KIB
 SERVICE_NOT_AVAILABLE = 14
+NOT_AT_REST = 9001
 
 
 @pytest_asyncio.fixture
@@ -38,24 +39,23 @@ async def min_offset(stand: BrokerStand, topic: str = "orders") -> int:
     return offset
 
 
-def hours_until_four(stand: BrokerStand) -> int:
-    """Return how long it is until it is half past four o'clock, in milliseconds."""
-    return (28 * HOUR_MS + HOUR_MS // 2 - stand.message_ms) % (24 * HOUR_MS)
+def ms_until_half_past(hour: int, message_ms: int) -> int:
+    return ((24 + hour) * HOUR_MS + HOUR_MS // 2 - message_ms) % (24 * HOUR_MS)
 
 
 @pytest.mark.row("F2")
 async def test_messages_go_at_four_o_clock_when_they_are_three_days_old(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:
-    stand.jump(hours_until_four(stand))
+    stand.jump(ms_until_half_past(5, stand.message_ms))
     await send_many(stand)
     stand.jump(71 * HOUR_MS)
     await world.run_for(minutes=1)
     assert await min_offset(stand) == 0
-    stand.jump(3 * HOUR_MS)  # Old enough, but it is half past five.
+    stand.jump(3 * HOUR_MS)  # Old enough, but it is half past seven.
     await world.run_for(minutes=1)
     assert await min_offset(stand) == 0
-    stand.jump(22 * HOUR_MS)
+    stand.jump(21 * HOUR_MS)
     await world.run_for(minutes=1)
     assert (await min_offset(stand), len(await stand.stored("orders", offset=9))) == (9, 3)
     assert (await stand.ask(GetMaxOffset("orders", 0))).offset == 12
@@ -67,7 +67,7 @@ async def test_messages_go_at_four_o_clock_when_they_are_three_days_old(
 async def test_a_disk_above_75_percent_lets_old_messages_go_at_any_hour(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:
-    stand.jump(hours_until_four(stand))
+    stand.jump(ms_until_half_past(5, stand.message_ms))
     await send_many(stand)
     world.disk(NAME).others_bytes = TIB * 76 // 100
     await world.run_for(minutes=1)
@@ -120,20 +120,73 @@ async def test_a_laptop_with_a_full_disk_needs_one_setting(world: SimulatedWorld
     await send_many(stand, 1)
 
 
-@pytest.mark.row("S1")
-async def test_nothing_goes_while_message_time_stands(world: SimulatedWorld) -> None:
-    stand = await Stand(world, mapped_file_size_commit_log=64 * KIB, disk_max_used_space_ratio=0).start()
+async def a_full_log(world: SimulatedWorld, **settings: int) -> Stand:
+    """Return a cluster with twelve messages in four segments, stored at half past five, its time standing."""
+    stand = await Stand(world, mapped_file_size_commit_log=64 * KIB, **settings).start()
     await stand.create_topic("orders")
+    now = await stand.clock("freeze")
+    assert (await stand.clock("advance", by_ms=ms_until_half_past(5, now.message_ms))).code == 0
     for _ in range(12):
         await stand.send("orders", BODY)
-    address = stand.brokers["broker-a"]
-    await stand.clock("freeze")
-    await stand.clock("advance", by_ms=100 * HOUR_MS)
+    await world.run_for(seconds=2)  # the disk has their queue entries
+    return stand
+
+
+async def first_offset(stand: Stand) -> int:
+    return int((await stand.ask(stand.brokers["broker-a"], GetMinOffset("orders", 0))).offset)
+
+
+@pytest.mark.row("S1")
+async def test_nothing_goes_while_message_time_stands(world: SimulatedWorld) -> None:
+    """Not even what a running clock would remove at any hour."""
+    stand = await a_full_log(world, disk_max_used_space_ratio=0)
+    await stand.clock("advance", by_ms=73 * HOUR_MS)
     await world.run_for(minutes=10)
-    assert (await stand.ask(address, GetMinOffset("orders", 0))).offset == 0
+    assert await first_offset(stand) == 0
     await stand.clock("run")
     await world.run_for(minutes=1)
-    assert (await stand.ask(address, GetMinOffset("orders", 0))).offset == 9
+    assert await first_offset(stand) == 9
+    await stand.close()
+
+
+@pytest.mark.row("F2")
+@pytest.mark.parametrize("mode", ["freeze", "run", "skip"])
+async def test_a_jump_over_four_o_clock_removes_what_is_old_then_but_not_the_newest(
+    world: SimulatedWorld, mode: str
+) -> None:
+    stand = await a_full_log(world)
+    await stand.clock(mode)
+    assert (await stand.clock("advance", by_ms=71 * HOUR_MS)).code == 0
+    assert await first_offset(stand) == 0
+    assert (await stand.clock("advance", by_ms=25 * HOUR_MS)).code == 0
+    assert await first_offset(stand) == 9  # at once: an advance is over when this is done
+    assert (await stand.clock("advance", by_ms=1_000 * HOUR_MS)).code == 0
+    assert await first_offset(stand) == 9
+    await stand.close()
+
+
+@pytest.mark.row("F2")
+async def test_a_clock_that_runs_fast_misses_no_hour(world: SimulatedWorld) -> None:
+    """At two hours a second it looks only every twenty hours."""
+    stand = await a_full_log(world)
+    await stand.clock("scale", rate=7_200.0)
+    await world.run_for(minutes=1)
+    assert await first_offset(stand) == 9
+    await stand.close()
+
+
+async def test_an_advance_over_messages_that_cant_be_stored_ends_and_says_why(world: SimulatedWorld) -> None:
+    stand = await a_full_log(world)
+    await stand.send("orders", properties="DELAY\x013\x02")
+    world.disk("broker-a").others_bytes = TIB * 95 // 100
+    await world.run_for(seconds=11)
+    answer = await stand.clock("advance", by_ms=HOUR_MS, settle_ms_max=500)
+    assert answer.code == NOT_AT_REST
+    assert "broker broker-a can't deliver what is due" in str(answer.remark)
+    assert "diskSpaceWarningLevelRatio" in str(answer.remark)
+    world.disk("broker-a").others_bytes = 0
+    await world.run_for(seconds=11)
+    assert (await stand.clock("advance", by_ms=HOUR_MS)).code == 0
     await stand.close()
 
 
