@@ -52,6 +52,12 @@ class Service:
         assert self._end is not None, "wait() belongs inside `async with service`"
         await asyncio.shield(self._end)
 
+    @property
+    def crash(self) -> BaseException | None:
+        """What a loop of this service crashed with."""
+        end = self._end
+        return end.exception() if end is not None and end.done() and not end.cancelled() else None
+
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run a loop of this service. When it crashes, the service has crashed."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)

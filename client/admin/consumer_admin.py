@@ -8,8 +8,8 @@ from typing import Any
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.concurrent_consumption import is_async
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
+from staticfire.client.consume.listener_errors import ends_consumer, is_async
 from staticfire.client.consume.ordered_queue import OrderedQueue
 from staticfire.client.consume.ordered_results import OrderedContext, OrderedStatus
 from staticfire.client.consume.process_queue import ProcessQueue
@@ -138,7 +138,9 @@ class ConsumerAdmin:
             else:
                 status = await self._client.machine.workers.run(lambda: self._listener((message,), context))
             result.consume_result = _RESULTS.get(status, "CR_RETURN_NULL")
-        except Exception as error:  # noqa: BLE001 (one message in a listener: that is the answer)
+        except BaseException as error:
+            if ends_consumer(error):
+                raise
             result.consume_result, result.remark = "CR_THROW_EXCEPTION", repr(error)
         if self._is_ordered:
             result.auto_commit = context.auto_commit

@@ -40,16 +40,20 @@ def subscribe(topic: str, expression: str, expression_type: str, wall_ms: Messag
 
 
 class Subscriptions:
-    """All topics of a consumer, in the order in which they were subscribed to."""
+    """All topics of a consumer, in the order in which they were subscribed to.
+
+    Versions are times, and brokers take a subscription only with a higher one than they know. So each is higher than
+    the one before it in its topic: also within a millisecond, with a clock that was put back, after the topic was left.
+    """
 
     def __init__(self) -> None:
         self.by_topic: dict[str, Subscription] = {}
+        self._versions: dict[str, int] = {}
 
     def put(self, subscription: Subscription) -> None:
-        self.by_topic[subscription.data.topic] = subscription
-
-    def raise_version(self, topic: str, wall_ms: MessageMs) -> None:
-        """Make a topic's subscription newer than what brokers know, so that they take it again."""
-        subscription = self.by_topic.get(topic)
-        if subscription is not None:
-            subscription.data.sub_version = max(wall_ms, subscription.data.sub_version + 1)
+        """Subscribe to a topic, or change what is wanted of it."""
+        data = subscription.data
+        if data.topic in self._versions:
+            data.sub_version = max(data.sub_version, self._versions[data.topic] + 1)
+        self._versions[data.topic] = data.sub_version
+        self.by_topic[data.topic] = subscription

@@ -11,7 +11,6 @@ without a task per message. A plain function runs in the machine's workers, seve
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import iscoroutinefunction
 from typing import Any
 
 from staticfire.client.consume.consume_results import (
@@ -22,6 +21,7 @@ from staticfire.client.consume.consume_results import (
     count_done,
     split_into_batches,
 )
+from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
 from staticfire.client.consume.threaded_calls import Call, ThreadedCalls, Waiting
@@ -73,7 +73,7 @@ class ConcurrentConsumption:
         work = self._work_in_threads if self._plain is not None else self._work
         self._pool = WorkerPool(settings.consume_threads, work, spawn, f"listener of {group}")
         self._ramp: asyncio.TimerHandle | None = None
-        self._raised = 0
+        self._faults = ListenerFaults(group)
         self._finished: list[ProcessQueue] = []
 
     @property
@@ -148,13 +148,11 @@ class ConcurrentConsumption:
                 message.consume_started_ms = started_ms
             try:
                 status = await listener(messages, context)
-            except Exception as error:  # noqa: BLE001 (one message in a listener: it is retried)
-                status = self._note(error)
-            except asyncio.CancelledError as error:
-                task = asyncio.current_task()
-                if pool.is_leaving or task is None or task.cancelling():
+            except BaseException as error:
+                if ends_consumer(error, pool.is_leaving):
                     raise
-                status = self._note(error)  # Something that the listener awaited was cancelled, not the listener.
+                self._faults.raised(error)
+                status = _LATER
             if status is _SUCCESS and context.ack_index is None:
                 if process_queue.finished:  # It is `_done` without the call: this is the hot path.
                     process_queue.finished += messages
@@ -174,23 +172,22 @@ class ConcurrentConsumption:
         while self._waiting and not pool.is_shrinking:
             self._call()
             calls = await self._machine.workers.run(plain.visit)
-            later = []
+            later, end = [], None
             for call in calls:
                 if call.error is not None:
-                    call.status = self._note(call.error)
+                    if ends_consumer(call.error):
+                        end = call.error
+                        continue
+                    self._faults.raised(call.error)
+                    call.status = _LATER
                 if call.status is _SUCCESS and call.context.ack_index is None:
                     self._done(call.process_queue, call.messages)
                 else:
                     later.append(call)
             for call in later:
                 await self._judge(call)
-
-    def _note(self, error: BaseException) -> ConsumeStatus:
-        """Tell of an exception in a listener, at the 1st, 10th, 100th and every 1,000th."""
-        self._raised = raised = self._raised + 1
-        if raised in (1, 10, 100) or raised % 1_000 == 0:
-            log.warning("listener_raised", group=self._group, error=repr(error), times=raised, at=place_of(error))
-        return _LATER
+            if end is not None:
+                raise end
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -226,7 +223,7 @@ class ConcurrentConsumption:
         status = call.status
         if status is not _SUCCESS and status is not _LATER:
             if status is not None:
-                self._note(TypeError(f"the listener returned {status!r}, which is no ConsumeStatus"))
+                self._faults.answered(status, taken_for=_LATER.name)
             status = _LATER
         honours = self._settings.reconsume_later_honours_ack_index
         done = count_done(status, context.ack_index, len(messages), honours)
@@ -264,16 +261,3 @@ class ConcurrentConsumption:
         if not self._pool.is_leaving:
             self._waiting.append(waiting)
             self._call()
-
-
-def is_async(listener: object) -> bool:
-    """Whether calling it returns something to await: a coroutine function, or an object with such a `__call__`."""
-    return iscoroutinefunction(listener) or iscoroutinefunction(getattr(listener, "__call__", None))  # noqa: B004
-
-
-def place_of(error: BaseException) -> str:
-    """Return where an exception was raised, as `file:line`."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

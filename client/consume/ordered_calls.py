@@ -76,5 +76,5 @@ class OrderedThreadedCalls:
             message.consume_started_ms = started_ms
         try:
             return OrderedCall(messages, context, self._listener(messages, context))
-        except Exception as error:  # noqa: BLE001 (one call of a listener: its messages come again)
+        except BaseException as error:  # noqa: BLE001 (judged in the event loop, with the calls before it)
             return OrderedCall(messages, context, None, error)

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from staticfire.client.consume.concurrent_consumption import CALLS_IN_A_ROW_MAX, is_async, place_of
+from staticfire.client.consume.concurrent_consumption import CALLS_IN_A_ROW_MAX
+from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
 from staticfire.client.consume.ordered_calls import CALLS_PER_VISIT_MAX, OrderedCall, OrderedThreadedCalls
 from staticfire.client.consume.ordered_queue import OrderedQueue
 from staticfire.client.consume.ordered_results import (
@@ -66,7 +67,8 @@ class OrderedConsumption:
         self._ready: deque[OrderedQueue] = deque()
         self._plain = None if is_async(listener) else OrderedThreadedCalls(listener, machine.clock)
         self._pool = WorkerPool(settings.consume_threads, self._work, spawn, f"listener of {group}")
-        self._noted = 0
+        self._faults = ListenerFaults(group)
+        self._is_over = False
 
     @property
     def waiting(self) -> int:
@@ -87,7 +89,7 @@ class OrderedConsumption:
     def submit(self, process_queue: ProcessQueue, _: Sequence[ReceivedMessage]) -> None:
         """Consume what waits in a queue, unless somebody is at it already."""
         assert isinstance(process_queue, OrderedQueue)
-        if process_queue.is_at_work or not process_queue.waiting or self._pool.is_leaving:
+        if process_queue.is_at_work or not process_queue.waiting or self._pool.is_leaving or self._is_over:
             return
         process_queue.is_at_work = True
         self._ready.append(process_queue)
@@ -110,7 +112,7 @@ class OrderedConsumption:
     async def _work(self) -> None:
         """Work on one queue after the other until none is ready."""
         ready, pool = self._ready, self._pool
-        while ready and not pool.is_shrinking:
+        while ready and not pool.is_shrinking and not self._is_over:
             queue = ready.popleft()
             if not pool.is_called and ready:
                 pool.call()  # It gets its turn when this one waits.
@@ -118,6 +120,10 @@ class OrderedConsumption:
             pause_ms: int | None = None
             try:
                 pause_ms = await self._turn(queue)
+            except BaseException:
+                self._is_over = True  # The consumer ends. What comes next in this queue isn't its turn.
+                queue.roll_back()
+                raise
             finally:
                 self._end_turn(queue, pause_ms)
         if ready:
@@ -131,7 +137,7 @@ class OrderedConsumption:
         while queue.waiting and queue.may_consume(uptime_ms) and not self._pool.is_shrinking:
             for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
                 if call.is_plain_success and not queue.dropped:
-                    self._commit(queue)
+                    self._commit(queue, call)
                 elif (pause_ms := await self._judge(queue, call)) is not None:
                     return pause_ms
             uptime_ms = self._uptime_ms()
@@ -169,13 +175,9 @@ class OrderedConsumption:
             message.consume_started_ms = uptime_ms
         try:
             return OrderedCall(messages, context, await self._listener(messages, context))
-        except Exception as error:  # noqa: BLE001 (one call of a listener: its messages come again)
-            return OrderedCall(messages, context, None, error)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if self._pool.is_leaving or task is None or task.cancelling():
+        except BaseException as error:
+            if ends_consumer(error, self._pool.is_leaving):
                 raise
-            # Something that the listener awaited was cancelled, not the listener.
             return OrderedCall(messages, context, None, error)
 
     async def _visit(self, queue: OrderedQueue) -> list[OrderedCall]:
@@ -189,12 +191,6 @@ class OrderedConsumption:
             queue.put_back(left)
         return calls
 
-    def _note(self, error: BaseException) -> None:
-        """Tell of what went wrong in a listener, at the 1st, 10th, 100th and every 1,000th."""
-        self._noted = noted = self._noted + 1
-        if noted in (1, 10, 100) or noted % 1_000 == 0:
-            log.warning("listener_raised", group=self._group, error=repr(error), times=noted, at=place_of(error))
-
     # -- results -------------------------------------------------------------------------------------------------
 
     async def _judge(self, queue: OrderedQueue, call: OrderedCall) -> int | None:
@@ -205,7 +201,7 @@ class OrderedConsumption:
         if verdict is Verdict.SUSPEND:
             verdict = await self._suspend(queue, call)
         if verdict is Verdict.COMMIT:
-            self._commit(queue)
+            self._commit(queue, call)
         elif verdict is Verdict.ROLL_BACK:
             queue.roll_back()
         if verdict in (Verdict.COMMIT, Verdict.KEEP):
@@ -213,16 +209,21 @@ class OrderedConsumption:
         return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
 
     def _status(self, call: OrderedCall) -> OrderedStatus:
-        """Return what a listener said; whatever is no status means that its messages come again."""
+        """Return what a listener said; whatever is no status means that its messages come again.
+
+        Raises: what ended the listener in a thread, and ends the consumer.
+        """
         status: OrderedStatus = call.status
         if type(status) is not OrderedStatus:
             if call.error is not None:
-                self._note(call.error)
+                if ends_consumer(call.error):
+                    raise call.error
+                self._faults.raised(call.error)
             elif status is not None:
-                self._note(TypeError(f"the listener returned {status!r}, which is no OrderedStatus"))
+                self._faults.answered(status, taken_for=OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name)
             return OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         if call.context.auto_commit and status in (OrderedStatus.COMMIT, OrderedStatus.ROLLBACK):
-            self._note(TypeError(f"the listener returned {status.name}, taken for SUCCESS: auto_commit is on"))
+            self._faults.answered(status.name, taken_for=f"{OrderedStatus.SUCCESS.name}: auto_commit is on")
         return status
 
     async def _suspend(self, queue: OrderedQueue, call: OrderedCall) -> Verdict:
@@ -242,8 +243,9 @@ class OrderedConsumption:
         queue.put_back(again)
         return Verdict.SUSPEND
 
-    def _commit(self, queue: OrderedQueue) -> None:
-        offset = queue.commit()
+    def _commit(self, queue: OrderedQueue, call: OrderedCall) -> None:
+        """Count what was taken up to this call: a visit to a thread has made more of them, which may have failed."""
+        offset = queue.commit(call.messages[-1])
         if offset < 0:
             return
         self._offsets.update(queue.queue, offset, increase_only=False)

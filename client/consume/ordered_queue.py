@@ -84,9 +84,12 @@ class OrderedQueue(ProcessQueue):
         self._taken += taken
         return taken
 
-    def commit(self) -> int:
-        """Let go of all that is taken; return the offset to commit, -1 for none."""
+    def commit(self, last: ReceivedMessage | None = None) -> int:
+        """Let go of what is taken, as far as `last` if that is told; return the offset to commit, -1 for none."""
         taken, self._taken = self._taken, []
+        if last is not None and taken and taken[-1] is not last:
+            end = next((at for at, message in enumerate(taken, 1) if message is last), len(taken))
+            taken, self._taken = taken[:end], taken[end:]
         return self.remove(taken) if taken else NOTHING_HELD
 
     def put_back(self, messages: Sequence[ReceivedMessage]) -> None:

@@ -236,6 +236,9 @@ class PullLoop:
         try:
             if error is not None:
                 raise error
+            if self._is_stale(subscription):
+                self.pull()
+                return
             host = packed_address(connection.peer.address)
             result = read_pull(answer.result(), self.queue, subscription.tags, host)
         except StaticfireError as refusal:
@@ -255,6 +258,14 @@ class PullLoop:
             self._pull_later(self._context.settings.pull_interval_ms)
         else:
             self.pull()
+
+    def _is_stale(self, subscription: Subscription) -> bool:
+        """Whether an answer isn't for now, so that the same is pulled again: the consumer is suspended, or wants
+        something else since the pull left. The broker may have filtered by either subscription, and an answer doesn't
+        say by which: what it goes past is not known to be unwanted.
+        """
+        context = self._context
+        return context.is_suspended or context.subscriptions.by_topic.get(self.queue.topic) is not subscription
 
     def _found(self, result: PullResult) -> None:
         messages = result.messages

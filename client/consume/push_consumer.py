@@ -99,7 +99,8 @@ class PushConsumer(ClientService):
         """Set what consumes: `listener(messages, context)` returns a ConsumeStatus. It may be used as a decorator.
 
         A coroutine function is awaited in the event loop, a plain function is called in threads. An exception, or
-        anything that is no status, means RECONSUME_LATER. Raises: ClientError when the consumer has started.
+        anything that is no status, means RECONSUME_LATER; but KeyboardInterrupt ends the consumer. Raises: ClientError
+        when the consumer has started.
         """
         self._set_listener(listener, is_ordered=False)
         return listener
@@ -187,6 +188,12 @@ class PushConsumer(ClientService):
         )
 
     # -- start and stop ------------------------------------------------------------------------------------------
+
+    async def __aexit__(self, kind: type[BaseException] | None = None, *others: object) -> None:
+        """Leave. Raises: what the consumer crashed with, where nothing else is raised: it isn't to go unnoticed."""
+        await super().__aexit__(kind, *others)
+        if kind is None and self.crash is not None:
+            raise self.crash
 
     async def _join(self) -> None:
         """Load offsets, make this member known to every broker, take its share, pull."""

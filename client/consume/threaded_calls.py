@@ -30,7 +30,7 @@ class Call:
         messages: Messages,
         context: ConsumeContext,
         status: Any,
-        error: Exception | None = None,
+        error: BaseException | None = None,
     ) -> None:
         self.process_queue = process_queue
         self.messages = messages
@@ -71,5 +71,5 @@ class ThreadedCalls:
             message.consume_started_ms = started_ms
         try:
             return Call(process_queue, messages, context, self._listener(messages, context))
-        except Exception as error:  # noqa: BLE001 (one message in a listener: it is retried)
+        except BaseException as error:  # noqa: BLE001 (judged in the event loop, with the calls before it)
             return Call(process_queue, messages, context, None, error)

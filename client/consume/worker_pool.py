@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from staticfire.protocol.errors import ClientError
+
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
@@ -61,7 +63,7 @@ class WorkerPool:
         try:
             while True:
                 self.is_called = False
-                await self._work()
+                await self._at_work()
                 if self.is_shrinking:
                     self._members -= 1
                     self.is_shrinking = self._members > self.size
@@ -71,6 +73,15 @@ class WorkerPool:
         except BaseException:
             self._members -= 1
             raise
+
+    async def _at_work(self) -> None:
+        """Work. Raises: ClientError when somebody else cancels that: nobody would ever end the piece at hand."""
+        try:
+            await self._work()
+        except asyncio.CancelledError as error:
+            if self.is_leaving:
+                raise
+            raise ClientError(f"{self._name}: its task was cancelled while it was at work") from error
 
     async def _called(self) -> bool:
         """Wait for a call; return False when it says to leave."""

@@ -13,6 +13,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import MASTER_ID, subscribe_queues
 from staticfire.client.cluster.subscriptions import Subscriptions
 from staticfire.client.consume.flow_control import FlowControl
+from staticfire.client.consume.listener_errors import ends_consumer
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalance_loop import plan_rebalance
@@ -79,7 +80,10 @@ class Rebalancer:
                 return False  # Asked while the goodbye was under way: RocketMQ answers that there is no such group.
             log.warning("topic_not_rebalanced", group=self._group, topic=topic, reason=str(error))
             return False
-        except Exception as error:  # noqa: BLE001 (a strategy of the program's: other topics go on)
+        except BaseException as error:
+            if ends_consumer(error):
+                raise
+            # It is a strategy of the program's: other topics go on.
             log.error("strategy_failed", group=self._group, topic=topic, error=repr(error))
             return False
         if topic not in self._subscriptions.by_topic:
@@ -136,5 +140,7 @@ class Rebalancer:
         for listener in self.listeners:
             try:
                 listener(topic, list(queues), list(assigned))
-            except Exception as error:  # noqa: BLE001 (a listener of the program's)
+            except BaseException as error:
+                if ends_consumer(error):
+                    raise
                 log.error("queues_listener_failed", group=self._group, topic=topic, error=repr(error))

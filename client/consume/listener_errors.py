@@ -1,0 +1,74 @@
+"""What a program's own code is and raises: a failed call, or the end of the consumer.
+
+Whatever a listener raises means that its messages come again: `SystemExit` of an argument parser and the outcome that
+`pytest.fail()` raises, too, which are no `Exception`s. Two things aren't the listener's doing, and end the consumer:
+KeyboardInterrupt, and the cancellation of the task that the listener runs in.
+"""
+
+import asyncio
+from inspect import iscoroutinefunction
+
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+
+def ends_consumer(error: BaseException, is_leaving: bool = False) -> bool:
+    """Whether to raise an exception on. Asked in the task that caught it, or of what a thread caught.
+
+    `is_leaving`: the consumer cancels its listeners now.
+    """
+    if isinstance(error, Exception):
+        return False
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    if isinstance(error, asyncio.CancelledError):
+        task = _running_task()
+        return is_leaving or task is None or task.cancelling() > 0  # Else it was something that the listener awaited.
+    return isinstance(error, GeneratorExit) and _running_task() is None  # Nobody runs: the coroutine is thrown away.
+
+
+def _running_task() -> "asyncio.Task[object] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+class ListenerFaults:
+    """What goes wrong in one consumer's listener: told at the 1st, 10th, 100th and every 1,000th time."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._raised = 0
+        self._strange = 0
+
+    def raised(self, error: BaseException) -> None:
+        """Note an exception."""
+        self._raised = times = self._raised + 1
+        if is_told(times):
+            log.warning("listener_raised", group=self._group, error=repr(error), times=times, at=place_of(error))
+
+    def answered(self, status: object, taken_for: str) -> None:
+        """Note an answer that isn't one of those that are meant here."""
+        self._strange = times = self._strange + 1
+        if is_told(times):
+            log.warning("listener_answer", group=self._group, answer=repr(status), taken_for=taken_for, times=times)
+
+
+def is_async(listener: object) -> bool:
+    """Whether calling it returns something to await: a coroutine function, or an object with such a `__call__`."""
+    return iscoroutinefunction(listener) or iscoroutinefunction(getattr(listener, "__call__", None))  # noqa: B004
+
+
+def is_told(times: int) -> bool:
+    """Whether something that happens again and again is told of this time."""
+    return times in (1, 10, 100) or times % 1_000 == 0
+
+
+def place_of(error: BaseException) -> str:
+    """Return where an exception was raised, as `file:line`."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

@@ -1,0 +1,109 @@
+"""KeyboardInterrupt in a listener: the program ends with it, and what was done before it counts."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import (
+    Admin,
+    ConsumeContext,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    Message,
+    OrderedContext,
+    OrderedStatus,
+    Producer,
+    PushConsumer,
+    PushSettings,
+)
+from staticfire.client.consume.consume_results import Messages
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.runtime.live import live_machine
+
+WITHIN_S = 20
+
+
+def look(messages: Messages) -> None:
+    if messages[0].body == b"interrupt":
+        raise KeyboardInterrupt
+
+
+def attach(consumer: PushConsumer, kind: str) -> None:
+    async def waits(messages: Messages, context: ConsumeContext) -> ConsumeStatus:
+        look(messages)
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    def plain(messages: Messages, context: ConsumeContext) -> ConsumeStatus:
+        look(messages)
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async def waits_in_order(messages: Messages, context: OrderedContext) -> OrderedStatus:
+        look(messages)
+        return OrderedStatus.SUCCESS
+
+    def plain_in_order(messages: Messages, context: OrderedContext) -> OrderedStatus:
+        look(messages)
+        return OrderedStatus.SUCCESS
+
+    if "order" in kind:
+        consumer.ordered_listener(waits_in_order if "async" in kind else plain_in_order)
+    else:
+        consumer.listener(waits if "async" in kind else plain)
+
+
+class Program:
+    """A cluster and a consumer in one event loop, until something ends it."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.folder = folder
+        self.kind = kind
+        self.committed = -1
+
+    async def run(self) -> None:
+        machine = live_machine()
+        async with AsyncExitStack() as running:
+            running.push_async_callback(machine.workers.close)
+            nameserver = Nameserver(machine, NameserverSettings(listen_host="127.0.0.1", listen_port=0))
+            await running.enter_async_context(nameserver)
+            address = f"127.0.0.1:{nameserver.port}"
+            settings = BrokerSettings(
+                broker_name="broker-a",
+                listen_host="127.0.0.1",
+                listen_port=0,
+                vip_port_enable=False,
+                namesrv_addr=address,
+                store_path_root_dir=str(self.folder),
+            )
+            broker = await running.enter_async_context(Broker(machine, settings))
+            await self._send(address)
+            try:
+                await self._consume(address)
+            finally:
+                self.committed = broker.state.offsets.committed("billing", "orders", 0)
+
+    async def _send(self, address: str) -> None:
+        async with Admin(address) as admin, Producer("shop", address) as producer:
+            await admin.create_topic("orders", queues=1)
+            await producer.send_many([Message("orders", body) for body in (b"1", b"2", b"interrupt", b"3")])
+
+    async def _consume(self, address: str) -> None:
+        chosen = PushSettings(consume_from_where=ConsumeFromWhere.FIRST_OFFSET, consume_threads=1)
+        consumer = PushConsumer("billing", address, chosen)
+        consumer.subscribe("orders")
+        attach(consumer, self.kind)
+        async with consumer, asyncio.timeout(WITHIN_S):
+            await consumer.wait()
+
+
+@pytest.mark.parametrize("kind", ["async", "plain", "async, in order", "plain, in order"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_ends_the_program_and_forgets_nothing(tmp_path: Path, kind: str) -> None:
+    program = Program(tmp_path, kind)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(program.run())
+    assert program.committed == 2
