@@ -1,79 +1,168 @@
 """The client: producers, consumers, administration; asyncio, for staticfire's brokers and Apache RocketMQ's.
 
-Names are imported when they are first asked for, so that `import staticfire.client` costs nothing.
+Names are imported when they are first asked for, so that `import staticfire.client` costs nothing. The same ones are
+in `staticfire` itself. Each stands here three times, for type checkers (the imports), for `import *` (`__all__`) and
+for Python (`_HOMES`); tests/house/test_surface.py holds the three together.
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
 
 if TYPE_CHECKING:
-    from staticfire.client.admin.admin import Admin as Admin
-    from staticfire.client.admin.clock import ClockReport as ClockReport, ClusterClock as ClusterClock
-    from staticfire.client.cluster.cluster_client import ClusterClient as ClusterClient
-    from staticfire.client.cluster.queues import MessageQueue as MessageQueue
-    from staticfire.client.cluster.settings import (
-        ClientSettings as ClientSettings,
-        ProducerSettings as ProducerSettings,
-        PullSettings as PullSettings,
+    from staticfire.client.admin.admin import Admin
+    from staticfire.client.admin.clock import ClockReport, ClusterClock
+    from staticfire.client.blocking.admin import BlockingAdmin
+    from staticfire.client.blocking.producer import BlockingProducer
+    from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
+    from staticfire.client.blocking.push_consumer import BlockingPushConsumer
+    from staticfire.client.cluster.cluster_client import ClusterClient
+    from staticfire.client.cluster.queues import MessageQueue
+    from staticfire.client.cluster.settings import ClientSettings, ProducerSettings, PullSettings
+    from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Listener
+    from staticfire.client.consume.ordered_results import OrderedContext, OrderedListener, OrderedStatus
+    from staticfire.client.consume.pull import PullConsumer
+    from staticfire.client.consume.pull_answers import PullResult, PullStatus
+    from staticfire.client.consume.push_consumer import PushConsumer
+    from staticfire.client.consume.push_settings import ConsumeFromWhere, MessageModel, PushSettings
+    from staticfire.client.produce.producer import Producer
+    from staticfire.client.produce.selectors import Selector, by_hash
+    from staticfire.client.produce.send_result import SendResult, SendStatus
+    from staticfire.client.rebalance.allocation import (
+        AVERAGELY,
+        AVERAGELY_BY_CIRCLE,
+        AllocateStrategy,
+        Averagely,
+        AveragelyByCircle,
     )
-    from staticfire.client.consume.consume_results import (
-        ConsumeContext as ConsumeContext,
-        ConsumeStatus as ConsumeStatus,
+    from staticfire.protocol.errors import (
+        AnswerTimeout,
+        BrokerAnswer,
+        ClientError,
+        ClockBusy,
+        ConnectFailed,
+        ConnectionLost,
+        GroupNotFound,
+        MessageIllegal,
+        NetworkError,
+        NoPermission,
+        NotAtRest,
+        ProtocolError,
+        StaticfireError,
+        StorageError,
+        SystemBusy,
+        TopicNotFound,
+        UsageError,
     )
-    from staticfire.client.consume.ordered_results import (
-        OrderedContext as OrderedContext,
-        OrderedStatus as OrderedStatus,
-    )
-    from staticfire.client.consume.pull import PullConsumer as PullConsumer
-    from staticfire.client.consume.pull_answers import PullResult as PullResult, PullStatus as PullStatus
-    from staticfire.client.consume.push_consumer import PushConsumer as PushConsumer
-    from staticfire.client.consume.push_settings import (
-        ConsumeFromWhere as ConsumeFromWhere,
-        MessageModel as MessageModel,
-        PushSettings as PushSettings,
-    )
-    from staticfire.client.produce.producer import Producer as Producer
-    from staticfire.client.produce.selectors import by_hash as by_hash
-    from staticfire.client.produce.send_result import SendResult as SendResult, SendStatus as SendStatus
-    from staticfire.protocol.messages import Message as Message, ReceivedMessage as ReceivedMessage
+    from staticfire.protocol.messages import Message, ReceivedMessage
+    from staticfire.protocol.requests.connections import ClientConnection
+    from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+    from staticfire.protocol.requests.topics import TopicConfig
+
+__all__ = [
+    "AVERAGELY",
+    "AVERAGELY_BY_CIRCLE",
+    "Admin",
+    "AllocateStrategy",
+    "AnswerTimeout",
+    "Averagely",
+    "AveragelyByCircle",
+    "BlockingAdmin",
+    "BlockingProducer",
+    "BlockingPullConsumer",
+    "BlockingPushConsumer",
+    "BrokerAnswer",
+    "ClientConnection",
+    "ClientError",
+    "ClientSettings",
+    "ClockBusy",
+    "ClockReport",
+    "ClusterClient",
+    "ClusterClock",
+    "ConnectFailed",
+    "ConnectionLost",
+    "ConsumeContext",
+    "ConsumeFromWhere",
+    "ConsumeStatus",
+    "GroupNotFound",
+    "Listener",
+    "Message",
+    "MessageIllegal",
+    "MessageModel",
+    "MessageQueue",
+    "NetworkError",
+    "NoPermission",
+    "NotAtRest",
+    "OrderedContext",
+    "OrderedListener",
+    "OrderedStatus",
+    "Producer",
+    "ProducerSettings",
+    "ProtocolError",
+    "PullConsumer",
+    "PullResult",
+    "PullSettings",
+    "PullStatus",
+    "PushConsumer",
+    "PushSettings",
+    "ReceivedMessage",
+    "Selector",
+    "SendResult",
+    "SendStatus",
+    "StaticfireError",
+    "StorageError",
+    "SubscriptionGroupConfig",
+    "SystemBusy",
+    "TopicConfig",
+    "TopicNotFound",
+    "UsageError",
+    "by_hash",
+]
 
 _HOMES = {
-    "Admin": "staticfire.client.admin.admin",
-    "ClientSettings": "staticfire.client.cluster.settings",
-    "ClockReport": "staticfire.client.admin.clock",
-    "ClusterClient": "staticfire.client.cluster.cluster_client",
-    "ClusterClock": "staticfire.client.admin.clock",
-    "ConsumeContext": "staticfire.client.consume.consume_results",
-    "ConsumeFromWhere": "staticfire.client.consume.push_settings",
-    "ConsumeStatus": "staticfire.client.consume.consume_results",
-    "Message": "staticfire.protocol.messages",
-    "MessageModel": "staticfire.client.consume.push_settings",
-    "MessageQueue": "staticfire.client.cluster.queues",
-    "OrderedContext": "staticfire.client.consume.ordered_results",
-    "OrderedStatus": "staticfire.client.consume.ordered_results",
-    "Producer": "staticfire.client.produce.producer",
-    "ProducerSettings": "staticfire.client.cluster.settings",
-    "PullConsumer": "staticfire.client.consume.pull",
-    "PullResult": "staticfire.client.consume.pull_answers",
-    "PullSettings": "staticfire.client.cluster.settings",
-    "PullStatus": "staticfire.client.consume.pull_answers",
-    "PushConsumer": "staticfire.client.consume.push_consumer",
-    "PushSettings": "staticfire.client.consume.push_settings",
-    "ReceivedMessage": "staticfire.protocol.messages",
-    "SendResult": "staticfire.client.produce.send_result",
-    "SendStatus": "staticfire.client.produce.send_result",
-    "by_hash": "staticfire.client.produce.selectors",
+    "staticfire.client.admin.admin": "Admin",
+    "staticfire.client.admin.clock": "ClockReport ClusterClock",
+    "staticfire.client.blocking.admin": "BlockingAdmin",
+    "staticfire.client.blocking.producer": "BlockingProducer",
+    "staticfire.client.blocking.pull_consumer": "BlockingPullConsumer",
+    "staticfire.client.blocking.push_consumer": "BlockingPushConsumer",
+    "staticfire.client.cluster.cluster_client": "ClusterClient",
+    "staticfire.client.cluster.queues": "MessageQueue",
+    "staticfire.client.cluster.settings": "ClientSettings ProducerSettings PullSettings",
+    "staticfire.client.consume.consume_results": "ConsumeContext ConsumeStatus Listener",
+    "staticfire.client.consume.ordered_results": "OrderedContext OrderedListener OrderedStatus",
+    "staticfire.client.consume.pull": "PullConsumer",
+    "staticfire.client.consume.pull_answers": "PullResult PullStatus",
+    "staticfire.client.consume.push_consumer": "PushConsumer",
+    "staticfire.client.consume.push_settings": "ConsumeFromWhere MessageModel PushSettings",
+    "staticfire.client.produce.producer": "Producer",
+    "staticfire.client.produce.selectors": "by_hash Selector",
+    "staticfire.client.produce.send_result": "SendResult SendStatus",
+    "staticfire.client.rebalance.allocation": (
+        "AVERAGELY AVERAGELY_BY_CIRCLE AllocateStrategy Averagely AveragelyByCircle"
+    ),
+    "staticfire.protocol.errors": (
+        "AnswerTimeout BrokerAnswer ClientError ClockBusy ConnectFailed ConnectionLost GroupNotFound "
+        "MessageIllegal NetworkError NoPermission NotAtRest ProtocolError StaticfireError StorageError "
+        "SystemBusy TopicNotFound UsageError"
+    ),
+    "staticfire.protocol.requests.connections": "ClientConnection",
+    "staticfire.protocol.messages": "Message ReceivedMessage",
+    "staticfire.protocol.requests.groups": "SubscriptionGroupConfig",
+    "staticfire.protocol.requests.topics": "TopicConfig",
 }
+"""The names of each module."""
+
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*globals(), *__all__})

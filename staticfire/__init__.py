@@ -1,19 +1,149 @@
 """A RocketMQ cluster on the test stand.
 
-`from staticfire import Cluster` starts one; clients are in `staticfire.client`. Importing this loads nothing else.
+    from staticfire import Cluster, Message, Producer
+
+Whatever a program needs is here: the cluster, clients, settings, strategies, errors. Importing this loads nothing else:
+a name's module is loaded when the name is first asked for.
 """
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
 
 if TYPE_CHECKING:
+    from staticfire.client import (
+        AVERAGELY,
+        AVERAGELY_BY_CIRCLE,
+        Admin,
+        AllocateStrategy,
+        AnswerTimeout,
+        Averagely,
+        AveragelyByCircle,
+        BlockingAdmin,
+        BlockingProducer,
+        BlockingPullConsumer,
+        BlockingPushConsumer,
+        BrokerAnswer,
+        ClientConnection,
+        ClientError,
+        ClientSettings,
+        ClockBusy,
+        ClockReport,
+        ClusterClient,
+        ClusterClock,
+        ConnectFailed,
+        ConnectionLost,
+        ConsumeContext,
+        ConsumeFromWhere,
+        ConsumeStatus,
+        GroupNotFound,
+        Listener,
+        Message,
+        MessageIllegal,
+        MessageModel,
+        MessageQueue,
+        NetworkError,
+        NoPermission,
+        NotAtRest,
+        OrderedContext,
+        OrderedListener,
+        OrderedStatus,
+        Producer,
+        ProducerSettings,
+        ProtocolError,
+        PullConsumer,
+        PullResult,
+        PullSettings,
+        PullStatus,
+        PushConsumer,
+        PushSettings,
+        ReceivedMessage,
+        Selector,
+        SendResult,
+        SendStatus,
+        StaticfireError,
+        StorageError,
+        SubscriptionGroupConfig,
+        SystemBusy,
+        TopicConfig,
+        TopicNotFound,
+        UsageError,
+        by_hash,
+    )
     from staticfire.cluster import Cluster
 
-__all__ = ["Cluster"]
+__all__ = [
+    "AVERAGELY",
+    "AVERAGELY_BY_CIRCLE",
+    "Admin",
+    "AllocateStrategy",
+    "AnswerTimeout",
+    "Averagely",
+    "AveragelyByCircle",
+    "BlockingAdmin",
+    "BlockingProducer",
+    "BlockingPullConsumer",
+    "BlockingPushConsumer",
+    "BrokerAnswer",
+    "ClientConnection",
+    "ClientError",
+    "ClientSettings",
+    "ClockBusy",
+    "ClockReport",
+    "Cluster",
+    "ClusterClient",
+    "ClusterClock",
+    "ConnectFailed",
+    "ConnectionLost",
+    "ConsumeContext",
+    "ConsumeFromWhere",
+    "ConsumeStatus",
+    "GroupNotFound",
+    "Listener",
+    "Message",
+    "MessageIllegal",
+    "MessageModel",
+    "MessageQueue",
+    "NetworkError",
+    "NoPermission",
+    "NotAtRest",
+    "OrderedContext",
+    "OrderedListener",
+    "OrderedStatus",
+    "Producer",
+    "ProducerSettings",
+    "ProtocolError",
+    "PullConsumer",
+    "PullResult",
+    "PullSettings",
+    "PullStatus",
+    "PushConsumer",
+    "PushSettings",
+    "ReceivedMessage",
+    "Selector",
+    "SendResult",
+    "SendStatus",
+    "StaticfireError",
+    "StorageError",
+    "SubscriptionGroupConfig",
+    "SystemBusy",
+    "TopicConfig",
+    "TopicNotFound",
+    "UsageError",
+    "by_hash",
+]
+
+_CLUSTER = ("Cluster",)
+"""These are of `staticfire.cluster`, all others of `staticfire.client`."""
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Cluster":
-        from staticfire.cluster import Cluster
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return Cluster
-    raise AttributeError(f"module 'staticfire' has no attribute {name!r}")
+    value: object = getattr(import_module("staticfire.cluster" if name in _CLUSTER else "staticfire.client"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,7 @@
 """Administration: what there is in a cluster, topics, groups, key-value configuration. RocketMQ: DefaultMQAdminExt."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -12,6 +13,11 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import AnswerTimeout, ClientError, TopicNotFound, broker_answer
 from staticfire.protocol.permissions import READ_WRITE
+from staticfire.protocol.requests.connections import (
+    ClientConnection,
+    ConsumerConnections,
+    GetConsumerConnections,
+)
 from staticfire.protocol.requests.groups import GetGroupConfig, SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.routes import (
     BrokerData,
@@ -29,6 +35,9 @@ from staticfire.protocol.requests.routes import (
 )
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, TopicConfig, UpdateTopic
 from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client.blocking.admin import BlockingAdmin
 
 ADMIN_TIMEOUT_MS = 5_000
 ROUTE_WAIT_MS = 3_000
@@ -52,6 +61,11 @@ class Admin(ClientService):
         self._timeout_ms = timeout_ms
         self.offsets = QueueOffsets(self.client, timeout_ms)
         """Of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
+
+    def __enter__(self) -> "BlockingAdmin":
+        from staticfire.client.blocking.admin import BlockingAdmin
+
+        return BlockingAdmin.enter(self)
 
     # -- the cluster ---------------------------------------------------------------------------------------------
 
@@ -172,6 +186,18 @@ class Admin(ClientService):
         answer = await self._ask(address, GetGroupConfig(group=group, bname=broker_name), f"group {group}")
         config: SubscriptionGroupConfig = answer.body
         return config
+
+    async def members(self, group: str) -> list[ClientConnection]:
+        """Return who consumes in a group now, sorted by client id; nobody for a group that no broker has heard of."""
+        found: dict[str, ClientConnection] = {}
+        for name, address in (await self.masters()).items():
+            answer = await self.client.pool.ask(address, GetConsumerConnections(group), self._timeout_ms)
+            if answer.code == ResponseCode.CONSUMER_NOT_ONLINE:
+                continue
+            _check(answer, f"members of {group} at {name}")
+            connections: ConsumerConnections = answer.body
+            found |= {member.client_id: member for member in connections.connection_set}
+        return [found[client_id] for client_id in sorted(found)]
 
     # -- offsets -------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ RocketMQ: MQClientInstance. A producer or consumer makes its own unless it is gi
 
     async with ClusterClient("127.0.0.1:9876") as client, Producer("orders", client=client) as producer: ...
 
+or without asyncio, with `with`: then its event loop, and that of all who share it, is in a thread of its own.
+
 Every broker learns who is here: by a heartbeat as soon as there is a connection to it, and every 30 s. Groups that
 leave say goodbye to every broker that heard of them.
 """
@@ -11,6 +13,7 @@ leave say goodbye to every broker that heard of them.
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Self
 
 from staticfire.client.admin.admin_requests import AdminRequests
 from staticfire.client.cluster.nameservers import Nameservers
@@ -26,6 +29,7 @@ from staticfire.protocol.errors import ClientError, ConnectFailed
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, UnregisterClient
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.log import logger
+from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Service
@@ -78,11 +82,35 @@ class ClusterClient(Service):
         self._consumers: dict[str, DescribeConsumer] = {}
         self._refresh = Wakeup()
         self._open = False
+        self.thread: LoopThread | None = None
+        """Where it lives when it was entered with `with`."""
 
     @property
     def is_open(self) -> bool:
         """Whether this client has been entered and not yet left."""
         return self._open
+
+    def __enter__(self) -> Self:
+        from staticfire.client.blocking.face import refuse_in_event_loop
+
+        refuse_in_event_loop("ClusterClient")
+        self.thread = LoopThread("ClusterClient")
+        try:
+            self.thread.call(self.__aenter__())
+        except BaseException:
+            self.thread.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        thread = self.thread
+        if thread is None or thread.is_copy:
+            return
+        try:
+            if thread.error is None:
+                thread.call(self.__aexit__())
+        finally:
+            thread.close()
 
     async def _start(self) -> None:
         self._open = True

@@ -10,6 +10,7 @@ anybody may read anything at any time.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -24,6 +25,9 @@ from staticfire.protocol.names import group_fault
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.tags import TagExpression
 from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
 
 SUGGESTIONS_MAX = 100_000
 # Of queues whose replica to ask next is remembered.
@@ -49,6 +53,11 @@ class PullConsumer(ClientService):
         self.group = group
         self._offsets = QueueOffsets(self.client, self.settings.offset_timeout_ms)
         self._suggested: dict[MessageQueue, int] = {}
+
+    def __enter__(self) -> "BlockingPullConsumer":
+        from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
+
+        return BlockingPullConsumer.enter(self)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be read. Raises: TopicNotFound, NetworkError."""

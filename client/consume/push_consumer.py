@@ -17,7 +17,7 @@ at a time.
 
 import asyncio
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from staticfire.client.admin.consumer_admin import ConsumerAdmin
 from staticfire.client.cluster.client_service import ClientService
@@ -37,6 +37,9 @@ from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.tags import ALL_TAGS, EVERY_TAG
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client.blocking.push_consumer import BlockingPushConsumer
 
 log = logger("client")
 
@@ -73,6 +76,11 @@ class PushConsumer(ClientService):
         self._is_suspended = False
         self._working: PushParts | None = None
         self._threads = self.settings.consume_threads
+
+    def __enter__(self) -> "BlockingPushConsumer":
+        from staticfire.client.blocking.push_consumer import BlockingPushConsumer
+
+        return BlockingPushConsumer.enter(self)
 
     # -- before the start, and after -----------------------------------------------------------------------------
 

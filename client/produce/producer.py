@@ -3,13 +3,15 @@
     async with Producer("orders", namesrv="127.0.0.1:9876") as producer:
         result = await producer.send(Message("orders", b"...", tags="paid", keys=["42"]))
 
+Without asyncio, `with Producer(...) as producer: producer.send(...)`: client/blocking/.
+
 Every send has one result or one exception; nothing is sent after `async with` has been left, and what was posted
 before is waited for.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -24,6 +26,9 @@ from staticfire.protocol.errors import ClientError, ConnectFailed, StaticfireErr
 from staticfire.protocol.messages import Message
 from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
 from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client.blocking.producer import BlockingProducer
 
 
 class Producer(ClientService):
@@ -45,6 +50,11 @@ class Producer(ClientService):
             raise ClientError(fault or f"producer group {group} belongs to RocketMQ: choose another name")
         self.group = group
         self._sender: Sender | None = None
+
+    def __enter__(self) -> "BlockingProducer":
+        from staticfire.client.blocking.producer import BlockingProducer
+
+        return BlockingProducer.enter(self)
 
     async def _join(self) -> None:
         self.client.join_producers(self.group)

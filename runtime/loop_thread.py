@@ -1,0 +1,170 @@
+"""An event loop in a thread of its own, which code without a loop can call.
+
+Every call ends: with the coroutine's result or error, or with ClientError when the thread has ended meanwhile. A caller
+that stops waiting (Ctrl-C, a deadline) cancels its coroutine. `close` cancels what is left, and waits until that has
+cleaned up: nothing is cancelled twice, so a service that is being left gets to its end.
+
+A fork copies this object, but no thread: in the child every call is refused, and `close` does nothing.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+from staticfire.protocol.errors import AnswerTimeout, ClientError
+
+T = TypeVar("T")
+
+THREAD_NAME = "staticfire-loop"
+# With the owner behind it, in stack dumps and debuggers.
+
+
+class LoopThread:
+    """Runs coroutines for other threads, from its making to `close`."""
+
+    def __init__(self, owner: str) -> None:
+        """`owner`: whom errors speak of, like "producer orders"."""
+        self.owner = owner
+        self.error: BaseException | None = None
+        """What ended the thread unasked: a KeyboardInterrupt or SystemExit that some task has raised."""
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._calls: dict[Future[Any], Coroutine[Any, Any, Any] | asyncio.Task[Any]] = {}
+        """What was asked for and isn't done: a task as soon as the loop has seen it."""
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = Future()
+        self._thread = threading.Thread(target=self._run, args=(started,), name=f"{THREAD_NAME} {owner}", daemon=True)
+        self._thread.start()
+        self._loop, self._end = started.result()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in this thread."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether this is a fork's copy, whose thread stayed with the parent."""
+        return not self._is_closed and not self._thread.is_alive()
+
+    def call(self, coroutine: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Run a coroutine on the loop and wait for its result.
+
+        Raises: what it raises; AnswerTimeout; ClientError (closed, forked, or called by the thread itself).
+        """
+        if self.is_current:
+            coroutine.close()
+            raise ClientError(f"{self.owner}: its own event loop can't wait for itself; await the asyncio method there")
+        future = self.submit(coroutine)
+        try:
+            return future.result(timeout_s)
+        except BaseException as error:
+            if future.done():
+                raise
+            self.cancel(future)
+            if isinstance(error, TimeoutError):
+                raise AnswerTimeout(f"{self.owner}: not done within {timeout_s:g} s") from None
+            raise
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Run a coroutine on the loop; return the future of its result. Raises: ClientError (closed, forked)."""
+        future: Future[T] = Future()
+        try:
+            self._check()
+            with self._lock:
+                if self._is_closed:
+                    raise ClientError(self._why_closed())
+                self._calls[future] = coroutine
+                self._loop.call_soon_threadsafe(self._begin, coroutine, future)
+        except ClientError:
+            coroutine.close()
+            raise
+        future.add_done_callback(self._given_up)
+        return future
+
+    def cancel(self, future: "Future[Any]") -> None:
+        """Cancel what a future was promised for; without effect when it is done."""
+        with self._lock:
+            if not self._is_closed:
+                self._loop.call_soon_threadsafe(self._cancel, future)
+
+    def close(self) -> None:
+        """Cancel what is left, wait until it has cleaned up, end the thread; fine when done twice."""
+        if self.is_copy:
+            return
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._loop.call_soon_threadsafe(self._end.cancel)
+        self._thread.join()
+
+    def _check(self) -> None:
+        if self.is_copy:  # Before the lock: another thread of the parent may have held that when it forked.
+            raise ClientError(f"{self.owner} belongs to the process that this one was forked from: make another one")
+
+    def _why_closed(self) -> str:
+        if self.error is not None:
+            return f"{self.owner} has ended: {self.error!r} was raised in its event loop"
+        return f"{self.owner} is closed: use it inside its `with` block"
+
+    # -- in the thread -------------------------------------------------------------------------------------------
+
+    def _run(self, started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]]") -> None:
+        with asyncio.Runner() as runner:
+            try:
+                runner.run(self._serve(started))
+            except BaseException as error:  # noqa: BLE001 (whatever it is, those who wait have to hear of it)
+                if started.done():
+                    self.error = error
+                else:
+                    started.set_exception(error)
+            with self._lock:  # Before the loop is closed, so that nobody calls it then.
+                self._is_closed = True
+        for future, left in list(self._calls.items()):
+            if not isinstance(left, asyncio.Task):
+                left.close()
+            _settle(future, ClientError(self._why_closed()))
+
+    async def _serve(self, started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]]") -> None:
+        loop = asyncio.get_running_loop()
+        end: asyncio.Future[None] = loop.create_future()
+        started.set_result((loop, end))
+        await asyncio.wait([end])
+        tasks = [call for call in self._calls.values() if isinstance(call, asyncio.Task)]
+        for task in tasks:
+            if not task.cancelling():
+                task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _begin(self, coroutine: Coroutine[Any, Any, Any], future: "Future[Any]") -> None:
+        self._calls[future] = task = self._loop.create_task(coroutine)
+        task.add_done_callback(partial(self._done, future))
+        if future.cancelled():
+            task.cancel()
+
+    def _cancel(self, future: "Future[Any]") -> None:
+        call = self._calls.get(future)
+        if isinstance(call, asyncio.Task) and not call.cancelling():
+            call.cancel()
+
+    def _done(self, future: "Future[Any]", task: "asyncio.Task[Any]") -> None:
+        self._calls.pop(future, None)
+        if task.cancelled():
+            _settle(future, ClientError(f"{self.owner} was closed while this call waited"))
+        elif (error := task.exception()) is not None:
+            _settle(future, error)
+        elif future.set_running_or_notify_cancel():
+            future.set_result(task.result())
+
+    def _given_up(self, future: "Future[Any]") -> None:
+        """Whoever got the future has cancelled it."""
+        if future.cancelled():
+            self.cancel(future)
+
+
+def _settle(future: "Future[Any]", error: BaseException) -> None:
+    if not future.done() and future.set_running_or_notify_cancel():
+        future.set_exception(error)
