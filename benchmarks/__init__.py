@@ -1,1 +1,10 @@
-"""What staticfire reaches on this machine, beside a bare echo server: `make bench`. Nothing here is imported by it."""
+"""What staticfire reaches on this machine, beside a bare echo server: `make bench`. Nothing here is imported by it.
+
+- `figures/`: what is measured, by family; `goals.py`: what is wanted; `report.py`: the table and the file
+- `parts/`: single parts in one process, for whoever looks for the reason
+- `machine.py`: cores, CPU time and memory; `servers.py`: server processes; `echo.py`: the server to compare with
+- `load.py`: the load; `frames.py`: its requests; `asking.py`: one request at a time
+- `consuming.py`, `consumer.py`: a push consumer in a process of its own
+- `spark.py`, `spark_run.py`, `spark_baseline.py`: reading with Spark
+- `oracle.py`: the same against a real RocketMQ
+"""

@@ -1,6 +1,6 @@
 """Stores messages, hands them out, and keeps what groups have consumed.
 
-`server.py` puts the parts together, `state.py` is what they share.
+`server.py` puts the parts together, `state.py` is what they share, `settings.py` what can be set.
 
 A request comes to `handlers/`, one module per family, and is answered with what is in these rooms:
 
@@ -10,6 +10,7 @@ A request comes to `handlers/`, one module per family, and is answered with what
 - `groups/`: who consumes and produces, how far groups have come, what becomes of failed messages
 - `clock/`: message time, and whether the consumers have come to rest
 - `store/`: the log, its queues and their recovery
+- `topics.py`: which topics there are
 
 Beside the requests: `registration.py` (routes), `retention.py` and `disk_watch.py` (what goes), `orphan_topics.py`
 (topics that a kill left without configuration), `config_files.py` (the small state on the disk), `key_index.py`,

@@ -1,5 +1,13 @@
 """The client: producers, consumers, administration; asyncio, for staticfire's brokers and Apache RocketMQ's.
 
+- `produce/`: from a message to its result
+- `consume/`: pulls, listeners, and what becomes of their answers
+- `rebalance/`: who gets which queues
+- `offsets/`: how far a group has come
+- `admin/`: what administrators ask of a cluster and of a client
+- `blocking/`: the same without `await`
+- `cluster/`: routes, connections and heartbeats, on which all of them stand
+
 Names are imported when they are first asked for, so that `import staticfire.client` costs nothing. The same ones are
 in `staticfire` itself. Each stands here three times, for type checkers (the imports), for `import *` (`__all__`) and
 for Python (`_HOMES`); tests/house/test_surface.py holds the three together.

@@ -1,1 +1,1 @@
-"""Virtual time, a simulated network and disk, faults."""
+"""Virtual time, a simulated network and disk, faults: all of it in `simulation/`."""

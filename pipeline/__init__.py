@@ -8,8 +8,12 @@
 `pip install 'staticfire[spark]'` brings what it needs; Spark itself needs Java 17 or later. Importing this loads
 nothing of it, and nothing outside of this folder imports it.
 
-What decides is pure and knows no Spark: `options`, `offsets`, `planning`, `pace`. What asks the cluster is `link` and
-`survey`; what reads is `pulls`, `records`, `property_columns` and `batches`; `source` is what Spark sees.
+- `source.py`: what Spark sees; `schema.py`: its columns; `local_spark.py`: a Spark that is set up for it; `errors.py`
+- pure: `options.py`, `offsets.py`, `planning.py` (which messages, in which pieces), `pace.py` (how often to ask)
+- `batch_plan.py`, `stream_plan.py`: what a query reads, once or again and again
+- asking the cluster: `link.py` (a client in a thread), `survey.py` (what there is to read)
+- reading: `pulls.py` (ahead of the user), `records.py`, `property_columns.py`, `batches.py` (to Arrow)
+- `jobs/`: topics to Parquet, and what the tables say; `report/`: a page about it
 """
 
 from typing import TYPE_CHECKING, Any

@@ -8,8 +8,8 @@ from staticfire.pipeline.offsets import (
     EARLIEST_NUMBER,
     LATEST,
     LATEST_NUMBER,
+    GivenOffsets,
     Offsets,
-    QueueOffsets,
     unknown_queues,
 )
 from staticfire.pipeline.options import Boundary, SourceOptions
@@ -62,7 +62,7 @@ async def _ending_offsets(client: ClusterClient, options: SourceOptions, there: 
 
 def _offsets(name: str, boundary: Boundary, there: Survey, unnamed: int) -> Offsets:
     """Return real offsets of all queues. Raises: UsageError (no such queue)."""
-    if isinstance(boundary, QueueOffsets):
+    if isinstance(boundary, GivenOffsets):
         unknown = unknown_queues(boundary.offsets, there)
         if unknown:
             known = ", ".join(str(queue) for queue in sorted(there) if queue.topic == unknown[0].topic)

@@ -24,7 +24,7 @@ ROUTE_POLL_MS = 3_600_000
 # Routes are fetched when a query needs them; a link without queries shouldn't ask for a cluster that is gone.
 
 
-class Link:
+class ClusterLink:
     """One cluster. All methods may be called from any thread but the link's own."""
 
     def __init__(self, name_server: str, protocol: Protocol) -> None:
@@ -62,17 +62,17 @@ class Link:
             raise SourceUnreachable(f"nameServer={self._name_server}: {error}") from None
 
 
-_links: dict[tuple[str, Protocol], Link] = {}
+_links: dict[tuple[str, Protocol], ClusterLink] = {}
 _lock = threading.Lock()
 
 
-def link_to(options: SourceOptions) -> Link:
+def link_to(options: SourceOptions) -> ClusterLink:
     """Return this process's link to the cluster that a query reads."""
     with _lock:
         key = (options.name_server, options.protocol)
         link = _links.get(key)
         if link is None:
-            link = _links[key] = Link(*key)
+            link = _links[key] = ClusterLink(*key)
         return link
 
 

@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder(Checkpoint).decode
 
 
 @dataclass(frozen=True, slots=True)
-class QueueOffsets:
+class GivenOffsets:
     """What an option says of single queues."""
 
     text: str
@@ -40,7 +40,7 @@ class QueueOffsets:
         return number in self.offsets.values()
 
 
-def parse_offsets(text: str) -> QueueOffsets:
+def parse_offsets(text: str) -> GivenOffsets:
     """Return the offsets of an option. Raises: UsageError."""
     try:
         offsets = from_checkpoint(_decode(text))
@@ -50,7 +50,7 @@ def parse_offsets(text: str) -> QueueOffsets:
     for queue, offset in offsets.items():
         if offset < EARLIEST_NUMBER:
             raise UsageError(f"the offset of {queue} is {offset}; write one from 0 on, -2 (earliest) or -1 (latest)")
-    return QueueOffsets(text, offsets)
+    return GivenOffsets(text, offsets)
 
 
 def to_checkpoint(offsets: Mapping[MessageQueue, int]) -> Checkpoint:

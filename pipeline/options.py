@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal, cast
 
-from staticfire.pipeline.offsets import EARLIEST, LATEST, QueueOffsets, parse_offsets
+from staticfire.pipeline.offsets import EARLIEST, LATEST, GivenOffsets, parse_offsets
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.names import group_fault, topic_fault
 from staticfire.protocol.tags import TagExpression
@@ -27,7 +27,7 @@ RECONNECT_TIMEOUT_MS = 30_000
 # How long a broker that is away is tried again before the read fails.
 
 Protocol = Literal["staticfire", "rocketmq"]
-Boundary = str | QueueOffsets
+Boundary = str | GivenOffsets
 """`earliest`, `latest`, or offsets by queue."""
 
 
@@ -78,7 +78,7 @@ _NOT_OPTIONS = {
 def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SourceOptions:
     """Return the options of a query. Raises: UsageError, one line that names the option."""
     given = {_known(name): text.strip() for name, text in options.items()}
-    read = _Reader(given)
+    read = _OptionReader(given)
     parsed = SourceOptions(
         name_server=_name_server(given, environment),
         topics=_topics(given),
@@ -111,7 +111,7 @@ def check_for_batch(options: SourceOptions) -> None:
     ):
         if boundary == refused:
             raise UsageError(f"{name}={refused}: {why}; write {_opposite(refused)}, or offsets by queue")
-        if isinstance(boundary, QueueOffsets) and boundary.has(refused):
+        if isinstance(boundary, GivenOffsets) and boundary.has(refused):
             number = -1 if refused == LATEST else -2
             raise UsageError(f"{name}={boundary.text}: {number} means {refused}, and {why}; write real offsets")
 
@@ -184,14 +184,14 @@ def _expression(given: Mapping[str, str]) -> str:
 
 
 def _check_topics_of(name: str, boundary: Boundary | None, topics: tuple[str, ...]) -> None:
-    if isinstance(boundary, QueueOffsets):
+    if isinstance(boundary, GivenOffsets):
         for topic in boundary.topics:
             if topic not in topics:
                 raise UsageError(f"{name} names topic {topic}, which isn't subscribed to: {', '.join(topics)}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _OptionReader:
     given: Mapping[str, str]
 
     def integer(self, name: str, least: int, most: int | None = None) -> int | None:
@@ -222,7 +222,7 @@ class _Reader:
             return None
         if text.lower() in (EARLIEST, LATEST):
             return text.lower()
-        parse: Callable[[str], QueueOffsets] = parse_offsets
+        parse: Callable[[str], GivenOffsets] = parse_offsets
         try:
             return parse(text)
         except UsageError as error:

@@ -8,7 +8,7 @@ at the start of the query exists.
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.batch_plan import Survey, starting_offsets, survey, tell_losses
-from staticfire.pipeline.link import Link
+from staticfire.pipeline.link import ClusterLink
 from staticfire.pipeline.offsets import LATEST, Checkpoint, Offsets, from_checkpoint, to_checkpoint
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.pace import PollPace
@@ -22,7 +22,7 @@ log = logger("pipeline")
 class StreamPlan:
     """Follows the ends of all queues."""
 
-    def __init__(self, options: SourceOptions, link: Link) -> None:
+    def __init__(self, options: SourceOptions, link: ClusterLink) -> None:
         self._options = options
         self._link = link
         self._pace = PollPace()

@@ -1,1 +1,28 @@
-"""Pure: frames, codecs, commands, messages, names, tags, delay levels, routes, errors. Bytes in, typed commands out."""
+"""Pure: frames, codecs, commands, messages, names. Bytes in, typed commands out.
+
+Commands:
+
+- `command.py`: what a request and its answer are, and how one is declared; `requests/`: all of them, by family
+- `codecs/`: headers and bodies as bytes, one module per codec byte
+- `codes.py`, `limits.py`, `remarks.py`: numbers, maxima and words that are RocketMQ's or agreed on
+- `errors.py`: every exception of staticfire, by what the caller can do about it
+
+Messages:
+
+- `messages.py`: what programs send and receive
+- `record.py`: a message in the commit log; `plain_records.py`: the common kind, packed quickly
+- `rocketmq_record.py`: RocketMQ's binary form of records and batches
+- `properties.py`, `sys_flag.py`, `compression.py`, `checksums.py`: parts of a record
+- `message_ids.py`, `hosts.py`: the two ids of a message, and the addresses in them
+- `tags.py`: subscriptions, and which messages they match
+- `delay_levels.py`: how long level n waits
+
+Names and notations:
+
+- `names.py`, `permissions.py`: topics and groups, and what may be done with them
+- `times.py`: message time and uptime as two types
+- `clock_face.py`, `clock_words.py`, `durations.py`: a clock that can be set, and the words to set it with
+- `fastjson.py`: JSON as RocketMQ writes and reads it, made of `fastjson_writer.py`, `fastjson_reader.py` (lenient) and
+  `fastjson_shape.py` (into classes)
+- `java_properties.py`: the text of a properties file
+"""

@@ -40,7 +40,7 @@ class Message:
         "wait_stored",
     )
 
-    def __init__(
+    def __init__(  # house: programs write them by name, as fields of the message
         self,
         topic: str,
         body: bytes,

@@ -67,7 +67,7 @@ Row: TypeAlias = tuple[int, bytes, bytes, int]
 """One of a row of records: flag, properties, body, tags code."""
 
 
-def pack_plain_row(
+def pack_plain_row(  # house: hot, and a value to hold them costs more than the packing
     log_position: int,
     queue_id: int,
     queue_offset: int,

@@ -116,7 +116,7 @@ def record_size(born_host: bytes, packed_topic: bytes, properties: bytes, body: 
     return _FIXED_BYTES + len(born_host) + len(packed_topic) + len(properties) + len(body)
 
 
-def pack_record(
+def pack_record(  # house: hot, and a value to hold them costs more than the packing
     log_position: int,
     queue_id: int,
     queue_offset: int,

@@ -1,1 +1,26 @@
-"""The only place that knows sockets, tasks, threads, time, identity, files, logging and configuration."""
+"""The only place that knows sockets, tasks, threads, time, identity, files, logging and configuration.
+
+- `machine.py`: the machine as five seams; `live/`: the real one
+
+Connections:
+
+- `connection.py`: frames in, handlers called, answers out
+- `server.py`: ports that accept connections; `pool.py`: connections that this process opened
+- `addresses.py`, `reach.py`: addresses as people write them, and the one that peers are told
+- `ports.py`: sockets that one process binds and another one serves
+
+Processes:
+
+- `service.py`: what runs for a while and ends in order
+- `process.py`: the main of a server; `light_start.py`: what it imports, and what it doesn't
+- `children.py`: the processes of a cluster, seen from the one that started them
+- `signals.py`: signals, kept from the first moment on; `exit_codes.py`: how a process ends
+- `loop_thread.py`: an event loop in a thread of its own
+- `log.py`: one line per event
+
+Settings:
+
+- `config.py`: flags, environment, file and defaults, read once; `config_help.py`: help and example made of the same
+- `live_settings.py`: settings that administrators change while a server runs
+- `foreign_conf.py`, `rocketmq_settings.py`: files that were written for RocketMQ, and all names that it takes
+"""

@@ -4,6 +4,13 @@
 
 Whatever a program needs is here: the cluster, clients, settings, strategies, errors. Importing this loads nothing else:
 a name's module is loaded when the name is first asked for.
+
+- `cluster.py`: `Cluster`, for tests and programs; `cluster_clock.py`: its message time
+- `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
+- `processes.py`: a cluster of processes; `embedded.py`: one in this process
+- `container_health.py`: whether the servers of a container are ready
+- `cli/`: the command line; `control/`: the control endpoint
+- links to the packages beneath: `pipeline/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`, `protocol/`
 """
 
 TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.

@@ -1,1 +1,7 @@
-"""Small scripts of the project: they run as `python -m tools.<name>` from its top folder."""
+"""What writes or starts something for the project; run as `python -m tools.<name>` from its top folder.
+
+- `docs.py`: the generated parts of docs/, of `commands.py` (requests and commands) and `compatibility.py` (what works);
+  `generated.py`: where in a document they stand
+- `constraints.py`: constraints.txt
+- `oracle.sh`, `docker_engine.sh`, `chromium.sh`: a real RocketMQ, a Docker engine, a browser, where tests need one
+"""

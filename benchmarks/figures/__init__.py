@@ -1,5 +1,10 @@
 """Figures by family: each knows its keys and measures all of them once, in a round.
 
+- `throughput.py`, `latency.py`, `producer.py`, `listeners.py`: messages on their way
+- `delayed.py`, `dead_letter.py`: messages that wait
+- `held.py`: pulls that wait
+- `starts.py`: how long a start takes
+
 A family is measured in every round, so that a machine that changes its mind meets all of them; the bench takes the
 median.
 """

@@ -1,1 +1,5 @@
-"""Measurements of single parts, in one process: what to look at when a figure of the whole has moved."""
+"""Measurements of single parts, in one process: what to look at when a figure of the whole has moved.
+
+- `burst.py`: a broker behind one connection; `store_append.py`: the store alone
+- `producer_encode.py`: a producer's sends; `consume_path.py`: from a pull's answer to a listener that is done
+"""

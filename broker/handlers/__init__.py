@@ -1,1 +1,11 @@
-"""What the broker does for each request, one module per family."""
+"""What the broker does for each request, one module per family.
+
+- `send.py`: one message; `send_batch.py`: one queue's, all or none; `send_many.py`: any, each with its own result
+- `pull.py`: messages go out; `send_back.py`: one comes back
+- `offsets.py`, `locks.py`: where groups stand, and queues that one member has for itself
+- `clients.py`: clients come and go; `connections.py`: who is connected, and questions to them
+- `topics.py`, `groups.py`, `config.py`: what administrators create and set; `queues.py`: queues, found but not created
+- `queries.py`: messages by key, id and place
+- `statistics.py`, `runtime_info.py`: figures
+- `reset_offset.py`, `upkeep.py`, `reset.py`: groups are moved, a broker is cleaned up, or is as if it were new
+"""

@@ -14,7 +14,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.requests.clients import NotifyConsumerIdsChanged
-from staticfire.protocol.requests.locks import LockAnswer, LockedQueues, LockQueues, UnlockQueues
+from staticfire.protocol.requests.locks import LockAnswer, LockBatchResponseBody, LockQueues, UnlockQueues
 from staticfire.runtime.connection import Call, Dispatcher
 
 NO_BODY = "a request for locks needs a body with a consumerGroup, a clientId and a mqSet"
@@ -40,7 +40,7 @@ class LockHandlers:
         if wanted is None:
             return refusal(ResponseCode.SYSTEM_ERROR, NO_BODY)
         granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.mq_set, self._uptime_ms())
-        return LockAnswer(body=LockedQueues(granted))
+        return LockAnswer(body=LockBatchResponseBody(granted))
 
     def unlock(self, call: Call) -> Answer:
         """Give locks back."""

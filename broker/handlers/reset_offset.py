@@ -34,10 +34,10 @@ from staticfire.protocol.requests.reset_offset import (
     GetClientStatus,
     GetConsumerStatus,
     QueryCorrectionOffset,
-    QueueOffsets,
     QueueOffsetsAnswer,
     ResetClientOffset,
     ResetOffset,
+    ResetOffsetBody,
 )
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.protocol.times import MessageMs
@@ -79,7 +79,7 @@ class ResetOffsetHandlers:
             self._offsets.reset(request.group, request.topic, queue.queue_id, offset)
         for queue in moved:
             self._free_held_pulls(request, queue.queue_id)
-        return QueueOffsetsAnswer(body=QueueOffsets(moved))
+        return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
 
     def _check(self, request: ResetOffset) -> TopicConfig:
         """Return the topic. Raises: BrokerAnswer."""
@@ -136,14 +136,14 @@ class ResetOffsetHandlers:
                 f"Timestamp: {request.timestamp}"
             )
             raise BrokerAnswer(ResponseCode.CONSUMER_NOT_ONLINE, words)
-        body: QueueOffsets | CppQueueOffsets = QueueOffsets(moved)
+        body: ResetOffsetBody | CppQueueOffsets = ResetOffsetBody(moved)
         if call.peer.language == LanguageCode.CPP:
             body = CppQueueOffsets([CppQueueOffset(q.topic, q.broker_name, q.queue_id, o) for q, o in moved.items()])
         for member in online.channel_info_table.values():
             if member.connection.is_open:
                 told = ResetClientOffset(request.topic, request.group, request.timestamp, body=body)
                 member.connection.tell(told)
-        return QueueOffsetsAnswer(body=QueueOffsets(moved))
+        return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
 
     # -- where members stand -------------------------------------------------------------------------------------------
 

@@ -20,11 +20,11 @@ from staticfire.protocol.names import SYSTEM_TOPICS
 from staticfire.protocol.requests.routes import TopicList, TopicListAnswer
 from staticfire.protocol.requests.upkeep import (
     AllOffsetsAnswer,
+    ConsumerOffsetFile,
     DelayOffsetFile,
     DelayOffsetsAnswer,
     HighAvailability,
     HighAvailabilityAnswer,
-    OffsetFile,
 )
 from staticfire.runtime.connection import Call, Dispatcher
 
@@ -76,7 +76,7 @@ class UpkeepHandlers:
         was_dirty = offsets.dirty
         snapshot = offsets.snapshot()
         offsets.dirty = was_dirty  # looking at it saves nothing
-        return AllOffsetsAnswer(body=msgspec.json.decode(snapshot, type=OffsetFile))
+        return AllOffsetsAnswer(body=msgspec.json.decode(snapshot, type=ConsumerOffsetFile))
 
     def delay_offsets(self, call: Call) -> Answer:
         """How far each level has been delivered."""

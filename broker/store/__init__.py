@@ -1,4 +1,12 @@
 """What a broker keeps on disk: the commit log, the consume queues made from it, and their recovery.
 
-`store.MessageStore` is the face; `flusher.StoreFlusher` carries out in the background what must wait for the disk.
+- `store.py`: `MessageStore`, the face and only owner of the files; `settings.py`: its sizes and periods
+- `new_record.py`: a message that is to be stored
+- `appender.py`: records that were appended and not written yet; `outcomes.py`: how appends and reads end
+- `commit_log.py`: all records in one row; `segments.py`: its files
+- `consume_queue.py`: where one queue's records are; `queue_table.py`: all queues; `queue_files.py`: their files
+- `reading.py`: messages from an offset on; `time_search.py`: an offset by time
+- `flusher.py`: brings everything to the disk in the background; `flush_round.py`: one round of it
+- `recovery.py`: what the last process left behind; `log_scan.py`: records, read without trust
+- `state_files.py`: the small files beside the log
 """

@@ -54,7 +54,7 @@ class Queue:
         self.topic = topic
         self.queue_id = queue_id
         self.packed_topic = pack_topic(topic)
-        self.pack_plain: PlainPacker | None = None
+        self.pack_plain: PlainPacker | None = None  # house: made by `plain_packer` at the first use
         self.plain_bytes = record_size(bytes(IPV4_HOST_BYTES), self.packed_topic, b"", b"")
         """How large this queue's plain records are, but for properties and body."""
         self.folder = folder

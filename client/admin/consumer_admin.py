@@ -22,8 +22,8 @@ from staticfire.protocol.requests.clients import ConsumerData
 from staticfire.protocol.requests.connections import (
     ConsumedDirectly,
     ConsumerRunningInfo,
-    ConsumeStatus as TopicStatus,
     ProcessQueueInfo,
+    TopicConsumption,
 )
 from staticfire.protocol.requests.locks import MessageQueue as WireQueue
 
@@ -75,7 +75,7 @@ class ConsumerAdmin:
             properties=self._properties(data),
             subscription_set=data.subscription_data_set,
             mq_table=table,
-            status_table={subscription.topic: TopicStatus() for subscription in data.subscription_data_set},
+            status_table={subscription.topic: TopicConsumption() for subscription in data.subscription_data_set},
             jstack=stacks() if with_stacks else None,
         )
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class MessageQueue(NamedTuple):
+class MessageQueue(NamedTuple):  # house: protocol/requests/locks.py has it as it travels, under RocketMQ's name, too
     """One queue of a topic on one broker. Sorts as RocketMQ's: topic, broker name, then the queue id as a number."""
 
     topic: str

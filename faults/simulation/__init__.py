@@ -8,7 +8,12 @@
 
     simulate(scenario, seed=7)
 
-In pytest: `staticfire.faults.simulation.testing`.
+- `world.py`: the face; `box.py`: one machine in it; `process.py`: one life of what runs there
+- `testing.py`: scenarios in pytest; `running.py`: without; `ending.py`: what has to be true when one is over
+- `loop.py`: an event loop whose clock jumps; `tasks.py`: tasks that sort the same in every run; `workers.py`
+- `network.py`, `link.py`, `transport.py`: who listens where, the way between two processes, one end of a connection
+- `disk.py`, `files.py`: what survives a kill and a power cut, and how one process sees it
+- `machine.py`: clock and identity; `chance.py`: repeatable chance; `history.py`: what happened, as one fingerprint
 """
 
 from staticfire.faults.simulation.ending import LeftOver

@@ -119,7 +119,7 @@ class Disk:
         """How much of the total somebody else takes. It only shows: what makes writes fail is `bytes_left`."""
         self.sync_ms = 0.0
         """How long a sync takes in a worker."""
-        self.on_write: Callable[[str, int, Bytes], object] | None = None
+        self.on_write: Callable[[str, int, Bytes], object] | None = None  # house: a fault, set while a test runs
         """Called before each write with path, position and data. What it raises, the writer gets."""
         self.files: dict[str, Inode] = {}
         self.folders: dict[str, set[str]] = {"/": set(), ".": set()}

@@ -152,12 +152,11 @@ class SimulatedNetwork:
         source = place.address if place.address.startswith("127.") else process.host
         near, far = (source, self.free_port(process.host)), (place.address, place.port)
         there, back = self.link(process.name, listener.process.name), self.link(listener.process.name, process.name)
-        client = SimulatedTransport(self.loop, process, there, (near, far), self.history)
-        server = SimulatedTransport(self.loop, listener.process, back, (far, near), self.history)
+        client = SimulatedTransport(self.loop, process, there, (near, far), self.history, self._forget)
+        server = SimulatedTransport(self.loop, listener.process, back, (far, near), self.history, self._forget)
         client.peer, server.peer = server, client
         for end in (client, server):
             self.transports[end] = None
-            end.gone = self._forget
         return client, server
 
     def drop(self, process: Process) -> None:

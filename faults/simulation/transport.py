@@ -53,14 +53,15 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         outgoing: Link,
         addresses: tuple[SocketAddress, SocketAddress],
         history: History,
+        gone: "Callable[[SimulatedTransport], None]",
     ) -> None:
+        """`gone` is called once, when the socket is closed."""
         super().__init__({"sockname": addresses[0], "peername": addresses[1]}, loop)
         self._jumping_loop = loop
         self.process = process
         self.peer: SimulatedTransport
         self.outgoing = outgoing
-        self.gone: Callable[[SimulatedTransport], None] = lambda _: None
-        """Called once, when the socket is closed."""
+        self._gone = gone
         self._context = process.context.copy()
         self._history = history
         self._backlog = bytearray()
@@ -273,7 +274,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self._unread.clear()
         self._unread_bytes = 0
         self.outgoing.carry(partial(self.peer.arrive, end))
-        self.gone(self)
+        self._gone(self)
 
 
 def _reset_error() -> OSError:

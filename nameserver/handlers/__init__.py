@@ -1,19 +1,23 @@
 """What a nameserver answers, one module per family of requests.
 
+- `routes.py`: where topics are; `brokers.py`: brokers come, show that they live, and go
+- `topics.py`, `kv.py`, `config.py`: lists, key-value configuration, settings
+- `clock.py`: message time; staticfire's own
+
 Not done: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, static
 topics (topicQueueMappingByBroker), NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
 """
 
 from staticfire.nameserver.handlers.brokers import BrokerHandlers
 from staticfire.nameserver.handlers.clock import ClockHandlers
-from staticfire.nameserver.handlers.config import ConfigHandlers
+from staticfire.nameserver.handlers.config import NameserverConfigHandlers
 from staticfire.nameserver.handlers.kv import KVHandlers
 from staticfire.nameserver.handlers.routes import RouteHandlers
-from staticfire.nameserver.handlers.topics import TopicHandlers
+from staticfire.nameserver.handlers.topics import NameserverTopicHandlers
 from staticfire.nameserver.state import NameserverState
 from staticfire.runtime.connection import Dispatcher
 
-FAMILIES = (BrokerHandlers, ClockHandlers, ConfigHandlers, KVHandlers, RouteHandlers, TopicHandlers)
+FAMILIES = (BrokerHandlers, ClockHandlers, NameserverConfigHandlers, KVHandlers, RouteHandlers, NameserverTopicHandlers)
 
 
 def add_handlers(dispatcher: Dispatcher, state: NameserverState) -> None:

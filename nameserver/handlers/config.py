@@ -19,7 +19,7 @@ BLACK_LIST = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "f
 # RocketMQ's three, and ours that can't change while the nameserver runs.
 
 
-class ConfigHandlers:
+class NameserverConfigHandlers:
     """Requests about the nameserver's settings."""
 
     def __init__(self, state: NameserverState) -> None:

@@ -29,7 +29,7 @@ from staticfire.runtime.log import logger
 log = logger("nameserver")
 
 
-class TopicHandlers:
+class NameserverTopicHandlers:
     """What tools ask about topics."""
 
     def __init__(self, state: NameserverState) -> None:

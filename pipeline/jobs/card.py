@@ -50,7 +50,7 @@ class Card(msgspec.Struct, rename="camel", frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FolderState:
     """A folder as it is before a start. `names` are its entries but for the card, the lock and Spark's checksums."""
 
     place: str
@@ -60,7 +60,7 @@ class Found:
     """Whether a batch was ever committed: to the sink's log (output), after that to the checkpoint."""
 
 
-def check(wanted: Card, output: Found, checkpoint: Found) -> Card:
+def check(wanted: Card, output: FolderState, checkpoint: FolderState) -> Card:
     """Return the card under which an ingest goes on, `wanted` itself when it is new. Raises: UsageError."""
     if output.card is None:
         _check_new(output, checkpoint)
@@ -92,7 +92,7 @@ def check(wanted: Card, output: Found, checkpoint: Found) -> Card:
     return msgspec.structs.replace(wanted, ingest_id=known.ingest_id)
 
 
-def _check_new(output: Found, checkpoint: Found) -> None:
+def _check_new(output: FolderState, checkpoint: FolderState) -> None:
     """Raise UsageError unless both are free."""
     if checkpoint.card is not None:
         raise UsageError(

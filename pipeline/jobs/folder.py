@@ -6,7 +6,7 @@ Everything goes through the JVM, so the path means the same here as it does to S
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from staticfire.pipeline.jobs.card import CARD_NAME, Card, Found
+from staticfire.pipeline.jobs.card import CARD_NAME, Card, FolderState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ def data_path(uri: str) -> str:
     return unquote(urlsplit(uri).path) if "://" in uri or uri.startswith("file:") else uri
 
 
-class Folder:
+class HadoopFolder:
     """One folder. It need not exist."""
 
     def __init__(self, spark: "SparkSession", place: str) -> None:
@@ -55,12 +55,12 @@ class Folder:
             return []
         return sorted(str(entry.getPath().getName()) for entry in self._files.listStatus(self._path))
 
-    def find(self, own: frozenset[str]) -> Found:
+    def find(self, own: frozenset[str]) -> FolderState:
         """Return it as it is; entries of these names are the ingest's own."""
         names = [name for name in self.names() if name not in own and not name.endswith(".crc")]
         card = Card.decode(self._read(CARD_NAME), self.place) if self.has(CARD_NAME) else None
         begun = self._count(SINK_LOG) + self._count(COMMITS) > 0
-        return Found(self.place, card, names, begun)
+        return FolderState(self.place, card, names, begun)
 
     def put_card(self, card: Card) -> None:
         """Write the card; who looks sees the old one or the new one."""

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from staticfire.pipeline.jobs.card import CARD_NAME, Card, check
-from staticfire.pipeline.jobs.folder import SINK_LOG, Folder, data_path
-from staticfire.pipeline.jobs.lock import LOCK_NAME, FolderLock
+from staticfire.pipeline.jobs.folder import SINK_LOG, HadoopFolder, data_path
+from staticfire.pipeline.jobs.lock import LOCK_NAME, OutputLock
 from staticfire.pipeline.jobs.settings import CHECKPOINT_NAME, IngestSettings
 from staticfire.pipeline.jobs.topics import topics_there
 from staticfire.protocol.errors import ClientError, UsageError
@@ -63,7 +63,7 @@ def ingest(
     writes there), NetworkError, and what Spark raises when the query fails.
     """
     topics = topics_of(settings)
-    output, checkpoint = Folder(spark, settings.to), Folder(spark, settings.checkpoint_folder)
+    output, checkpoint = HadoopFolder(spark, settings.to), HadoopFolder(spark, settings.checkpoint_folder)
     source = _source(spark, settings, topics)
     wanted = Card(_new_id(), topics, settings.partition_by, source.schema.json())
     check(wanted, output.find(OWN), checkpoint.find(OWN))  # Before anything is made there.
@@ -84,7 +84,7 @@ def read_ingested(spark: "SparkSession", place: str) -> "DataFrame":
     """Return the table that an ingest has written so far. Raises: UsageError (there is none)."""
     from pyspark.sql.types import StructType
 
-    folder = Folder(spark, place)
+    folder = HadoopFolder(spark, place)
     card = folder.find(OWN).card
     if card is None:
         raise UsageError(f"{place} is no folder of an ingest: it has no {CARD_NAME}")
@@ -120,14 +120,14 @@ def _source(spark: "SparkSession", settings: IngestSettings, topics: tuple[str, 
     return frame.withColumns(derived)
 
 
-def _lock(spark: "SparkSession", output: Folder, wait_ms: int) -> "AbstractContextManager[Any]":
+def _lock(spark: "SparkSession", output: HadoopFolder, wait_ms: int) -> "AbstractContextManager[Any]":
     from contextlib import nullcontext
 
     local = output.local_path
-    return FolderLock(spark, local, wait_ms) if local is not None else nullcontext()
+    return OutputLock(spark, local, wait_ms) if local is not None else nullcontext()
 
 
-def _start(source: "DataFrame", settings: IngestSettings, output: Folder) -> "StreamingQuery":
+def _start(source: "DataFrame", settings: IngestSettings, output: HadoopFolder) -> "StreamingQuery":
     writer = source.writeStream.format("parquet").partitionBy(*settings.partition_by).option("path", output.uri)
     writer = writer.option("checkpointLocation", settings.checkpoint_folder)
     if settings.continuous:
@@ -135,7 +135,7 @@ def _start(source: "DataFrame", settings: IngestSettings, output: Folder) -> "St
     return writer.trigger(availableNow=True).start()
 
 
-def _sweep(spark: "SparkSession", output: Folder, card: Card) -> int:
+def _sweep(spark: "SparkSession", output: HadoopFolder, card: Card) -> int:
     """Delete the data files that the sink's log doesn't name; return how many there were."""
     committed: set[str] = set()
     if output.has(SINK_LOG):

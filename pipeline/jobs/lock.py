@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOCK_NAME = "_staticfire_ingest.lock"
 
 
-class FolderLock:
+class OutputLock:
     """Held from `with` to its end, or to the end of the JVM."""
 
     def __init__(self, spark: "SparkSession", folder: str, wait_ms: int) -> None:

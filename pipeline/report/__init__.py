@@ -1,4 +1,8 @@
-"""A page of figures, plots and tables as one HTML file; no Spark in here."""
+"""A page of figures, plots and tables as one HTML file; no Spark in here.
+
+- `page.py`: what a page says, as plain values; `render.py`: HTML of it
+- `retries.py`, `waiting.py`: the sections about retries, and about waiting times
+"""
 
 from staticfire.pipeline.report.page import Column, KeyFigure, Page, Plot, Section, Table
 from staticfire.pipeline.report.render import render, write_page

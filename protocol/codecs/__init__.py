@@ -2,12 +2,12 @@
 
     u32 length | u8 codec, u24 header length | header | body        length counts everything behind itself
 
-`codecs.native`   2  msgpack: staticfire's own programs
-`codecs.json`     0  JSON headers, RocketMQ's JSON bodies and binary records: real remoting clients
-`codecs.rocketmq` 1  the same in a binary header: real remoting clients with ROCKETMQ_SERIALIZE_TYPE=ROCKETMQ
+- `native.py`, 2: msgpack; staticfire's own programs
+- `json.py`, 0: JSON headers, RocketMQ's JSON bodies and binary records; real remoting clients
+- `rocketmq.py`, 1: the same in a binary header; real remoting clients with ROCKETMQ_SERIALIZE_TYPE=ROCKETMQ
 
-All are generic over the declarations in `protocol.requests`; `hot_native` and `hot_json` are the same with the few
-commands written by hand of which there are many. Whatever the bytes, a codec raises `ProtocolError` or nothing.
+All are generic over the declarations in `protocol.requests`. `hot_native.py` and `hot_json.py` are the same, with
+the few frequent commands written by hand. Whatever the bytes, a codec raises `ProtocolError` or nothing.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,13 @@
-"""Every request that staticfire knows, declared once, one module per family.
+"""Every request that staticfire knows, declared once, one module per family. Importing this fills `command.REQUESTS`.
 
-Importing this package fills `command.REQUESTS`.
+- `send.py`, `pull.py`, `send_back.py`: messages on their way
+- `offsets.py`, `locks.py`: how far groups have come, and queues that one member has for itself
+- `clients.py`: heartbeats; `connections.py`: who is connected, and questions to a client by way of its broker
+- `routes.py`: where topics are; `brokers.py`: brokers that register
+- `topics.py`, `groups.py`, `config.py`: what administrators create and set
+- `queries.py`: messages by key, id and place; `statistics.py`: figures
+- `reset_offset.py`, `upkeep.py`: what administrators move and clean up
+- `clock.py`, `reset.py`: message time, and a broker as if it were new; staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)

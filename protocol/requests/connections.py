@@ -172,7 +172,7 @@ class PopQueueInfo(msgspec.Struct, rename="camel", gc=False):
     last_pop_timestamp: int = 0
 
 
-class ConsumeStatus(msgspec.Struct, rename="camel", gc=False):
+class TopicConsumption(msgspec.Struct, rename="camel", gc=False):
     """How fast a consumer is in a topic; milliseconds and messages per second."""
 
     pull_rt: float = msgspec.field(name="pullRT", default=0.0)
@@ -190,7 +190,7 @@ class ConsumerRunningInfo(msgspec.Struct, rename="camel", gc=False):
     subscription_set: list[SubscriptionData] = []
     mq_table: dict[MessageQueue, ProcessQueueInfo] = {}
     mq_pop_table: dict[MessageQueue, PopQueueInfo] = {}
-    status_table: dict[str, ConsumeStatus] = {}
+    status_table: dict[str, TopicConsumption] = {}
     user_consumer_info: dict[str, str] = {}
     jstack: str | None = None
 

@@ -25,7 +25,7 @@ class QueuesOfClient(msgspec.Struct, rename="camel", gc=False):
     only_this_broker: bool = False
 
 
-class LockedQueues(msgspec.Struct, gc=False):
+class LockBatchResponseBody(msgspec.Struct, gc=False):
     """The queues that the client has now."""
 
     lock_ok_mq_set: list[MessageQueue] = msgspec.field(name="lockOKMQSet", default_factory=list)
@@ -34,7 +34,7 @@ class LockedQueues(msgspec.Struct, gc=False):
 class LockAnswer(Answer, rename="camel"):
     """Which of the queues were locked; it is never an error that others have the rest."""
 
-    body_type: ClassVar[Any] = LockedQueues
+    body_type: ClassVar[Any] = LockBatchResponseBody
 
 
 @request(RequestCode.LOCK_BATCH_MQ, answer=LockAnswer)

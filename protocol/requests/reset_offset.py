@@ -9,7 +9,7 @@ from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.requests.locks import MessageQueue
 
 
-class QueueOffsets(msgspec.Struct, rename="camel", gc=False):
+class ResetOffsetBody(msgspec.Struct, rename="camel", gc=False):
     """Offsets by queue. RocketMQ: ResetOffsetBody."""
 
     offset_table: dict[MessageQueue, int] = {}
@@ -18,7 +18,7 @@ class QueueOffsets(msgspec.Struct, rename="camel", gc=False):
 class QueueOffsetsAnswer(Answer, rename="camel"):
     """Where the group stands now."""
 
-    body_type: ClassVar[Any] = QueueOffsets
+    body_type: ClassVar[Any] = ResetOffsetBody
 
 
 @request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, answer=QueueOffsetsAnswer)
@@ -44,7 +44,7 @@ class ResetClientOffset(Request, rename="camel"):
     is_force: bool = False
     queue_id: int = -1
     offset: int | None = None
-    body_type: ClassVar[Any] = QueueOffsets
+    body_type: ClassVar[Any] = ResetOffsetBody
 
 
 class CppQueueOffset(msgspec.Struct, rename="camel", gc=False):

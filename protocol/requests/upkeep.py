@@ -30,7 +30,7 @@ class DeleteExpired(Request, rename="camel"):
     """Remove now what retention lets go."""
 
 
-class OffsetFile(msgspec.Struct, rename="camel", gc=False):
+class ConsumerOffsetFile(msgspec.Struct, rename="camel", gc=False):
     """consumerOffset.json. The keys are topic@group."""
 
     offset_table: dict[str, dict[int, int]] = {}
@@ -41,7 +41,7 @@ class OffsetFile(msgspec.Struct, rename="camel", gc=False):
 class AllOffsetsAnswer(Answer, rename="camel"):
     """Where all groups stand."""
 
-    body_type: ClassVar[Any] = OffsetFile
+    body_type: ClassVar[Any] = ConsumerOffsetFile
 
 
 @request(RequestCode.GET_ALL_CONSUMER_OFFSET, answer=AllOffsetsAnswer)

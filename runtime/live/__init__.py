@@ -1,4 +1,10 @@
-"""The real machine: the operating system's clock, sockets, files and threads behind the five seams.
+"""The real machine behind the five seams.
+
+- `clock.py`: monotonic time and wall time
+- `network.py`: TCP; `surroundings.py`: the networks that this machine is in
+- `files.py`: folders and whole files; `file.py`: one open file
+- `workers.py`: threads for what blocks
+- `identity.py`: who this process is
 
 Cheap to import and to make: a cluster of several processes is to be up in half a second.
 """

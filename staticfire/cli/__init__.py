@@ -2,6 +2,14 @@
 
 Exit codes: 0, 1 failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py). What a person did wrong is
 one line.
+
+- `commands.py`: the list of commands; `options.py`: flags that several share
+- `up.py`, `run.py`: a cluster, alone or around a command; `stand.py`, `stay.py`: what both do before and while it runs
+- `broker.py`, `nameserver.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names; `serve.py`: all four
+- `send.py`, `peek.py`, `consume.py`: messages; `messages.py`: how they are shown
+- `clock.py`, `reset.py`: message time, and a cluster as if it were new
+- `mqadmin.py`: RocketMQ's administration commands; `mqadmin_tables.py`: what they print
+- `pipeline.py`: jobs on Spark
 """
 
 import sys

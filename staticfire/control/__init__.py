@@ -1,1 +1,5 @@
-"""The control endpoint: what a test asks of a cluster over HTTP. `door.py` opens it, `site.py` answers."""
+"""The control endpoint: what a test asks of a cluster over HTTP.
+
+- `port.py`: opens it; `site.py`: answers; `view.py`: what it knows of a cluster
+- `clock.py`: message time; `reset.py`: a cluster as if it were new; `health.py`: whether it can be used now
+"""

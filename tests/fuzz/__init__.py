@@ -3,5 +3,6 @@
     python -m tests.fuzz [--frames 200000] [--seed 1]
 
 `corpus.py` has the frames and records, `mutations.py` spoils them, `reading.py` and `records.py` read what came of it;
-`__main__.py` does that often, and asks a whole cluster, too. The same seed spoils the same.
+`__main__.py` does that often, and `live.py` asks a whole cluster, too; `test_fuzz.py` is the short form. The same seed
+spoils the same.
 """

@@ -7,7 +7,9 @@ arguments.
 import ast
 from collections.abc import Iterator
 
-from tests.house.source import LAYERS, Source, sources
+import pytest
+
+from tests.house.source import LAYERS, Finding, Rule, check, found, sources
 
 ABOVE_RUNTIME = [folder for folder in LAYERS if folder != "runtime"]
 PROGRAMS = ["nameserver", "broker", "client"]
@@ -52,46 +54,38 @@ def is_loop_time(call: ast.Call) -> bool:
     return not (isinstance(function.value, ast.Name) and function.value.id == "time")  # time.time() is ruff's
 
 
-def flagged(places: list[Source]) -> Iterator[tuple[Source, ast.Call]]:
-    for source in places:
-        yield from ((source, call) for call in source.calls() if not source.is_exception(call))
+def foreign_threads_and_sockets() -> Iterator[Finding]:
+    for source in sources(*ABOVE_RUNTIME):
+        for call in source.calls():
+            if isinstance(call.func, ast.Attribute) and called(call) in SEAM_OF:
+                yield found(source, call, f"calls {called(call)}: use {SEAM_OF[called(call)]}")
 
 
-def test_threads_and_sockets_come_from_the_machine() -> None:
-    wrong = [
-        f"{source.place(call)} calls {called(call)}: use {SEAM_OF[called(call)]}"
-        for source, call in flagged(sources(*ABOVE_RUNTIME))
-        if isinstance(call.func, ast.Attribute) and called(call) in SEAM_OF
-    ]
-    assert not wrong, "\n".join(wrong)
+def foreign_time() -> Iterator[Finding]:
+    for source in sources(*ABOVE_RUNTIME):
+        for call in filter(is_loop_time, source.calls()):
+            yield found(source, call, "asks the event loop: take uptime_ms as a parameter, or machine.clock")
 
 
-def test_time_comes_from_the_machine() -> None:
-    wrong = [
-        f"{source.place(call)} asks the event loop: take uptime_ms as a parameter, or machine.clock"
-        for source, call in flagged(sources(*ABOVE_RUNTIME))
-        if is_loop_time(call)
-    ]
-    assert not wrong, "\n".join(wrong)
+def sleeps() -> Iterator[Finding]:
+    for source in sources(*ABOVE_RUNTIME, "tests"):
+        for call in filter(is_sleep, source.calls()):
+            yield found(source, call, "sleeps")
 
 
-def test_nothing_sleeps() -> None:
-    wrong = [
-        f"{source.place(call)} sleeps" for source, call in flagged(sources(*ABOVE_RUNTIME, "tests")) if is_sleep(call)
-    ]
-    assert not wrong, "\n".join(wrong)
+def foreign_files() -> Iterator[Finding]:
+    for source in sources(*PROGRAMS):
+        for call in source.calls():
+            if isinstance(call.func, ast.Name) and call.func.id == "open":
+                yield found(source, call, "opens a file: use machine.files")
+        for name, statement in source.imports():
+            if name.split(".")[0] in MACHINE_MODULES:
+                yield found(source, statement, f"imports {name}: use the seams of machine")
 
 
-def test_files_come_from_the_machine() -> None:
-    wrong = [
-        f"{source.place(call)} opens a file: use machine.files"
-        for source, call in flagged(sources(*PROGRAMS))
-        if isinstance(call.func, ast.Name) and call.func.id == "open"
-    ]
-    wrong += [
-        f"{source.place(statement)} imports {name}: use the seams of machine"
-        for source in sources(*PROGRAMS)
-        for name, statement in source.imports()
-        if name.split(".")[0] in MACHINE_MODULES and not source.is_exception(statement)
-    ]
-    assert not wrong, "\n".join(wrong)
+RULES = [foreign_threads_and_sockets, foreign_time, sleeps, foreign_files]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_outside_world_is_reached_through_the_machine(rule: Rule) -> None:
+    check(rule)

@@ -29,11 +29,11 @@ class Brokers:
         topics: dict[str, int] | None = None,
         counter: int = 1,
         state: int = 0,
-        uptime_ms: UptimeMs = START_MS,
-        delete_topics: bool = False,
         **fields: Any,
     ) -> Registered | None:
-        """Register; `topics` are permissions by name."""
+        """Register; `topics` are permissions by name. Fields: uptime_ms, delete_topics, or of `BrokerEntry`."""
+        uptime_ms: UptimeMs = fields.pop("uptime_ms", START_MS)
+        delete_topics: bool = fields.pop("delete_topics", False)
         entry = BrokerEntry(
             cluster=fields.pop("cluster", "C"),
             broker_name=name,

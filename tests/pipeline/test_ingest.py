@@ -16,7 +16,7 @@ from staticfire import Cluster
 from staticfire.client import Message, SendResult
 from staticfire.pipeline.jobs.card import CARD_NAME
 from staticfire.pipeline.jobs.ingest import Batch, ingest, read_ingested
-from staticfire.pipeline.jobs.lock import FolderLock
+from staticfire.pipeline.jobs.lock import OutputLock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, NetworkError, UsageError
 from tests.cli.commands import ROOT, call, environment, one_line
@@ -145,7 +145,7 @@ def test_one_ingest_at_a_time_writes_to_a_folder(spark: SparkSession, cluster: C
     wanted = settings(cluster, tmp_path)
     ingest(spark, wanted)
     with (
-        FolderLock(spark, wanted.to, wait_ms=2_000),
+        OutputLock(spark, wanted.to, wait_ms=2_000),
         pytest.raises(ClientError, match="another ingest is writing to"),
     ):
         ingest(spark, wanted)

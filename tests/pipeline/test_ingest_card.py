@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from staticfire.pipeline.jobs.card import Card, Found, check
+from staticfire.pipeline.jobs.card import Card, FolderState, check
 from staticfire.pipeline.jobs.failures import one_line
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import UsageError
@@ -13,12 +13,12 @@ KNOWN = Card("known", ("orders",), ("topic",))
 OTHER = Card("other", ("bills",), ("topic",))
 
 
-def output(card: Card | None = None, *names: str, has_batches: bool = False) -> Found:
-    return Found("/table", card, names, has_batches)
+def output(card: Card | None = None, *names: str, has_batches: bool = False) -> FolderState:
+    return FolderState("/table", card, names, has_batches)
 
 
-def checkpoint(card: Card | None = None, *names: str, has_batches: bool = False) -> Found:
-    return Found("/checkpoint", card, names, has_batches)
+def checkpoint(card: Card | None = None, *names: str, has_batches: bool = False) -> FolderState:
+    return FolderState("/checkpoint", card, names, has_batches)
 
 
 def test_new_folders_get_the_new_card() -> None:
@@ -69,7 +69,9 @@ def test_topics_may_be_added() -> None:
         ),
     ],
 )
-def test_what_does_not_belong_together_is_refused(wanted: Card, table: Found, progress: Found, words: str) -> None:
+def test_what_does_not_belong_together_is_refused(
+    wanted: Card, table: FolderState, progress: FolderState, words: str
+) -> None:
     with pytest.raises(UsageError) as refused:
         check(wanted, table, progress)
     assert words in str(refused.value)

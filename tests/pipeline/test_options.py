@@ -3,7 +3,7 @@
 import pytest
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.pipeline.offsets import QueueOffsets
+from staticfire.pipeline.offsets import GivenOffsets
 from staticfire.pipeline.options import check_for_batch, check_for_stream, parse_options
 from staticfire.protocol.errors import UsageError
 
@@ -35,7 +35,7 @@ def test_topics_are_a_list_with_commas() -> None:
 
 def test_offsets_by_queue_are_read() -> None:
     options = parse_options(PLACE | {"startingOffsets": '{"orders":{"broker-a":{"0":23,"1":-2}}}'}, {})
-    assert isinstance(options.starting_offsets, QueueOffsets)
+    assert isinstance(options.starting_offsets, GivenOffsets)
     assert options.starting_offsets.offsets == {
         MessageQueue("orders", "broker-a", 0): 23,
         MessageQueue("orders", "broker-a", 1): -2,

@@ -19,7 +19,7 @@ from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumeDirectly, GetConsumerRunningInfo
 from staticfire.protocol.requests.locks import MessageQueue
-from staticfire.protocol.requests.reset_offset import GetConsumerStatus, QueueOffsets, ResetClientOffset
+from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetClientOffset, ResetOffsetBody
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
@@ -130,7 +130,7 @@ async def test_members_that_are_told_go_on_elsewhere(world: SimulatedWorld, shop
     offsets = {MessageQueue(TOPIC, "broker-a", 2): 1, MessageQueue("others", "broker-a", 0): 7}
     broker = shop.brokers["broker-a"].state
     [member] = broker.consumers.consumer_table[GROUP].channel_info_table.values()
-    member.connection.tell(ResetClientOffset(TOPIC, GROUP, 0, body=QueueOffsets(offsets)))
+    member.connection.tell(ResetClientOffset(TOPIC, GROUP, 0, body=ResetOffsetBody(offsets)))
     await shop.until_heard(5)
     await world.run_for(seconds=3)
     assert shop.bodies == [b"a", b"b", b"c", b"b", b"c"]

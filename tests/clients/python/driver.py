@@ -4,6 +4,7 @@ Each behaviour has topics and groups of its own, so they run at the same time; o
 for the end. More of this client is tried in tests/foreign/.
 """
 
+# house: one program, copied into an environment where nothing of ours is installed.
 import json
 import os
 import subprocess

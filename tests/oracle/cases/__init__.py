@@ -1,4 +1,9 @@
-"""The script: each family's steps, in an order in which later ones find what earlier ones made."""
+"""The script: each family's steps, in an order in which later ones find what earlier ones made.
+
+- `sends.py`, `pulls.py`, `offsets.py`, `send_back.py`: messages on their way
+- `routes.py`, `topics.py`, `groups.py`, `clients.py`: what there is
+- `frames.py`: what nobody should send; `common.py`: what several families use
+"""
 
 from tests.oracle.cases import clients, frames, groups, offsets, pulls, routes, send_back, sends, topics
 from tests.oracle.step import Step

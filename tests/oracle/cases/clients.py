@@ -1,8 +1,8 @@
 """Clients: 34, 35, 38, and what members are told."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
+from typing import Any
 
 from tests.oracle.step import Ask, Close, Pause, Step
 
@@ -91,82 +91,48 @@ def _membership() -> Iterator[Step]:
 
 
 def _bodies() -> Iterator[Step]:
-    empty, numbers = Ask("heartbeat of nothing", 34, {}), count(1)
-    yield empty
-    yield replace(empty, name="heartbeat of an empty object", body={})
-    yield replace(empty, name="heartbeat of garbage", body=b"garbage")
-    yield replace(empty, name="heartbeat of a list", body=b"[]")
-    yield replace(
-        empty, name="heartbeat of nulls", body=b'{"clientID":null,"consumerDataSet":null,"producerDataSet":null}'
-    )
-    yield replace(empty, name="heartbeat without fields", fields=None, body={"clientID": "{run}x"})
-    yield replace(
-        empty,
-        name="heartbeat of strange enums",
-        body={
-            "clientID": "{run}x",
-            "consumerDataSet": [consumer("{run}strange", consumeType="NOPE", messageModel="NOPE")],
-        },
-    )
+    yield Ask("heartbeat of nothing", 34, {})
+    yield beat("heartbeat of an empty object", {})
+    yield beat("heartbeat of garbage", b"garbage")
+    yield beat("heartbeat of a list", b"[]")
+    yield beat("heartbeat of nulls", b'{"clientID":null,"consumerDataSet":null,"producerDataSet":null}')
+    yield Ask("heartbeat without fields", 34, None, {"clientID": "{run}x"})
+    strange = consumer("{run}strange", consumeType="NOPE", messageModel="NOPE")
+    yield beat("heartbeat of strange enums", {"clientID": "{run}x", "consumerDataSet": [strange]})
     yield members("members of strange enums", "{run}strange")
-    yield replace(
-        empty,
-        name="heartbeat of a short consumer",
-        body={"clientID": "{run}x", "consumerDataSet": [{"groupName": "{run}short"}]},
-    )
+    short = {"groupName": "{run}short"}
+    yield beat("heartbeat of a short consumer", {"clientID": "{run}x", "consumerDataSet": [short]})
     yield members("members of a short consumer", "{run}short")
-    yield replace(empty, name="heartbeat of a nameless consumer", body={"clientID": "{run}x", "consumerDataSet": [{}]})
-    yield replace(empty, name="heartbeat of a nameless producer", body={"clientID": "{run}x", "producerDataSet": [{}]})
-    yield replace(
-        empty, name="heartbeat of a bad group", body={"clientID": "{run}x", "consumerDataSet": [consumer("a$b")]}
-    )
-    yield replace(
-        empty, name="heartbeat in single quotes", body=b"{'clientID':'q','producerDataSet':[{'groupName':'q'}]}"
-    )
-    yield replace(empty, name="heartbeat of bare keys", body=b'{clientID:"q",heartbeatFingerprint:0,withoutSub:false}')
-    yield replace(
-        empty,
-        name="heartbeat of more keys",
-        body={"clientID": "{run}x", "nope": 1, "heartbeatFingerprint": 0, "withoutSub": False},
-    )
-    yield replace(
-        empty,
-        name="heartbeat in its second version",
-        body={
-            "clientID": "{run}x",
-            "heartbeatFingerprint": 5,
-            "withoutSub": False,
-            "consumerDataSet": [consumer("{run}v2")],
-        },
-    )
-    yield replace(
-        empty,
-        name="heartbeat without subscriptions",
-        body={
-            "clientID": "{run}x",
-            "heartbeatFingerprint": 5,
-            "withoutSub": True,
-            "consumerDataSet": [consumer("{run}v2", subscriptionDataSet=[])],
-        },
-    )
+    yield beat("heartbeat of a nameless consumer", {"clientID": "{run}x", "consumerDataSet": [{}]})
+    yield beat("heartbeat of a nameless producer", {"clientID": "{run}x", "producerDataSet": [{}]})
+    yield beat("heartbeat of a bad group", {"clientID": "{run}x", "consumerDataSet": [consumer("a$b")]})
+    yield beat("heartbeat in single quotes", b"{'clientID':'q','producerDataSet':[{'groupName':'q'}]}")
+    yield beat("heartbeat of bare keys", b'{clientID:"q",heartbeatFingerprint:0,withoutSub:false}')
+    more = {"clientID": "{run}x", "nope": 1, "heartbeatFingerprint": 0, "withoutSub": False}
+    yield beat("heartbeat of more keys", more)
+    yield from _second_version()
+    subscription = {"topic": "t", "subString": "a", "expressionType": "TAG"}
+    yield Ask("check of a client", 46, {}, {"clientId": "{run}x", "group": "g", "subscriptionData": subscription})
+
+
+def _second_version() -> Iterator[Step]:
+    numbers = count(1)
+    yield short_beat("heartbeat in its second version", 5, False, consumer("{run}v2"))
+    yield short_beat("heartbeat without subscriptions", 5, True, consumer("{run}v2", subscriptionDataSet=[]))
     for fingerprint in (5, 6, 6, 0, 6):
-        yield replace(
-            empty,
-            name=f"heartbeat in short, number {next(numbers)}",
-            body={
-                "clientID": "{run}x",
-                "heartbeatFingerprint": fingerprint,
-                "withoutSub": fingerprint != 0,
-                "consumerDataSet": [consumer("{run}v2")],
-            },
-        )
-    yield Ask(
-        "check of a client",
-        46,
-        {},
-        {
-            "clientId": "{run}x",
-            "group": "g",
-            "subscriptionData": {"topic": "t", "subString": "a", "expressionType": "TAG"},
-        },
-    )
+        name = f"heartbeat in short, number {next(numbers)}"
+        yield short_beat(name, fingerprint, fingerprint != 0, consumer("{run}v2"))
+
+
+def beat(name: str, body: Any) -> Ask:
+    return Ask(name, 34, {}, body)
+
+
+def short_beat(name: str, fingerprint: int, without_subscriptions: bool, member: dict[str, Any]) -> Ask:
+    body = {
+        "clientID": "{run}x",
+        "heartbeatFingerprint": fingerprint,
+        "withoutSub": without_subscriptions,
+        "consumerDataSet": [member],
+    }
+    return beat(name, body)

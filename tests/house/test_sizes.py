@@ -1,0 +1,72 @@
+"""What has grown too large: files, classes, functions, and lists of parameters.
+
+Past these sizes something is two things, or says on its first lines, with `# house: <why>`, why it is one. Of a file
+these are the lines before its first definition.
+"""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.house.source import AROUND, LAYERS, Definition, Finding, Rule, check, found_in_head, sources
+
+FILE_LINES_MAX = 400
+CLASS_LINES_MAX = 250
+FUNCTION_LINES_MAX = 50
+PARAMETERS_MAX = 7
+"""Besides self; the flags of a command are counted by whoever reads its help."""
+
+
+def long_files() -> Iterator[Finding]:
+    for source in sources(*LAYERS, *AROUND):
+        if len(source.lines) > FILE_LINES_MAX:
+            begin = min((node.lineno for node in source.tree.body if isinstance(node, Definition)), default=2)
+            yield Finding(source, 1, begin - 1, f"{len(source.lines)} lines")
+
+
+def long_classes() -> Iterator[Finding]:
+    for source in sources(*LAYERS, *AROUND):
+        for node in source.definitions():
+            if isinstance(node, ast.ClassDef) and lines_of(node) > CLASS_LINES_MAX:
+                yield found_in_head(source, node, f"class {node.name}: {lines_of(node)} lines")
+
+
+def long_functions() -> Iterator[Finding]:
+    for source in sources(*LAYERS, *AROUND):
+        for node in source.definitions():
+            if not isinstance(node, ast.ClassDef) and lines_of(node) > FUNCTION_LINES_MAX:
+                yield found_in_head(source, node, f"{node.name}(): {lines_of(node)} lines")
+
+
+def many_parameters() -> Iterator[Finding]:
+    for source in sources(*LAYERS, *AROUND):
+        for node in source.definitions():
+            if isinstance(node, ast.ClassDef) or is_command(node):
+                continue
+            count = len(parameters(node))
+            if count > PARAMETERS_MAX:
+                yield found_in_head(source, node, f"{node.name}(): {count} parameters; some of them are one value")
+
+
+def lines_of(node: Definition) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def is_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether this is called by click, with its flags."""
+    return any("command(" in ast.unparse(decorator) for decorator in node.decorator_list)
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    arguments = node.args
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+RULES = [long_files, long_classes, long_functions, many_parameters]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nothing_has_grown_too_large(rule: Rule) -> None:
+    check(rule)
