@@ -10,9 +10,6 @@ import msgspec
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Call
 
-MISMATCH_HOLD_MS_MAX = 5_000
-# A pull that only met messages of other tags is answered after that, so that its group's progress shows.
-
 
 class HeldPull(msgspec.Struct, gc=False):
     """One pull in waiting. `offset` moves past messages that it doesn't want."""

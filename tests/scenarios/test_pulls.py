@@ -88,6 +88,34 @@ async def test_a_pull_at_the_end_is_answered_when_a_message_arrives(world: Simul
     assert bodies(waiting.result()) == [b"new"]
 
 
+@pytest.mark.parametrize(("codec_byte", "most"), [(JSON, 32), (NATIVE, 40)])
+async def test_a_held_pull_gets_as_many_as_one_that_finds_them_at_once(
+    world: SimulatedWorld, stand: Stand, codec_byte: int, most: int
+) -> None:
+    pool = ConnectionPool(world.machine("other", "10.0.0.30"), codec_byte=codec_byte)
+    connection = await pool.connection(stand.brokers["broker-a"])
+    waiting = connection.ask(held(max_msg_nums=1000), 60_000)
+    await world.run_for(ms=10)
+    await asyncio.gather(*[stand.send("orders", b"%d" % number) for number in range(40)])
+    answer = await waiting
+    await pool.close()
+    assert isinstance(answer, PullAnswer)
+    assert answer.next_begin_offset == most
+
+
+async def test_a_held_pull_that_is_no_longer_allowed_is_told_so_as_a_new_one_would_be(
+    world: SimulatedWorld, stand: Stand
+) -> None:
+    waiting = world.loop.create_task(ask(stand, held()))
+    await world.run_for(ms=10)
+    await stand.ask(
+        stand.brokers["broker-a"],
+        UpdateGroup(body=SubscriptionGroupConfig(group_name="billing", consume_enable=False)),
+    )
+    answer = await waiting
+    assert (answer.code, answer.forbidden_type) == (16, 2)
+
+
 async def test_one_arrival_wakes_every_pull_of_its_queue_and_no_other(world: SimulatedWorld, stand: Stand) -> None:
     await stand.create_topic("bills", queues=2)
     pulls = [held(topic="bills", consumer_group=f"g{i}", queue_id=i % 2) for i in range(4)]

@@ -1,0 +1,107 @@
+"""What a pull has to pass, and what it filters by. RocketMQ: PullMessageProcessor, its checks in their order."""
+
+from collections.abc import Callable
+
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.permissions import readable
+from staticfire.protocol.remarks import FAQ
+from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.tags import TagExpression, TagExpressionError
+from staticfire.runtime.connection import Peer
+
+Wanted = Callable[[int], bool] | None
+"""Whether a message with this tags code is wanted; None: all are."""
+
+FORBIDDEN_BROKER, FORBIDDEN_GROUP, FORBIDDEN_TOPIC, FORBIDDEN_BROADCAST, FORBIDDEN_SUBSCRIPTION = 1, 2, 3, 4, 5
+
+EXPRESSIONS_MAX = 10_000
+
+
+class Forbidden(BrokerAnswer):
+    """A pull that isn't allowed, with RocketMQ's forbiddenType."""
+
+    def __init__(self, kind: int, remark: str) -> None:
+        super().__init__(ResponseCode.NO_PERMISSION, remark)
+        self.kind = kind
+
+
+class PullChecks:
+    """Checks pulls against topics, groups and subscriptions as they are now."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._topics = state.topics.topics
+        self._groups = state.groups.groups
+        self._expressions: dict[str, TagExpression] = {}
+
+    def wanted(self, request: PullMessage, peer: Peer) -> Wanted:
+        """Return which tags are wanted, None for all. Raises: BrokerAnswer, Forbidden."""
+        state = self._state
+        name = request.consumer_group
+        if not state.readable:
+            raise Forbidden(
+                FORBIDDEN_BROKER, f"the broker[{state.machine.identity.host_ip}] pulling message is forbidden"
+            )
+        group = self._groups.get(name) or state.groups.find(name)
+        if group is None:
+            remark = f"subscription group [{name}] does not exist, {FAQ}"
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        if not group.consume_enable:
+            raise Forbidden(FORBIDDEN_GROUP, f"subscription group no permission, {name}")
+        topic = self._topics.get(request.topic)
+        if topic is None:
+            raise BrokerAnswer(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist, apply first please! {FAQ}"
+            )
+        if not readable(topic.perm):
+            raise Forbidden(FORBIDDEN_TOPIC, f"the topic[{request.topic}] pulling message is forbidden")
+        if not 0 <= request.queue_id < topic.read_queue_nums:
+            remark = (
+                f"queueId[{request.queue_id}] is illegal, topic:[{request.topic}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{peer.address}]"
+            )
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, remark)
+        if request.sys_flag & FLAG_CLASS_FILTER:
+            words = "class filter mode is not supported: filter by tags or by SQL92 over properties"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+        if request.sys_flag & FLAG_SUBSCRIPTION:
+            kind = request.expression_type or "TAG"
+            return self._tags(request.subscription or "*") if kind == "TAG" else None
+        return self._wanted_by_heartbeat(request)
+
+    def _wanted_by_heartbeat(self, request: PullMessage) -> Wanted:
+        """Use what the group subscribed to in its heartbeats. Raises: BrokerAnswer, Forbidden."""
+        name = request.consumer_group
+        online = self._state.consumers.consumer_table.get(name)
+        if online is None:
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{FAQ}")
+        group = self._groups[name]
+        if online.message_model == "BROADCASTING" and not group.consume_broadcast_enable:
+            raise Forbidden(FORBIDDEN_BROADCAST, f"the consumer group[{name}] can not consume by broadcast way")
+        if not self._state.groups.may_read(name, request.topic):
+            words = f"the consumer group[{name}] is forbidden for topic[{request.topic}]"
+            raise Forbidden(FORBIDDEN_SUBSCRIPTION, words)
+        subscription = online.subscriptions.get(request.topic)
+        if subscription is None:
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{FAQ}")
+        if subscription.sub_version < request.sub_version:
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        return self._tags(subscription.sub_string) if subscription.expression_type == "TAG" else None
+
+    def _tags(self, text: str) -> Wanted:
+        """Return the test of a tag expression, None for all. Raises: BrokerAnswer."""
+        if text == "*":
+            return None
+        expression = self._expressions.get(text)
+        if expression is None:
+            try:
+                expression = TagExpression.parse(text)
+            except TagExpressionError:
+                words = "parse the consumer's subscription failed"
+                raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, words) from None
+            if len(self._expressions) >= EXPRESSIONS_MAX:
+                self._expressions.clear()
+            self._expressions[text] = expression
+        return None if expression.all_tags else expression.matches_code
