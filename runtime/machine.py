@@ -88,7 +88,12 @@ class File(Protocol):
         """Return up to `size` bytes at `position`; fewer at the file's end."""
 
     def sync(self) -> None:
-        """Return when all that was written is on the disk. Blocks: call it in a worker. Raises: OSError."""
+        """Return when all that was written is on the disk; a new file's name is with `Files.sync_folder`.
+
+        Blocks: call it in a worker, and one call at a time for a file: an error of the disk is told to one caller.
+        After one, what was written since the last success may be lost, although it can perhaps still be read: it has
+        to be written again. Raises: OSError.
+        """
 
     def truncate(self, size: int) -> None:
         """Cut the file; a mapped one keeps its size and reads as zeros from there. Nobody may read meanwhile."""
@@ -120,10 +125,19 @@ class Files(Protocol):
     """The file system below paths given as `str`. All of it may block for a moment, `replace` for two syncs."""
 
     def make_folder(self, path: str) -> None:
-        """Create the folder and its parents; fine when it exists. Raises: OSError."""
+        """Create the folder and its parents; fine when it exists. A new one needs a `sync_folder` of that above it.
+
+        Raises: OSError.
+        """
 
     def list_folder(self, path: str) -> list[str]:
         """Return the names in it, sorted; empty when there is no such folder. Half-done replacements aren't there."""
+
+    def sync_folder(self, path: str) -> None:
+        """Return when the names in a folder are on the disk: new, replaced and removed ones. Blocks.
+
+        Raises: OSError.
+        """
 
     def exists(self, path: str) -> bool: ...
 
@@ -145,10 +159,10 @@ class Files(Protocol):
         """
 
     def remove(self, path: str) -> None:
-        """Remove a file; fine when it is missing."""
+        """Remove a file; fine when it is missing. After a loss of power it may be back, until `sync_folder`."""
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder with all in it; fine when it is missing."""
+        """Remove a folder with all in it; fine when it is missing. It may come back as a file may, or parts of it."""
 
     def disk_usage(self, path: str) -> DiskUse:
         """Return how full the disk is on which a folder lies. Raises: OSError with the path in `filename`."""

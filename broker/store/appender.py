@@ -48,8 +48,7 @@ class Appender:
         self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
         self._waits_for_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._is_open = False
-        self.refusal: StorageError | None = None
-        """Why no append is taken now."""
+        self._refusals: dict[str, StorageError] = {}
         self.wait_for_sync: WaitForSync = self._sync_at_once
         self.on_written: Callable[[], None] = _ignore
         """Called after each burst: there is something to flush."""
@@ -80,14 +79,22 @@ class Appender:
         self._is_open = False
         self._set_room_end(-1)
 
-    def refuse(self, reason: StorageError | None) -> None:
-        """Refuse every append with that, or with None take them again. What is on the burst is written."""
-        self.refusal = reason
+    def refuse(self, cause: str, reason: StorageError | None) -> None:
+        """Refuse every append with that; None: not for this cause any more. What is on the burst is written."""
+        if reason is None:
+            self._refusals.pop(cause, None)
+        else:
+            self._refusals[cause] = reason
         self._set_room_end(self._room_end)
+
+    @property
+    def refusal(self) -> StorageError | None:
+        """Why no append is taken now."""
+        return next(iter(self._refusals.values()), None)
 
     def _set_room_end(self, position: int) -> None:
         self._room_end = position
-        self._records_end = position if self.refusal is None else -1
+        self._records_end = -1 if self._refusals else position
 
     def _start(self) -> None:
         self._position = self._chunk_position = self._log.end_position
@@ -305,8 +312,8 @@ class Appender:
         """Let the burst go on in the next segment if a record of `size` bytes has no room in this one."""
         if not self._is_open:
             raise StorageError(f"the store in {self._name} is closed")
-        if self.refusal is not None:
-            raise StorageError(str(self.refusal))
+        if (refusal := self.refusal) is not None:
+            raise StorageError(str(refusal))
         if queue.deleted:
             raise StorageError(
                 f"the queues of {queue.topic} were deleted while a message was on its way; send it again"
@@ -382,14 +389,10 @@ class Appender:
 
     def _sync_at_once(self, _end_position: int, settlements: list[Settlement]) -> None:
         outcome = PutOutcome.STORED
-        sync = self._log.start_sync()
-        if sync is not None:
-            try:
-                sync.carry_out()
-                self._log.synced(sync)
-            except OSError:
-                self._log.sync_failed()
-                outcome = PutOutcome.FLUSH_TIMEOUT
+        try:
+            self._log.sync()
+        except (OSError, StorageError):
+            outcome = PutOutcome.FLUSH_TIMEOUT
         settle(settlements, outcome)
 
 

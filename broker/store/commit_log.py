@@ -2,21 +2,24 @@
 
 Invariants: everything below `end_position` is whole records and blanks; behind it there is nothing that could be taken
 for a record (a failed write is cut off before the next one); everything below `synced_position` survives the machine.
+
+What survives is known from one sync at a time: the disk tells an error to one caller only, and a second one that ran at
+the same time would hear of a success. What follows from a failed one: log_sync.py, docs/decisions/0015-failed-fsync.md.
 """
 
+import errno
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from staticfire.broker.store.log_scan import LogScan
+from staticfire.broker.store.log_sync import LogSync, Span
 from staticfire.broker.store.outcomes import OldSegment
 from staticfire.broker.store.segments import Segment, Segments
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import Found, check_record, peek_record, peek_record_bytes
 from staticfire.protocol.times import MessageMs
-from staticfire.runtime.machine import File, Files
-
-REWRITE_BYTES = 1024 * 1024
+from staticfire.runtime.machine import Files
 
 
 class Chunk(NamedTuple):
@@ -24,25 +27,6 @@ class Chunk(NamedTuple):
 
     position: int
     records: list[bytes]
-
-
-class LogSync(NamedTuple):
-    """An fsync to be done in a worker: `carry_out`, then `CommitLog.synced` or `CommitLog.sync_failed` on the loop."""
-
-    target_position: int
-    spans: list[tuple[File, int, int]]
-    """Files with the part of each that isn't synced: from, to."""
-    rewrite: bool
-
-    def carry_out(self) -> None:
-        """Return when everything below `target_position` is on the disk. Blocks. Raises: OSError."""
-        for file, start, stop in self.spans:
-            if self.rewrite:
-                # After a failed fsync the kernel may take the lost pages for clean: the next fsync would succeed
-                # without writing them. Writing them again makes them dirty again.
-                for at in range(start, stop, REWRITE_BYTES):
-                    file.write(at, file.read(at, min(REWRITE_BYTES, stop - at)))
-            file.sync()
 
 
 class CommitLog:
@@ -55,6 +39,10 @@ class CommitLog:
         self.synced_position = 0
         self._stale_tail = False
         self._rewrite = False
+        self._under_way: LogSync | None = None
+        self._is_spoilt = False
+        # Somebody else heard an error of the files that are being synced.
+        self._is_cut_meanwhile = False
         self._at_hand: Segment | None = None
 
     @property
@@ -102,14 +90,25 @@ class CommitLog:
 
     def _cut_stale_tail(self) -> None:
         self._at_hand = None
-        self.segments.cut(self.end_position)
-        if self.segments.all:
-            # Else a burst that was refused might come back after a loss of power.
-            self.segments.file_of(self.segments.last).sync()
+        self._is_cut_meanwhile = True
+        try:
+            self.segments.cut(self.end_position)
+        except OSError:
+            self._rewrite = self._is_spoilt = True
+            raise
         self._stale_tail = False
 
+    @property
+    def is_syncing(self) -> bool:
+        """Whether a sync is under way: until it has ended there must be no other."""
+        return self._under_way is not None
+
     def start_sync(self) -> LogSync | None:
-        """Return the fsync that makes everything written so far safe; None when it is."""
+        """Return the fsync that makes everything written so far safe; None when it is. One at a time.
+
+        Carry it out in a worker, then tell `synced` or `sync_failed`.
+        """
+        assert self._under_way is None, "a second sync could hear of a success where the first hears of an error"
         if self.synced_position >= self.end_position:
             return None
         spans = []
@@ -117,18 +116,38 @@ class CommitLog:
             if segment.end > self.synced_position and segment.start < self.end_position:
                 start = max(self.synced_position, segment.start) - segment.start
                 stop = min(self.end_position, segment.end) - segment.start
-                spans.append((self.segments.file_of(segment), start, stop))
-        return LogSync(self.end_position, spans, self._rewrite)
+                spans.append(Span(self.segments.file_of(segment), segment.path, segment.start, start, stop))
+        self._is_spoilt = self._is_cut_meanwhile = False
+        self._under_way = LogSync(self.end_position, spans, self._rewrite, self.segments.sync_names)
+        return self._under_way
 
     def synced(self, sync: LogSync) -> None:
-        """Note that a sync has succeeded."""
+        """Note that a sync has succeeded. Raises: OSError (not if an error was told to somebody else meanwhile)."""
+        if self._is_spoilt:
+            self.sync_failed()
+            raise OSError(errno.EIO, "another sync of the same file failed meanwhile")
+        self._under_way = None
         self._rewrite = False
         self.synced_position = max(self.synced_position, sync.target_position)
         self.segments.pinned_position = self.synced_position
 
     def sync_failed(self) -> None:
         """Note that a sync has failed: what it was to make safe is written again with the next one."""
+        self._under_way = None
         self._rewrite = True
+        if self._is_cut_meanwhile:
+            self._stale_tail = True  # The cut may be lost, too.
+
+    def sync(self) -> None:
+        """Make everything written so far safe, here and now. Blocks. Raises: OSError, UnsyncedLost."""
+        sync = self.start_sync()
+        if sync is not None:
+            try:
+                sync.carry_out()
+            except BaseException:
+                self.sync_failed()
+                raise
+            self.synced(sync)
 
     # --- reading
 

@@ -31,10 +31,10 @@ class Queue:
 
     __slots__ = (
         "_files",
-        "_folder_exists",
         "_log",
         "_min",
         "_min_of",
+        "_safe_file",
         "deleted",
         "first_file",
         "flushed_offset",
@@ -60,7 +60,8 @@ class Queue:
         self.folder = folder
         self._files = files
         self._log = log
-        self._folder_exists = False
+        self._safe_file = -1
+        # The first offset of the newest file whose name is known to be on the disk.
         self.deleted = False
         self.tail = bytearray()
         self.restart_at(0)
@@ -83,8 +84,7 @@ class Queue:
         starts = self._files.starts(self.folder)
         if not starts:
             return False
-        self._folder_exists = True
-        cut = False
+        cut = removed = False
         while True:
             start = starts.pop()
             written = self._files.count(self.folder, start)
@@ -92,9 +92,11 @@ class Queue:
             if count or not starts:
                 break
             self._files.remove(self.folder, start)
-            cut = True
+            cut = removed = True
         if count < written:
             cut = True
+        if count and not removed:
+            self._safe_file = start  # What the checkpoint vouches for is there with its name.
         self._files.cut(self.folder, start, count)
         self.restart_at(start + count)
         self.first_file = self._min = starts[0] if starts else start
@@ -189,21 +191,22 @@ class Queue:
         With nothing new one empty write is returned, which syncs the file.
         """
         writes = []
-        new_folder = "" if self._folder_exists else self.folder
         offset = self.flushed_offset
         while True:
             in_file = offset % self._files.entries_per_file
             count = min(up_to_offset - offset, self._files.entries_per_file - in_file)
             at = (offset - self.tail_offset) * ENTRY_BYTES
             entries = bytes(self.tail[at : at + count * ENTRY_BYTES])
-            writes.append(QueueWrite(new_folder, self._files.path(self.folder, offset), in_file * ENTRY_BYTES, entries))
+            path, is_new = self._files.path(self.folder, offset), offset - in_file != self._safe_file
+            writes.append(QueueWrite(self.folder, path, in_file * ENTRY_BYTES, entries, is_new))
             offset += count
             if offset >= up_to_offset:
                 return writes
 
     def flushed(self, up_to_offset: int, keep_entries: int) -> None:
         """Note that the files have everything below `up_to_offset`, and forget it but for the last few."""
-        self._folder_exists = True
+        last_written = max(self.flushed_offset, up_to_offset - 1)
+        self._safe_file = last_written - last_written % self._files.entries_per_file
         self.flushed_offset = up_to_offset
         drop = up_to_offset - keep_entries - self.tail_offset
         if drop > 0:

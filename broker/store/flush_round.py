@@ -57,6 +57,8 @@ class FlushStep(NamedTuple):
     carry_out: Callable[[], None]
     more_queues: bool
     """A number of queues was written and there are more: a good moment to let others at the disk."""
+    is_log: bool = False
+    """It is `CommitLog.sync`: who has a loop that syncs the log uses that one instead, since there may be one sync."""
 
 
 def flush_steps(
@@ -67,13 +69,12 @@ def flush_steps(
     When a step has failed, close the iterator: the round is broken off.
     """
     round_ = queues.start_round()
-    is_synced = is_safe = False
+    end_position = log.end_position
+    is_safe = False
     try:
-        sync = log.start_sync()
-        if sync is not None:
-            yield FlushStep(sync.carry_out, False)
-            log.synced(sync)
-        is_synced = True
+        if log.synced_position < end_position:
+            yield FlushStep(log.sync, False, is_log=True)
+        assert log.synced_position >= end_position, "entries are written only when their records are safe"
         while not round_.is_done:
             batch = round_.next_batch(queues_max)
             yield FlushStep(partial(write_entries, files, batch.writes), not round_.is_done)
@@ -82,7 +83,5 @@ def flush_steps(
         checkpoint = checkpoint._replace(synced_position=log.synced_position)
         yield FlushStep(partial(state.write_checkpoint, checkpoint), False)
     finally:
-        if not is_synced:
-            log.sync_failed()
         if not is_safe:
             queues.broken_off(round_)

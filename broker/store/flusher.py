@@ -4,9 +4,12 @@
                   SYNC_FLUSH: an fsync at once; while it runs the next group of appends gathers, one fsync answers all
     queue loop    a flush round `queue_flush_ms` after something was written, a number of queues per period
 
-All blocking happens in workers. Nothing runs while nothing is written. Invariant: an append that waits is settled once:
-STORED after an fsync that covers it, else FLUSH_TIMEOUT. RocketMQ: GroupCommitService, FlushRealTimeService,
-FlushConsumeQueueService.
+All blocking happens in workers. Nothing runs while nothing is written. Invariants: an append that waits is settled
+once: STORED after an fsync that covers it, else FLUSH_TIMEOUT; the log has one fsync at a time, whoever wants it.
+
+After one that failed, what wasn't safe is written again with the next (log_sync.py). After a second one in a row
+nothing more is taken until one succeeds: so what may be lost stays bounded, and senders hear of it. RocketMQ:
+GroupCommitService, FlushRealTimeService, FlushConsumeQueueService.
 """
 
 import asyncio
@@ -20,6 +23,10 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock, Workers
+
+FAILURES_MAX = 2
+# So many fsyncs in a row may fail before the store refuses messages.
+NOT_SYNCED = "log not synced"
 
 
 class _Group(NamedTuple):
@@ -47,6 +54,9 @@ class StoreFlusher:
         self._queues_written = asyncio.Event()
         self._stopping = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
+        self._log_turn = asyncio.Lock()
+        self._failures = 0
+        # In a row.
 
     def start(self, spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]) -> None:
         """Start the loops as tasks of the service whose `spawn` this is."""
@@ -61,7 +71,10 @@ class StoreFlusher:
         if self._loops:
             await asyncio.wait(self._loops)
         self._store.forget_flusher()
-        await self._sync_log()
+        try:
+            await self._sync_log()
+        except StorageError as error:
+            self._on_trouble(error)
         self._expire(None)
 
     def _wake(self) -> None:
@@ -82,29 +95,61 @@ class StoreFlusher:
                 await self._pause(self._settings.flush_ms)
                 self._log_written.set()
 
-    async def _sync_log(self) -> bool:
-        """Do one fsync for all who wait; return whether it succeeded."""
-        sync = self._store.log.start_sync()
-        if sync is not None:
-            task = asyncio.ensure_future(self._in_worker(sync.carry_out))
-            try:
-                while not task.done():
-                    await asyncio.wait({task}, timeout=self._patience_s())
-                    self._expire(self._clock.uptime_ms())
-            finally:
-                if not task.done():
-                    await asyncio.wait({task})
-            error = task.exception()
-            if isinstance(error, OSError):
-                self._store.log.sync_failed()
-                self._expire(None)
-                self._on_trouble(StorageError(f"the commit log can't be synced: {error}"))
-                return False
-            task.result()
-            self._store.log.synced(sync)
-        while self._groups and self._groups[0].end_position <= self._store.log.synced_position:
-            settle(self._groups.popleft().settlements, PutOutcome.STORED)
-        return True
+    async def make_safe(self) -> None:
+        """Return when everything that was stored before the call is on the disk. Raises: StorageError."""
+        if not await self._sync_log(self._store.log.end_position):
+            raise StorageError("the commit log can't be synced, so what refers to it isn't saved either")
+
+    async def _sync_log(self, end_position: int | None = None) -> bool:
+        """Do one fsync for all who wait, unless the log is safe up to there; return whether it is.
+
+        Raises: StorageError (what it was to make safe is lost).
+        """
+        log = self._store.log
+        async with self._log_turn:
+            if end_position is not None and log.synced_position >= end_position:
+                return True
+            sync = log.start_sync()
+            if sync is not None:
+                try:
+                    await self._wait_for(asyncio.ensure_future(self._in_worker(sync.carry_out)))
+                    log.synced(sync)
+                except OSError as error:
+                    self._failed(error)
+                    return False
+                except BaseException:
+                    log.sync_failed()
+                    raise
+                self._succeeded()
+            while self._groups and self._groups[0].end_position <= log.synced_position:
+                settle(self._groups.popleft().settlements, PutOutcome.STORED)
+            return True
+
+    async def _wait_for(self, syncing: asyncio.Future[None]) -> None:
+        """Wait for an fsync; who has waited long enough for it is answered. Raises: what it raises."""
+        try:
+            while not syncing.done():
+                await asyncio.wait({syncing}, timeout=self._patience_s())
+                self._expire(self._clock.uptime_ms())
+        finally:
+            if not syncing.done():
+                await asyncio.wait({syncing})
+        syncing.result()
+
+    def _failed(self, error: OSError) -> None:
+        if self._store.log.is_syncing:
+            self._store.log.sync_failed()
+        self._expire(None)
+        self._failures += 1
+        trouble = StorageError(f"the commit log can't be synced: {error}")
+        self._on_trouble(trouble)
+        if self._failures >= FAILURES_MAX:
+            self._store.refuse(StorageError(f"{trouble}; until it can be, nothing is stored"), cause=NOT_SYNCED)
+
+    def _succeeded(self) -> None:
+        if self._failures >= FAILURES_MAX:
+            self._store.refuse(None, cause=NOT_SYNCED)
+        self._failures = 0
 
     def _patience_s(self) -> float:
         """Return how long nobody who waits is due. Who comes meanwhile has at least as long."""
@@ -123,21 +168,28 @@ class StoreFlusher:
         while await self._work(self._queues_written):
             await self._pause(self._settings.queue_flush_ms)
             try:
-                await self._flush_queues()
+                is_done = await self._flush_queues()
             except OSError as error:
                 self._on_trouble(StorageError(f"the consume queues can't be written: {error}"))
+                is_done = False
+            if not is_done:
                 await self._pause(self._settings.queue_flush_ms)
                 self._queues_written.set()
 
-    async def _flush_queues(self) -> None:
+    async def _flush_queues(self) -> bool:
+        """Do a round; return whether it came to its end. Raises: OSError, StorageError."""
         steps = self._store.flush_steps()
         try:
             for step in steps:
-                await self._in_worker(step.carry_out)
+                if not step.is_log:
+                    await self._in_worker(step.carry_out)
+                elif not await self._sync_log():
+                    return False
                 if step.more_queues:
                     await self._pause(self._settings.queue_flush_ms)
                 if self._stopping.is_set():
-                    return
+                    return False
+            return True
         finally:
             steps.close()
 

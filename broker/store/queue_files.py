@@ -7,6 +7,7 @@ Read through a bounded number of open files, written by a worker through files o
 the record it stood for is gone.
 """
 
+import posixpath
 from struct import Struct
 from typing import NamedTuple
 
@@ -20,18 +21,23 @@ FILE_NAME_DIGITS = 20
 class QueueWrite(NamedTuple):
     """Entries that go into one file."""
 
-    new_folder: str
-    """The folder to make before; empty when it is there."""
+    folder: str
     path: str
     at: int
     entries: bytes
+    is_new: bool
+    """Nothing vouches for the file's name on the disk: those of its folders may not be there either."""
 
 
 def write_entries(files: Files, writes: list[QueueWrite]) -> None:
-    """Write and sync entries, in a worker. Doing it twice does no harm. Raises: OSError."""
-    for new_folder, path, at, entries in writes:
-        if new_folder:
-            files.make_folder(new_folder)
+    """Write and sync entries and their files' names, in a worker. Doing it twice does no harm. Raises: OSError."""
+    unsynced: dict[str, None] = {}
+    for folder, path, at, entries, is_new in writes:
+        if is_new:
+            files.make_folder(folder)
+            # The queue's folder, the topic's, and that of all queues.
+            topic_folder = posixpath.dirname(folder)
+            unsynced |= dict.fromkeys((folder, topic_folder, posixpath.dirname(topic_folder)))
         file = files.open(path)
         try:
             if entries:
@@ -39,6 +45,8 @@ def write_entries(files: Files, writes: list[QueueWrite]) -> None:
             file.sync()
         finally:
             file.close()
+    for folder in unsynced:
+        files.sync_folder(folder)
 
 
 class QueueFiles:

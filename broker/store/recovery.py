@@ -104,6 +104,10 @@ class Recovery:
         has_queues = self._queues.open(self.deleted_topics)
         checkpoint = self._state.read_checkpoint()
         self._state.mark_in_use()
+        if checkpoint is not None:
+            # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its
+            # first segments with the power, before anything of them was safe. What there is lies behind a gap.
+            segments.begin_at(checkpoint.dispatched_position)
         found, scan, rebuilt = self._check(checkpoint if has_queues else None)
         leftovers = self._cut(scan, not was_closed)
         claimed = checkpoint or Checkpoint()
@@ -233,8 +237,6 @@ class Recovery:
         leftovers = leftovers_behind(segments, end)
         if leftovers.dirty_bytes or segment is not segments.last:
             segments.cut(end)
-            # Old bytes must not come back between new ones after a power cut.
-            segments.file_of(segments.last).sync()
         return leftovers
 
     def _take_back(self, claimed: Checkpoint, end: int, found: _Findings) -> None:

@@ -9,6 +9,7 @@ only the last is written to. At most `segments_open_max` are open at once, the u
 
 from bisect import bisect_right
 
+from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.machine import File, Files
 
 SEGMENT_NAME_DIGITS = 20
@@ -41,6 +42,10 @@ class Segments:
         """Where the oldest record that is still there lies."""
         self.pinned_position = 0
         """Segments that end above it stay open, since a worker may be syncing them."""
+        self.names = 1
+        """Counts the changes of names in the folder; the first is whatever an earlier process left unsynced."""
+        self.synced_names = 0
+        """So many of them are on the disk."""
 
     def load(self) -> None:
         """Find the segments that are there. Raises: OSError."""
@@ -83,13 +88,30 @@ class Segments:
             return None
         return self.all[index]
 
+    def sync_names(self) -> None:
+        """Return when the names of all segments, and the absence of removed ones, are on the disk. Raises: OSError."""
+        if self.synced_names < self.names:
+            names = self.names
+            self._files.sync_folder(self._folder)
+            if not self.synced_names:
+                sync_folders_above(self._files, self._folder)
+            self.synced_names = max(names, self.synced_names)
+
     def create(self, start: int) -> Segment:
         """Open a new last segment. Raises: OSError."""
         segment = Segment(self._path(start), start, start + self._segment_bytes_max)
+        self.names += 1
         self.file_of(segment)
         self.all.append(segment)
         self._note_starts()
         return segment
+
+    def begin_at(self, position: int) -> None:
+        """Put an empty segment before the first one if that begins behind `position`. Raises: OSError."""
+        if self.all and self.all[0].start > position:
+            self.names += 1
+            self.all.insert(0, Segment(self._path(position), position, self.all[0].start))
+            self._note_starts()
 
     def file_of(self, segment: Segment) -> File:
         """Return the open file of a segment; the one that was opened first may be closed for it. Raises: OSError."""
@@ -110,7 +132,9 @@ class Segments:
             self._open.pop(segment, None)
 
     def cut(self, position: int) -> None:
-        """Remove everything from `position` on, so that no stale byte can be taken for a record. Raises: OSError."""
+        """Remove everything from `position` on, so that no stale byte can be taken for a record, not even after a loss
+        of power. Raises: OSError.
+        """
         if not self.all:
             return
         while len(self.all) > 1 and self.last.start >= position:
@@ -118,11 +142,15 @@ class Segments:
         self._note_starts()
         last = self.last
         self.file_of(last).truncate(max(0, position - last.start))
+        self.file_of(last).sync()
+        self.sync_names()
 
     def remove_before(self, position: int) -> int:
         """Remove the segments that end at or below `position`, never the last, and return how many. Raises: OSError."""
         removed = 0
         while len(self.all) > 1 and self.all[0].end <= position:
+            # Two of which only the older comes back after a loss of power would leave a gap in the log.
+            self.sync_names()
             self._remove(self.all[0])
             del self.all[0]
             removed += 1
@@ -132,6 +160,7 @@ class Segments:
     def _remove(self, segment: Segment) -> None:
         self._close(segment)
         self._files.remove(segment.path)
+        self.names += 1
 
     def close(self) -> None:
         """Close all files."""

@@ -37,6 +37,7 @@ class StateFiles:
 
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
+        self._folder = folder
         self._checkpoint = f"{folder}/checkpoint"
         self._deleted = f"{folder}/deletedTopics"
         self._abort = f"{folder}/abort"
@@ -79,3 +80,4 @@ class StateFiles:
     def mark_closed(self) -> None:
         """Remove the abort marker. Raises: OSError."""
         self._files.remove(self._abort)
+        self._files.sync_folder(self._folder)

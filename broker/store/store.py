@@ -96,8 +96,8 @@ class MessageStore:
             self.commit()
             if len(self._queues.dirty) <= self.settings.queues_per_flush_max:
                 self.flush()
-            elif (sync := self.log.start_sync()) is not None:
-                sync.carry_out()
+            else:
+                self.log.sync()
             self._state.mark_closed()
         except OSError as error:
             raise StorageError(f"the store in {self._folder} could not be closed in order: {error}") from error
@@ -178,9 +178,9 @@ class MessageStore:
         """The stored time of the newest record; message time must not be set before it."""
         return self._burst.last_stored_ms
 
-    def refuse(self, reason: StorageError | None) -> None:
-        """Let every append raise that from now on; with None, take appends again."""
-        self._burst.refuse(reason)
+    def refuse(self, reason: StorageError | None, cause: str = "disk full") -> None:
+        """Let every append raise that from now on; with None, take appends again unless there is another cause."""
+        self._burst.refuse(cause, reason)
 
     @property
     def refusal(self) -> StorageError | None:

@@ -12,7 +12,7 @@
 - `testing.py`: scenarios in pytest; `running.py`: without; `ending.py`: what has to be true when one is over
 - `loop.py`: an event loop whose clock jumps; `tasks.py`: tasks that sort the same in every run; `workers.py`
 - `network.py`, `link.py`, `transport.py`: who listens where, the way between two processes, one end of a connection
-- `disk.py`, `files.py`: what survives a kill and a power cut, and how one process sees it
+- `disk.py`, `inode.py`: what survives a kill and a power cut; `files.py`: how one process sees it
 - `machine.py`: clock and identity; `chance.py`: repeatable chance; `history.py`: what happened, as one fingerprint
 """
 

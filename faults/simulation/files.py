@@ -3,8 +3,9 @@
 import errno
 import posixpath
 
-from staticfire.faults.simulation.disk import Disk, Inode, disk_error
+from staticfire.faults.simulation.disk import Disk, disk_error
 from staticfire.faults.simulation.history import History
+from staticfire.faults.simulation.inode import Inode
 from staticfire.faults.simulation.process import Process
 from staticfire.runtime.machine import Bytes, DiskUse
 
@@ -20,7 +21,7 @@ class SimulatedFile:
         self._inode = inode
         self._map_bytes = map_bytes
         self._is_open = True
-        inode.size = max(inode.size, map_bytes)
+        inode.grow(map_bytes)
 
     def size(self) -> int:
         self._require_open()
@@ -46,11 +47,8 @@ class SimulatedFile:
 
     def truncate(self, size: int) -> None:
         self._require_open()
-        size_before = self._inode.size
         self._files.history.record(self._files.process.name, "truncates", self._path, size)
-        self._files.disk.truncate(self._inode, size)
-        if self._map_bytes:
-            self._inode.size = size_before
+        self._files.disk.truncate(self._path, self._inode, size, keep_size=bool(self._map_bytes))
 
     def close(self) -> None:
         self._is_open = False
@@ -88,7 +86,12 @@ class SimulatedFiles:
         self.disk.make_folder(self._path(path))
 
     def list_folder(self, path: str) -> list[str]:
-        return sorted(self.disk.folders.get(self._path(path), ()))
+        folder = self.disk.folders.get(self._path(path))
+        return [] if folder is None else sorted(folder.names)
+
+    def sync_folder(self, path: str) -> None:
+        self.history.record(self.process.name, "syncs names", path)
+        self.disk.sync_folder(self._path(path))
 
     def exists(self, path: str) -> bool:
         path = self._path(path)

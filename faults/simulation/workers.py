@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from staticfire.faults.simulation.disk import Disk, Inode
+from staticfire.faults.simulation.disk import Disk
 from staticfire.faults.simulation.link import WIRE
 from staticfire.faults.simulation.loop import JumpingLoop
 from staticfire.faults.simulation.process import Process
@@ -28,7 +28,7 @@ class SimulatedWorkers:
         if self._is_closed:
             raise RuntimeError("these workers are closed")
         await asyncio.sleep(self.run_ms / 1000)  # house: virtual time
-        syncing: list[tuple[Inode, int]] = []
+        syncing: list[tuple[Callable[[], None], float]] = []
         self._disk.syncing = syncing
         try:
             return function(*arguments)
@@ -40,18 +40,18 @@ class SimulatedWorkers:
     async def close(self) -> None:
         self._is_closed = True
 
-    async def _finish_syncs(self, syncing: list[tuple[Inode, int]]) -> None:
+    async def _finish_syncs(self, syncing: list[tuple[Callable[[], None], float]]) -> None:
         """Put on the disk what was synced, after the time that this takes: a loss of power before that wins.
 
         The disk goes on whatever happens to the process or to who waits, so that is no part of the task.
         """
         disk, power_losses = self._disk, self._disk.power_losses
-        delay_ms = disk.sync_ms * len(syncing)
+        delay_ms = sum(takes_ms for _, takes_ms in syncing)
 
         def done() -> None:
             if disk.power_losses == power_losses:
-                for inode, writes in syncing:
-                    inode.synced(writes)
+                for make_durable, _ in syncing:
+                    make_durable()
 
         self._loop.call_at_ns(self._loop.uptime_ns + round(delay_ms * 1e6), done, context=WIRE)
         await asyncio.sleep(delay_ms / 1000)  # house: virtual time

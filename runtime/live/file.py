@@ -21,14 +21,11 @@ _CLOSED = 0x7FFFFFFF
 class PlainFile:
     """A file that grows with what is written."""
 
-    __slots__ = ("_descriptor", "_path", "_unsynced_folder")
+    __slots__ = ("_descriptor", "_path")
 
     def __init__(self, path: str) -> None:
-        created = not os.path.exists(path)
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        # A new file's name is on the disk only when its folder is synced, too: with the first sync.
-        self._unsynced_folder = os.path.dirname(path) or "." if created else ""
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -48,9 +45,6 @@ class PlainFile:
     def sync(self) -> None:
         try:
             _fdatasync(self._descriptor)
-            if self._unsynced_folder:
-                sync_folder(self._unsynced_folder)
-                self._unsynced_folder = ""
         except OSError as error:
             error.filename = self._path
             raise
@@ -133,9 +127,12 @@ class MappedFile(PlainFile):
 
 
 def sync_folder(path: str) -> None:
-    """Return when the names in the folder are on the disk."""
+    """Return when the names in the folder are on the disk. Raises: OSError with the path in `filename`."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        error.filename = path
+        raise
     finally:
         os.close(descriptor)

@@ -39,6 +39,9 @@ class LiveFiles:
         except FileNotFoundError:
             return []
 
+    def sync_folder(self, path: str) -> None:
+        sync_folder(path)
+
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 

@@ -145,6 +145,17 @@ async def test_replacing_puts_new_content_in_place(stand: Stand) -> None:
     assert files.list_folder(stand.folder) == ["state.json"]
 
 
+async def test_the_names_in_a_folder_are_synced(stand: Stand) -> None:
+    files = stand.machine.files
+    files.make_folder(f"{stand.folder}/a")
+    files.open(f"{stand.folder}/a/x").close()
+    files.sync_folder(f"{stand.folder}/a")
+    files.sync_folder(stand.folder)
+    assert files.list_folder(f"{stand.folder}/a") == ["x"]
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        files.sync_folder(f"{stand.folder}/nowhere")
+
+
 async def test_removing_is_fine_when_there_is_nothing(stand: Stand) -> None:
     files = stand.machine.files
     files.remove(f"{stand.folder}/nothing")

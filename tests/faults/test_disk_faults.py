@@ -6,8 +6,17 @@ import errno
 import pytest
 
 from staticfire.faults.simulation import SimulatedWorld, simulate
+from staticfire.runtime.machine import File
 
 SEEDS = [{"seed": seed} for seed in range(8)]
+
+
+def open_for_good(world: SimulatedWorld, path: str, map_bytes: int = 0) -> File:
+    """Open a file of machine a whose name survives."""
+    files = world.machine("a").files
+    file = files.open(path, map_bytes)
+    files.sync_folder("/")
+    return file
 
 
 async def test_a_kill_keeps_every_byte(world: SimulatedWorld) -> None:
@@ -18,7 +27,7 @@ async def test_a_kill_keeps_every_byte(world: SimulatedWorld) -> None:
 
 
 async def test_a_loss_of_power_keeps_what_was_synced(world: SimulatedWorld) -> None:
-    file = world.machine("a").files.open("/log")
+    file = open_for_good(world, "/log")
     file.write(0, b"synced")
     file.sync()
     file.write(6, b" and not")
@@ -28,7 +37,7 @@ async def test_a_loss_of_power_keeps_what_was_synced(world: SimulatedWorld) -> N
 
 
 async def test_a_loss_of_power_gives_a_mapped_file_its_zeros_back(world: SimulatedWorld) -> None:
-    file = world.machine("a").files.open("/log", 4096)
+    file = open_for_good(world, "/log", 4096)
     file.write(0, b"one")
     file.sync()
     file.write(3, b"two")
@@ -39,22 +48,110 @@ async def test_a_loss_of_power_gives_a_mapped_file_its_zeros_back(world: Simulat
     assert (again.size(), again.read(0, 6)) == (4096, b"one" + bytes(3))
 
 
-async def test_a_file_that_was_never_synced_is_gone(world: SimulatedWorld) -> None:
+async def test_a_name_needs_the_sync_of_its_folder(world: SimulatedWorld) -> None:
     files = world.machine("a").files
-    files.make_folder("/x")
-    files.open("/x/new").write(0, b"x")
+    files.make_folder("/x/forgotten")
+    files.sync_folder("/")
     files.replace("/x/replaced", b"old")
     files.replace("/x/replaced", b"new")
+    files.replace("/x/back", b"is back")
     files.replace("/x/removed", b"")
     files.remove("/x/removed")
+    files.sync_folder("/x")
+    files.replace("/x/forgotten/file", b"safe in a folder that is not")
+    files.remove("/x/back")
+    nameless = files.open("/x/nameless")
+    nameless.write(0, b"x")
+    nameless.sync()
+    files.make_folder("/x/new")
     world.kill("a", power_loss=True)
-    assert world.machine("a").files.list_folder("/x") == ["replaced"]
-    assert world.machine("a").files.read_bytes("/x/replaced") == b"new"
+    files = world.machine("a").files
+    assert files.list_folder("/x") == ["back", "forgotten", "replaced"]
+    assert (files.read_bytes("/x/back"), files.read_bytes("/x/replaced")) == (b"is back", b"new")
+    assert files.list_folder("/x/forgotten") == ["file"]
+
+
+async def test_what_lies_in_a_folder_goes_with_its_name(world: SimulatedWorld) -> None:
+    files = world.machine("a").files
+    files.make_folder("/x/y")
+    files.replace("/x/y/safe", b"in vain")
+    files.sync_folder("/x")
+    world.kill("a", power_loss=True)
+    assert not world.machine("a").files.exists("/x")
+
+
+async def test_a_folder_that_was_removed_may_come_back_with_what_was_in_it(world: SimulatedWorld) -> None:
+    files = world.machine("a").files
+    files.make_folder("/x")
+    files.sync_folder("/")
+    files.replace("/x/file", b"old")
+    files.remove_folder("/x")
+    files.make_folder("/x")
+    files.replace("/x/other", b"new")
+    world.kill("a", power_loss=True)
+    assert world.machine("a").files.list_folder("/x") == ["file"]
+
+
+@pytest.mark.parametrize("evicts", [False, True])
+async def test_a_failed_sync_forgets_what_it_covered_and_the_next_one_succeeds(
+    world: SimulatedWorld, evicts: bool
+) -> None:
+    file = open_for_good(world, "/log")
+    file.write(0, b"safe lost")
+    file.truncate(5)
+    file.sync()
+    file.write(5, b"lost")
+    disk = world.disk("a")
+    disk.evicts = evicts
+    disk.fail_sync()
+    with pytest.raises(OSError, match="Input/output error"):
+        file.sync()
+    assert file.read(0, 9) == (b"safe " if evicts else b"safe lost")
+    file.write(9, b" later")
+    file.sync()
+    world.kill("a", power_loss=True)
+    assert world.machine("a").files.read_bytes("/log") == b"safe \0\0\0\0 later"
+
+
+async def test_of_two_syncs_at_one_time_only_one_hears_of_the_error(world: SimulatedWorld) -> None:
+    machine, disk = world.machine("a"), world.disk("a")
+    file = open_for_good(world, "/log")
+    disk.sync_ms = 20
+    file.write(0, b"lost")
+    disk.fail_sync(2)
+    first = asyncio.create_task(machine.workers.run(file.sync))
+    await world.run_for(ms=10)
+    with pytest.raises(OSError, match="Input/output error"):
+        await machine.workers.run(file.sync)
+    await first
+    world.kill("a", power_loss=True)
+    assert world.machine("a").files.read_bytes("/log") == b""
+
+
+def test_a_disk_that_reorders_keeps_any_sectors_but_never_a_part_of_one() -> None:
+    async def scenario(world: SimulatedWorld) -> bytes:
+        file = open_for_good(world, "/log")
+        for number in range(4):
+            file.write(number * 700, bytes([number + 1]) * 700)
+        world.disk("a").reorders = True
+        world.kill("a", power_loss=True, torn=True)
+        return world.machine("a").files.read_bytes("/log")
+
+    written = b"".join(bytes([number + 1]) * 700 for number in range(4))
+    images = [simulate(scenario, seed) for seed in range(20)]
+    assert {b"", written} < set(images)
+    gaps = 0
+    for image in images:
+        gaps += b"\0" in image
+        for at in range(len(image)):
+            assert image[at] in (0, written[at])
+    assert gaps > 3
+    assert images == [simulate(scenario, seed) for seed in range(20)]
 
 
 @pytest.mark.parametrize("world", SEEDS, indirect=True, ids=str)
 async def test_a_torn_loss_keeps_a_prefix_of_the_writes(world: SimulatedWorld) -> None:
-    file = world.machine("a").files.open("/log")
+    file = open_for_good(world, "/log")
     file.write(0, b"0123456789")
     file.sync()
     written = b"0123456789"
@@ -70,8 +167,7 @@ async def test_a_torn_loss_keeps_a_prefix_of_the_writes(world: SimulatedWorld) -
 
 def test_torn_losses_differ_by_seed_and_end_inside_of_writes() -> None:
     async def scenario(world: SimulatedWorld) -> int:
-        file = world.machine("a").files.open("/log")
-        file.sync()
+        file = open_for_good(world, "/log")
         for number in range(20):
             file.write(number * 100, bytes(100))
         world.kill("a", power_loss=True, torn=True)
@@ -136,8 +232,7 @@ async def test_a_slow_sync_takes_virtual_time_and_nobody_elses(world: SimulatedW
 async def test_power_lost_during_a_slow_sync_loses_what_it_was_for(world: SimulatedWorld) -> None:
     machine = world.machine("a")
     world.disk("a").sync_ms = 20
-    file = machine.files.open("/log")
-    file.sync()
+    file = open_for_good(world, "/log")
     file.write(0, b"x")
     syncing = asyncio.create_task(machine.workers.run(file.sync))
     await world.run_for(ms=10)
@@ -153,7 +248,7 @@ async def test_power_lost_during_a_slow_sync_loses_what_it_was_for(world: Simula
 async def test_a_sync_is_for_what_was_written_before_it(world: SimulatedWorld) -> None:
     machine = world.machine("a")
     world.disk("a").sync_ms = 20
-    file = machine.files.open("/log")
+    file = open_for_good(world, "/log")
     file.write(0, b"before ")
     syncing = asyncio.create_task(machine.workers.run(file.sync))
     await world.run_for(ms=10)

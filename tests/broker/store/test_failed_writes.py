@@ -87,7 +87,7 @@ def test_while_the_remains_of_a_failed_burst_can_not_be_removed_nothing_is_writt
     stand.send(b"before")
     truncate = stand.disk.truncate
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(stand.disk, "truncate", fail)

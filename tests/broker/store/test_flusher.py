@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from staticfire.broker.store.flusher import StoreFlusher
+from staticfire.broker.store.log_sync import UnsyncedLost
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.faults.simulation import SimulatedWorld
@@ -145,6 +146,84 @@ async def test_a_failed_fsync_is_told_and_tried_again(world: SimulatedWorld) -> 
     await world.run_for(ms=SYNC.flush_ms + 10)
     world.kill("broker", power_loss=True)
     assert (await start(world, SYNC)).bodies() == [b"x"]
+
+
+async def test_of_two_who_want_an_fsync_none_believes_a_success_while_the_other_hears_of_a_failure(
+    world: SimulatedWorld,
+) -> None:
+    settings = replace(SYNC, queue_flush_ms=10)
+    keeper = await start(world, settings)
+    await world.run_for(seconds=5)
+    disk = world.disk("broker")
+    disk.sync_ms = 100
+    disk.fail_sync(2)
+    (sent,) = keeper.send(b"x")
+    await world.run_for(ms=400)
+    world.kill("broker", power_loss=True)
+    keeper = await start(world, settings)
+    assert sent.outcome is PutOutcome.STORED
+    assert keeper.bodies() == [b"x"]
+
+
+async def test_what_a_failed_fsync_lost_from_memory_as_well_ends_the_store(world: SimulatedWorld) -> None:
+    keeper = await start(world, SYNC)
+    (safe,) = keeper.send(b"safe")
+    await world.run_for(seconds=5)
+    disk = world.disk("broker")
+    disk.evicts = True
+    disk.fail_sync()
+    (lost,) = keeper.send(b"lost")
+    with pytest.raises(UnsyncedLost, match="lost from memory as well"):
+        await keeper.wait()
+    assert (safe.outcome, lost.outcome) == (PutOutcome.STORED, PutOutcome.FLUSH_TIMEOUT)
+    with pytest.raises(UnsyncedLost):
+        await world.stop("broker")
+    world.kill("broker")
+    keeper = await start(world, SYNC)
+    assert keeper.bodies() == [b"safe"]
+    keeper.send(b"goes on")
+
+
+async def test_after_a_second_failed_fsync_nothing_is_taken_until_one_succeeds(world: SimulatedWorld) -> None:
+    keeper = await start(world)
+    await world.run_for(seconds=5)
+    disk = world.disk("broker")
+    disk.fail_sync(1)
+    disk.fail_sync(2)
+    disk.fail_sync(3)
+    keeper.send(b"a")
+    await world.run_for(ms=ASYNC.flush_ms + 10)
+    keeper.send(b"b")
+    await world.run_for(ms=ASYNC.flush_ms * 2)
+    with pytest.raises(StorageError, match=r"can't be synced.*until it can be, nothing is stored"):
+        keeper.append(b"refused")
+    keeper.store.refuse(None)  # The disk has room, which is another cause.
+    with pytest.raises(StorageError, match="can't be synced"):
+        keeper.append(b"refused")
+    await world.run_for(seconds=3)
+    keeper.send(b"c")
+    assert keeper.bodies() == [b"a", b"b", b"c"]
+    world.kill("broker", power_loss=True)
+    keeper = await start(world)
+    assert keeper.bodies() == [b"a", b"b"]
+
+
+async def test_a_failed_write_while_an_fsync_runs_spoils_it_if_its_own_fsync_fails(world: SimulatedWorld) -> None:
+    keeper = await start(world, SYNC)
+    await world.run_for(seconds=5)
+    disk = world.disk("broker")
+    disk.sync_ms = 100
+    (sent,) = keeper.send(b"x")
+    await world.run_for(ms=10)
+    disk.fail_write()
+    disk.fail_sync()
+    (failed,) = keeper.send(b"failed")
+    await world.run_for(ms=100)
+    assert (sent.outcome, failed.outcome) == (PutOutcome.FLUSH_TIMEOUT, PutOutcome.FAILED)
+    await world.run_for(seconds=3)
+    world.kill("broker", power_loss=True)
+    keeper = await start(world, SYNC)
+    assert keeper.bodies() == [b"x"]
 
 
 async def test_queues_that_could_not_be_written_are_tried_again(world: SimulatedWorld) -> None:

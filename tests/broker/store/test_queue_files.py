@@ -6,6 +6,7 @@ import pytest
 
 from staticfire.broker.store.outcomes import ReadStatus
 from staticfire.broker.store.settings import StoreSettings
+from staticfire.faults.simulation.process import ProcessKilled
 from tests.broker.store.stand import SMALL, StoreStand
 
 QUEUES = "/store/consumequeue"
@@ -75,6 +76,37 @@ def test_a_round_writes_a_number_of_queues_at_a_time_and_then_the_checkpoint(sta
         written.append((len(files_below(stand, QUEUES)), step.more_queues))
     assert written == [(0, False), (3, True), (6, True), (8, False), (8, False)]
     assert stand.restart().checked_records == 0
+
+
+def test_what_the_checkpoint_vouches_for_is_there_after_a_loss_of_power(stand: StoreStand) -> None:
+    stand.send(b"a")
+    stand.send(b"b", topic="bills", queue_id=3)
+    stand.store.flush()
+    stand.lose_power()
+    report = stand.open()
+    assert (report.checked_records, report.rebuilt) == (0, False)
+    assert (stand.bodies(), stand.bodies("bills", 3)) == ([b"a"], [b"b"])
+
+
+@pytest.mark.parametrize("trouble", ["fails", "is killed"])
+def test_names_that_an_earlier_try_left_unsynced_are_synced_by_the_next(stand: StoreStand, trouble: str) -> None:
+    """The second try finds folders and files, and nobody has made sure that they stay."""
+    stand.send(b"a")
+
+    def before(what: str, path: str) -> None:
+        if what == "sync" and path.startswith(QUEUES):
+            stand.disk.before = None
+            raise OSError(errno.EIO, "Input/output error") if trouble == "fails" else ProcessKilled
+
+    stand.disk.before = before
+    with pytest.raises((OSError, ProcessKilled)):
+        stand.store.flush()
+    if trouble == "is killed":
+        stand.restart()
+    stand.store.flush()
+    stand.lose_power()
+    assert stand.open().checked_records == 0
+    assert stand.bodies() == [b"a"]
 
 
 def test_what_comes_during_a_round_waits_for_the_next(stand: StoreStand) -> None:

@@ -386,6 +386,36 @@ def test_a_deletion_beyond_the_recovered_end_does_not_bury_what_comes_after(stan
 # --- loss of power
 
 
+def test_segments_are_there_with_their_names_once_they_were_synced(stand: StoreStand) -> None:
+    bodies = [b"%03d" % number * 200 for number in range(12)]
+    stand.send(*bodies)
+    stand.kill()
+    stand.open()  # Who finds the files doesn't know whether their names are safe.
+    stand.send(b"last")
+    stand.store.log.sync()
+    stand.lose_power()
+    stand.open()
+    assert stand.bodies() == [*bodies, b"last"]
+
+
+def test_a_log_that_lost_its_first_segment_before_anything_was_safe_begins_anew(stand: StoreStand) -> None:
+    stand.send(*[b"%03d" % number * 200 for number in range(12)])
+    stand.kill()
+    stand.disk.remove(LOG)
+    stand.open()
+    assert stand.bodies() == []
+    stand.send(b"new")
+    stand.restart()
+    assert stand.bodies() == [b"new"]
+
+
+def test_an_orderly_end_is_remembered_after_a_loss_of_power(stand: StoreStand) -> None:
+    stand.send(b"a")
+    stand.store.close()
+    stand.disk.lose_power(None)
+    assert stand.open().was_closed
+
+
 @pytest.mark.row("F4")
 def test_with_sync_flush_nothing_acknowledged_is_lost_with_the_power() -> None:
     for seed in range(60):
@@ -404,7 +434,7 @@ def test_with_sync_flush_nothing_acknowledged_is_lost_with_the_power() -> None:
                 stand.store.flush()
         stand.send(b"perhaps", wait_flush=False)
         stand.lose_power(random)
-        assert not stand.open().is_damaged
+        assert stand.open().lost_synced_bytes == 0
         assert stand.bodies() in (expected[0], [*expected[0], b"perhaps"])
         assert stand.bodies(queue_id=1) == expected[1]
 
