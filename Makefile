@@ -110,6 +110,17 @@ check-house: $(READY)
 test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains and of Spark (ARGS='-k pull' and the like)
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign and not spark' $(ARGS)
 
+# Without tests/house, which looks at what a process loads. What it costs: the tests take about twice as long.
+COVERED := $(CURDIR)/tools/covered
+.PHONY: coverage
+coverage: $(READY) $(FLIGHTS_DATA) ## how much of the program the tests run, in all processes (ARGS='tests/broker' and the like)
+	@rm -rf .venv/.coverage && mkdir -p .venv/.coverage
+	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml COVERED_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=$(COVERED) \
+	  $(BIN)/pytest -q -n 2 --dist worksteal -m 'not foreign and not spark' --ignore tests/house $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --sort cover
+	@$(BIN)/coverage report --format total > .venv/.coverage/total
+
 .PHONY: test-spark
 test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire -p tests.pipeline

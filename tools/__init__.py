@@ -3,5 +3,6 @@
 - `docs.py`: the generated parts of docs/, of `commands.py` (requests and commands) and `compatibility.py` (what works);
   `generated.py`: where in a document they stand
 - `constraints.py`: constraints.txt
+- `covered/`: what `make coverage` puts into each Python process
 - `oracle.sh`, `docker_engine.sh`, `chromium.sh`: a real RocketMQ, a Docker engine, a browser, where tests need one
 """
