@@ -4,8 +4,7 @@ Wired here, not in server.py: none of it is on the way of a message.
 """
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.handlers.connections import ConnectionHandlers
@@ -22,25 +21,29 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.connection import Dispatcher
 from staticfire.runtime.log import logger
+from staticfire.runtime.service import Pause, Spawn
 
 log = logger("broker")
-
-Spawn = Callable[[Coroutine[Any, Any, None], str], Any]
-Pause = Callable[[int], Coroutine[Any, Any, None]]
 
 
 class Administration:
     """The broker's side of its administration."""
 
-    def __init__(self, state: BrokerState, pulls: PullHandlers, delays: DelayService) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        pulls: PullHandlers,
+        delays: DelayService,
+        index: KeyIndexer,
+        remove_old: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`remove_old`: removes now what retention lets go."""
         self._state = state
-        folder = f"{state.settings.store_path_root_dir}/index"
-        self._index = KeyIndexer(state.machine, folder, state.store.log, lambda: state.quiescence.activity)
+        self._index = index
         self._runtime_info = RuntimeInfo(state, delays)
-        self._upkeep = UpkeepHandlers(state, delays)
         self._families = (
-            self._upkeep,
-            QueryHandlers(state, self._index),
+            UpkeepHandlers(state, delays, remove_old),
+            QueryHandlers(state, index),
             StatisticsHandlers(state, self._runtime_info),
             ConnectionHandlers(state),
             ResetOffsetHandlers(state, pulls),
@@ -50,10 +53,6 @@ class Administration:
         """File the handlers."""
         for family in self._families:
             family.register(dispatcher)
-
-    def use_retention(self, remove_old: Callable[[], Awaitable[None]]) -> None:
-        """Let administrators remove what is old."""
-        self._upkeep.remove_old = remove_old
 
     async def start(self, spawn: Spawn, pause: Pause) -> None:
         """Open the index, follow the log, sample the counters. The store is open."""
@@ -72,13 +71,6 @@ class Administration:
         """A burst was stored."""
         self._state.statistics.stored(arrivals, self._state.store.max_position)
         self._index.wake()
-
-    async def forget_old(self) -> None:
-        """Let the index forget what is no longer in the log."""
-        try:
-            await self._index.forget_old()
-        except sqlite3.Error as error:
-            log.warning("key_index_not_shortened", error=str(error))
 
     async def stop(self) -> None:
         """Close the index; the loops may still be there, and find it closed."""

@@ -273,8 +273,12 @@ class KeyIndexer:
 
     async def forget_old(self) -> None:
         """Forget what retention has removed from the log."""
-        if self._index is not None:
+        if self._index is None:
+            return
+        try:
             await self._in_turn(self._index.cut, self._log.min_position, self._log.end_position)
+        except sqlite3.Error as error:
+            log.warning("key_index_not_shortened", error=str(error))
 
     # -- looking up ------------------------------------------------------------------------------------------------
 

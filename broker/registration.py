@@ -51,6 +51,7 @@ class Registration:
         self._full_wanted = 0
         """Counts what a full registration was wanted for: one that was under way then doesn't have it."""
         pool.disconnected = self._lost
+        state.topics.on_change(self.topic_changed)
 
     def start(self, port: int) -> None:
         """Begin with the port that the broker listens on."""

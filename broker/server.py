@@ -24,18 +24,19 @@ from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.topics import TopicHandlers
+from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.registration import Registration
 from staticfire.broker.sends.intake import Intake
+from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings, reach_of
-from staticfire.broker.state import make_state
+from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import StorageError, UsageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
-from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -66,20 +67,18 @@ class Broker(Service):
         self.state = state = make_state(machine, settings)
         levels = DelayLevels.parse(settings.message_delay_level)
         self.delays = DelayService(levels, state.store, state.clock, state.config_files, self._settle)
-        self._targets = TargetTable(state)
+        index = _key_index(state)
+        self._disk_watch = DiskWatch(state, self.pause, self.delays.queue.keep_within_bounds, index.forget_old)
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
-        self._administration = Administration(state, self._pull, self.delays)
-        self._disk_watch = DiskWatch(
-            state, self.pause, self.delays.queue.keep_within_bounds, self._administration.forget_old
-        )
-        self._administration.use_retention(self._disk_watch.remove_expired)
+        self._administration = Administration(state, self._pull, self.delays, index, self._disk_watch.remove_expired)
         self._clock_control = ClockControl(state, self.delays, self._disk_watch)
         asked_by_nameservers = Dispatcher()
         self._clock_control.register(asked_by_nameservers)
         asked_by_nameservers.settle = self._settle
         self._pool = ConnectionPool(machine, asked_by_nameservers)
         self._registration = Registration(state, self._pool)
+        self._targets = TargetTable(state, NewTopics(self._registration.told, self.spawn, self._settle))
         self.dispatcher = self._file_handlers()
         self._server = Server(machine, self.dispatcher, reach_of(settings))
         self._server.disconnected = self._disconnected
@@ -98,7 +97,7 @@ class Broker(Service):
             self._clients,
             OffsetHandlers(state),
             LockHandlers(state),
-            TopicHandlers(state, self._targets),
+            TopicHandlers(state, self._registration),
             GroupHandlers(state),
             ResetHandlers(state, self._targets, self._pull, self.delays),
             ConfigHandlers(state, self._registration, self._pool),
@@ -126,14 +125,12 @@ class Broker(Service):
         state.clock.restore()
         state.clock.not_before(state.store.last_stored_ms)
         self._restore_config_files()
-        self._watch_tables()
         self._put_back_topics()
         await self._administration.start(self.spawn, self.pause)
         await self._listen()
         self._registration.start(self.port)
         for address in self._registration.nameservers:
             self.spawn(self._registration.keep_registered(address), f"registration {address}")
-        self._targets.new_topics.start(self._registration.told, self.spawn, self._settle)
         self.delays.start(self.spawn)
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
@@ -144,25 +141,12 @@ class Broker(Service):
 
     def _restore_config_files(self) -> None:
         state = self.state
-        state.topics.now = state.groups.now = state.clock.message_ms
-        state.config_files.restore("topics.json", state.topics.snapshot, state.topics.restore)
-        state.config_files.restore("subscriptionGroup.json", state.groups.snapshot, state.groups.restore)
+        state.config_files.restore(TOPICS_FILE, state.topics.snapshot, state.topics.restore)
+        state.config_files.restore(GROUPS_FILE, state.groups.snapshot, state.groups.restore)
         state.config_files.restore("consumerOffset.json", state.offsets.snapshot, state.offsets.restore)
         state.topics.add_system_topics()
         state.groups.add_system_groups()
         self.delays.restore(state.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
-
-    def _watch_tables(self) -> None:
-        state = self.state
-
-        def topic_changed(topic: TopicConfig | None) -> None:
-            self._targets.forget()
-            state.config_files.changed("topics.json")
-            self._registration.topic_changed(topic)
-
-        state.topics.changed = topic_changed
-        state.clock.changed = self.delays.wake
-        state.groups.changed = lambda: state.config_files.changed("subscriptionGroup.json")
 
     def _put_back_topics(self) -> None:
         state = self.state
@@ -203,7 +187,7 @@ class Broker(Service):
         """Write the burst, answer its sends, wake the pulls that waited for it."""
         arrivals = self.state.store.commit()
         if arrivals:
-            self.state.quiescence.activity += 1
+            self.state.progress.activity += 1
             self._administration.stored(arrivals)
         if arrivals and len(self.state.held):
             self._pull.arrived(arrivals)
@@ -236,6 +220,11 @@ class Broker(Service):
             await self.pause(self.settings.flush_consumer_offset_interval)
             if self.state.offsets.dirty:
                 self.state.config_files.changed("consumerOffset.json")
+
+
+def _key_index(state: BrokerState) -> KeyIndexer:
+    folder = f"{state.settings.store_path_root_dir}/index"
+    return KeyIndexer(state.machine, folder, state.store.log, lambda: state.progress.activity)
 
 
 def _log_recovery(folder: str, report: RecoveryReport) -> None:

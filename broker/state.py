@@ -3,6 +3,7 @@
 import msgspec
 
 from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE, MessageClock
+from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import tags_code_of
@@ -20,6 +21,8 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
 from staticfire.runtime.machine import DiskUse, Machine
 
+TOPICS_FILE, GROUPS_FILE = "topics.json", "subscriptionGroup.json"
+
 
 class BrokerState(msgspec.Struct):
     """Tables, store and clocks of one broker."""
@@ -35,6 +38,7 @@ class BrokerState(msgspec.Struct):
     producers: ProducerManager
     held: HeldPulls
     config_files: ConfigFiles
+    progress: ProgressTable
     quiescence: QuiescenceWatch
     queue_locks: QueueLocks = msgspec.field(default_factory=QueueLocks)
     retries: RetryWatch = msgspec.field(default_factory=RetryWatch)
@@ -67,22 +71,27 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
     """Return the state of a broker that hasn't started: nothing is read from the disk yet."""
     folder = settings.store_path_root_dir
     store = MessageStore(machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level))
-    topics, consumers, offsets = TopicTable(settings), ConsumerManager(), OffsetTable()
-    quiescence = QuiescenceWatch(topics, consumers, offsets, store)
-    offsets.on_commit = quiescence.committed
+    clock = MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
+    config_files = ConfigFiles(machine, f"{folder}/config")
+    topics = TopicTable(settings, clock.message_ms)
+    topics.on_change(lambda _: config_files.changed(TOPICS_FILE))
+    groups = GroupTable(settings, clock.message_ms, lambda: config_files.changed(GROUPS_FILE))
+    consumers, progress = ConsumerManager(), ProgressTable()
+    offsets = OffsetTable(progress.committed)
     return BrokerState(
         machine=machine,
         settings=settings,
-        clock=MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}"),
+        clock=clock,
         store=store,
         topics=topics,
-        groups=GroupTable(settings),
+        groups=groups,
         offsets=offsets,
         consumers=consumers,
         producers=ProducerManager(),
         held=HeldPulls(settings.held_pulls_max),
-        config_files=ConfigFiles(machine, f"{folder}/config"),
-        quiescence=quiescence,
+        config_files=config_files,
+        progress=progress,
+        quiescence=QuiescenceWatch(topics, consumers, offsets, store, progress),
     )
 
 

@@ -66,15 +66,18 @@ def system_topics(settings: BrokerSettings) -> list[SystemTopic]:
 class TopicTable:
     """Topic configurations by name, and their data version."""
 
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(self, settings: BrokerSettings, message_ms: Callable[[], MessageMs]) -> None:
         self._settings = settings
         self.topics: dict[str, TopicConfig] = {}
         """One dictionary for good: handlers hold it."""
         self.version = DataVersion()
         self.system: frozenset[str] = frozenset(topic.name for topic in system_topics(settings))
-        self.changed: Callable[[TopicConfig | None], None] = lambda topic: None
-        """Called after each change with the new or changed topic, or None after a deletion."""
-        self.now: Callable[[], MessageMs] = lambda: MessageMs(0)
+        self._message_ms = message_ms
+        self._listeners: list[Callable[[TopicConfig | None], None]] = []
+
+    def on_change(self, listener: Callable[[TopicConfig | None], None]) -> None:
+        """Call it after each change with the new or changed topic, or with None after a deletion."""
+        self._listeners.append(listener)
 
     def add_system_topics(self) -> None:
         """Create what is missing of them; topics saved with other numbers stay as they were saved."""
@@ -165,8 +168,9 @@ class TopicTable:
         self.version = saved.data_version
 
     def _moved(self, topic: TopicConfig | None) -> None:
-        self.version = DataVersion(self.version.state_version, self.now(), self.version.counter + 1)
-        self.changed(topic)
+        self.version = DataVersion(self.version.state_version, self._message_ms(), self.version.counter + 1)
+        for listener in self._listeners:
+            listener(topic)
 
 
 class _SavedTopics(msgspec.Struct, rename="camel"):

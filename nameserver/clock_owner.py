@@ -8,7 +8,7 @@ one broker and then commit on another.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.codes import ResponseCode
@@ -30,6 +30,7 @@ from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock
+from staticfire.runtime.service import Pause
 
 log = logger("nameserver")
 
@@ -38,8 +39,6 @@ BROKER_TIMEOUT_MS = 10_000
 REST_WAIT_MS_MAX = 1_000
 IDLE_MS = 5
 # How often a clock that skips looks whether something falls due, and how often a lost broker is looked for.
-
-Pause = Callable[[int], Awaitable[None]]
 
 
 class ClockOwner:

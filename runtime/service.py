@@ -6,8 +6,13 @@ async with broker:            # ready when entered
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Self
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+"""`Service.spawn`: runs a named loop of a service. What parts of a service are given to start theirs."""
+Pause = Callable[[int], Coroutine[Any, Any, None]]
+"""`Service.pause`: waits so many milliseconds inside of a loop."""
 
 
 class Service:

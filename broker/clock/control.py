@@ -66,7 +66,7 @@ class ClockControl:
         next_due_ms = self._delays.next_due_ms()
         return RestAnswer(
             not reasons,
-            self._state.quiescence.activity,
+            self._state.progress.activity,
             -1 if next_due_ms is None else next_due_ms,
             self._state.clock.message_ms(),
             body=reasons,

@@ -31,8 +31,11 @@ class MessageClock:
         self._is_wall = True
         self.shown_ms = MessageMs(0)
         """What it showed last. Whoever needs no newer time, as the messages of one burst, spares a look."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called when the time was set: what waits for a due time has to look again."""
+        self._listeners: list[Callable[[], None]] = []
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call it when the time was set: what waits for a due time has to look again."""
+        self._listeners.append(listener)
 
     def message_ms(self) -> MessageMs:
         """Return the current message time."""
@@ -74,7 +77,8 @@ class MessageClock:
         self._keep(face)
         self._face, self._is_wall = face, False
         self.shown_ms = MessageMs(shown_ms)
-        self.changed()
+        for listener in self._listeners:
+            listener()
 
     def reading(self) -> ClockReading:
         """Return what it shows."""

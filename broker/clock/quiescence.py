@@ -2,14 +2,12 @@
 
 For every online clustering group and every readable queue of its topics: (a) the group's last pull asked at the queue's
 end, or the group has committed up to it, and (b) what was delivered is committed past or sent back. Broadcasting and
-self-driven members count by (a) only, in the queues that they have pulled. Kept per group and queue in three integers
-and the set of sent-back offsets, at one dictionary look-up per pull.
+self-driven members count by (a) only, in the queues that they have pulled. `progress.py` keeps what this looks at.
 """
 
 from collections.abc import Iterator
 
-import msgspec
-
+from staticfire.broker.clock.progress import Progress, ProgressTable
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup, ConsumerManager
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.store.consume_queue import Queue
@@ -22,68 +20,22 @@ REASONS_MAX = 10
 PUSH = "CONSUME_PASSIVELY"
 
 
-class Progress(msgspec.Struct, gc=False):
-    """What a group has been given of a queue."""
-
-    asked_offset: int = -1
-    """Where its last pull looked in vain."""
-    delivered_from: int = 0
-    delivered_to: int = 0
-    sent_back: set[int] = set()
-
-
 class QuiescenceWatch:
-    """Follows pulls, commits and send-backs; says whether all is done, and if not, what isn't."""
+    """Says whether all is done, and if not, what isn't."""
 
     def __init__(
-        self, topics: TopicTable, consumers: ConsumerManager, offsets: OffsetTable, store: MessageStore
+        self,
+        topics: TopicTable,
+        consumers: ConsumerManager,
+        offsets: OffsetTable,
+        store: MessageStore,
+        progress: ProgressTable,
     ) -> None:
         self._topics = topics
         self._consumers = consumers
         self._offsets = offsets
         self._store = store
-        self._progress: dict[tuple[str, str, int], Progress] = {}
-        self.activity = 0
-        """Counts stores, deliveries, commits and send-backs."""
-
-    def _of(self, group: str, topic: str, queue_id: int) -> Progress:
-        key = (group, topic, queue_id)
-        progress = self._progress.get(key)
-        if progress is None:
-            progress = self._progress[key] = Progress()
-        return progress
-
-    def asked_in_vain(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A pull found nothing from there on."""
-        self._of(group, topic, queue_id).asked_offset = offset
-
-    def delivered(self, group: str, topic: str, queue_id: int, first_offset: int, end_offset: int) -> None:
-        """Messages from `first_offset` to before `end_offset` are on their way to a member."""
-        self.activity += 1
-        progress = self._of(group, topic, queue_id)
-        if first_offset > progress.delivered_to or first_offset < progress.delivered_from:
-            # A new owner starts where the group stands; what an old one was given before that no longer counts.
-            progress.delivered_from = first_offset
-            progress.delivered_to = end_offset
-        elif end_offset > progress.delivered_to:
-            progress.delivered_to = end_offset
-
-    def sent_back(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A member gave a message back."""
-        self.activity += 1
-        self._of(group, topic, queue_id).sent_back.add(offset)
-
-    def committed(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A group stands there now."""
-        self.activity += 1
-        progress = self._progress.get((group, topic, queue_id))
-        if progress is not None and progress.sent_back:
-            progress.sent_back = {one for one in progress.sent_back if one >= offset}
-
-    def forget_all(self) -> None:
-        """Start anew: the broker was reset."""
-        self._progress.clear()
-        self.activity += 1
+        self._progress = progress
 
     @property
     def is_at_rest(self) -> bool:
@@ -109,7 +61,7 @@ class QuiescenceWatch:
             if config is None or not readable(config.perm):
                 continue
             for queue_id in range(config.read_queue_nums):
-                progress = self._progress.get((group.name, topic, queue_id))
+                progress = self._progress.find(group.name, topic, queue_id)
                 if by_asking_only and progress is None:
                     continue
                 queue = self._store.queue(topic, queue_id)

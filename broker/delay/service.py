@@ -10,8 +10,7 @@ or not at all.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
@@ -26,6 +25,7 @@ from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import peek_prepared_position
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
+from staticfire.runtime.service import Spawn
 
 log = logger("broker")
 
@@ -39,8 +39,6 @@ SAVE_MS = 10_000
 SAVE_BYTES = 64 * 1024 * 1024
 # Progress is saved after that much log, too: so much is read at a start after a kill.
 SYNC_POLL_MS = 100
-
-Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
 
 class DelayService:
@@ -71,6 +69,7 @@ class DelayService:
         self._saved_version = -1
         self._saved_position = 0
         self._tasks: list[asyncio.Task[None]] = []
+        clock.on_change(self.wake)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

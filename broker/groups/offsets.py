@@ -18,13 +18,13 @@ GroupTopic = tuple[str, str]
 class OffsetTable:
     """Committed, pulled and reset offsets by group and topic, then by queue id."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_commit: Callable[[str, str, int, int], None]) -> None:
+        """`on_commit`: called with each commit: group, topic, queue id, offset."""
+        self._on_commit = on_commit
         self._committed: dict[GroupTopic, dict[int, int]] = {}
         self._pulled: dict[GroupTopic, dict[int, int]] = {}
         self._resets: dict[GroupTopic, dict[int, int]] = {}
         self.dirty = False
-        self.on_commit: Callable[[str, str, int, int], None] = _ignore
-        """Told of each commit: group, topic, queue id, offset."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store where a group stands; lower values are taken, too."""
@@ -33,7 +33,7 @@ class OffsetTable:
             queues = self._committed[group, topic] = {}
         queues[queue_id] = offset
         self.dirty = True
-        self.on_commit(group, topic, queue_id, offset)
+        self._on_commit(group, topic, queue_id, offset)
 
     def committed(self, group: str, topic: str, queue_id: int) -> int:
         """Return where a group stands, a waiting reset first; -1 when there is nothing."""
@@ -123,10 +123,6 @@ class OffsetTable:
         for key, queues in saved.offset_table.items():
             topic, _, group = key.partition("@")
             self._committed[group, topic] = queues
-
-
-def _ignore(group: str, topic: str, queue_id: int, offset: int) -> None:
-    """Nobody wants to know."""
 
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):

@@ -18,15 +18,18 @@ FORBIDDEN_READ = 0x4
 class GroupTable:
     """Group configurations by name."""
 
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(
+        self, settings: BrokerSettings, message_ms: Callable[[], MessageMs], changed: Callable[[], None]
+    ) -> None:
+        """`changed`: called after each change."""
         self._settings = settings
+        self._message_ms = message_ms
+        self._changed = changed
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         """One dictionary for good: handlers hold it."""
         self.forbidden: dict[str, dict[str, int]] = {}
         """What groups may not do with topics, as bits; `FORBIDDEN_READ` is the only one in use."""
         self.version = DataVersion()
-        self.changed: Callable[[], None] = lambda: None
-        self.now: Callable[[], MessageMs] = lambda: MessageMs(0)
 
     def add_system_groups(self) -> None:
         """Create what is missing of them."""
@@ -103,8 +106,8 @@ class GroupTable:
         self.version = saved.data_version
 
     def _moved(self) -> None:
-        self.version = DataVersion(self.version.state_version, self.now(), self.version.counter + 1)
-        self.changed()
+        self.version = DataVersion(self.version.state_version, self._message_ms(), self.version.counter + 1)
+        self._changed()
 
 
 class _SavedGroups(msgspec.Struct, rename="camel"):

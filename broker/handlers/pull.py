@@ -89,10 +89,10 @@ class PullHandlers:
         """Note what a pull was given, or that it found nothing up to the queue's end."""
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         if found.status is ReadStatus.FOUND:
-            self._state.quiescence.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
+            self._state.progress.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
             self._state.statistics.delivered(group, topic, len(found.positions), found.record_bytes)
         elif found.next_offset >= found.max_offset:
-            self._state.quiescence.asked_in_vain(group, topic, queue_id, found.next_offset)
+            self._state.progress.asked_in_vain(group, topic, queue_id, found.next_offset)
 
     def _pulled(self, request: PullMessage, outcome: Outcome) -> None:
         """Note from where a group pulls next."""

@@ -40,7 +40,7 @@ class ResetHandlers:
         state = self._state
         forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
         state.offsets.forget_all()
-        state.quiescence.forget_all()
+        state.progress.forget_all()
         for topic in sorted(state.topics.topics):
             state.store.delete_queues(topic)
         self._delays.forget()

@@ -154,7 +154,7 @@ class SendBackHandlers:
         state = self._state
         if status == "SUCCESS":
             group, topic = sent_back.group, sent_back.topic
-            state.quiescence.sent_back(group, topic, sent_back.queue_id, sent_back.queue_offset)
+            state.progress.sent_back(group, topic, sent_back.queue_id, sent_back.queue_offset)
             state.retries.sent_back(sent_back)
             state.statistics.sent_back(group, topic)
             call.answer(Answer())

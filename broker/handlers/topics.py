@@ -9,7 +9,7 @@ Behaviour
 
 import msgspec
 
-from staticfire.broker.sends.targets import TargetTable
+from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -42,9 +42,9 @@ _ATTRIBUTES: dict[str, tuple[tuple[str, ...] | None, bool]] = {
 class TopicHandlers:
     """Administers topics."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable) -> None:
+    def __init__(self, state: BrokerState, registration: Registration) -> None:
         self._state = state
-        self._targets = targets
+        self._registration = registration
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -68,7 +68,7 @@ class TopicHandlers:
         )
         if self._state.topics.put(self._checked(wanted, request.attributes)):
             await self._state.config_files.saved()
-            await self._targets.new_topics.told()
+            await self._registration.told()
         return Answer()
 
     async def update_all(self, call: Call) -> Answer:
@@ -82,7 +82,7 @@ class TopicHandlers:
         changed = [topic for topic in checked if self._state.topics.put(topic)]
         if changed:
             await self._state.config_files.saved()
-            await self._targets.new_topics.told()
+            await self._registration.told()
         return Answer()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:

@@ -32,11 +32,11 @@ from staticfire.runtime.connection import Call, Dispatcher
 class UpkeepHandlers:
     """Cleans, and shows what there is to copy."""
 
-    def __init__(self, state: BrokerState, delays: DelayService) -> None:
+    def __init__(self, state: BrokerState, delays: DelayService, remove_old: Callable[[], Awaitable[None]]) -> None:
+        """`remove_old`: removes now what retention lets go."""
         self._state = state
         self._delays = delays
-        self.remove_old: Callable[[], Awaitable[None]] | None = None
-        """Removes now what retention lets go."""
+        self._remove_old = remove_old
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -66,8 +66,7 @@ class UpkeepHandlers:
 
     async def delete_expired(self, call: Call) -> Answer:
         """Remove now what retention lets go."""
-        if self.remove_old is not None:
-            await self.remove_old()
+        await self._remove_old()
         return Answer()
 
     def all_offsets(self, call: Call) -> Answer:

@@ -6,36 +6,32 @@ wait in the order in which they came; a nameserver that doesn't answer delays th
 most. RocketMQ: TopicConfigManager.createTopicInSendMessageMethod.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 from staticfire.protocol.command import Answer
 from staticfire.runtime.connection import Call, failure
+from staticfire.runtime.service import Spawn
 
-Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 Send = Callable[[Call], Answer | None]
 
 
 class NewTopics:
     """Sends that wait until the nameservers know their topics."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, list[Callable[[], None]]] = {}
-        self._told: Callable[[], Awaitable[None]] | None = None
-        self._spawn: Spawn | None = None
-        self._settle: Callable[[], None] | None = None
-
-    def start(self, told: Callable[[], Awaitable[None]], spawn: Spawn, settle: Callable[[], None]) -> None:
+    def __init__(self, told: Callable[[], Awaitable[None]], spawn: Spawn, settle: Callable[[], None]) -> None:
         """`told` returns when the nameservers know what there is; `settle` writes what was sent."""
-        self._told, self._spawn, self._settle = told, spawn, settle
+        self._told = told
+        self._spawn = spawn
+        self._settle = settle
+        self._waiting: dict[str, list[Callable[[], None]]] = {}
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._waiting
 
     def add(self, topic: str) -> None:
         """Let sends to a topic wait from now on."""
-        if self._spawn is not None and topic not in self._waiting:
+        if topic not in self._waiting:
             self._waiting[topic] = []
             self._spawn(self._announce(topic), f"announcement of {topic}")
 
@@ -43,17 +39,11 @@ class NewTopics:
         """Have a call sent when its topic is known."""
         self._waiting[topic].append(partial(_resume, call, send))
 
-    async def told(self) -> None:
-        """Return when the nameservers know every topic that there is now."""
-        if self._told is not None:
-            await self._told()
-
     async def _announce(self, topic: str) -> None:
-        await self.told()
+        await self._told()
         for resume in self._waiting.pop(topic):
             resume()
-        if self._settle is not None:
-            self._settle()
+        self._settle()
 
 
 def _resume(call: Call, send: Send) -> None:

@@ -65,12 +65,13 @@ class Target:
 class TargetTable:
     """Targets by topic."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, new_topics: NewTopics) -> None:
         self._state = state
         self._topics = state.topics
         self._random = state.machine.identity.random
         self.by_topic: dict[str, Target] = {}
-        self.new_topics = NewTopics()
+        self.new_topics = new_topics
+        state.topics.on_change(lambda _: self.forget())
 
     def forget(self) -> None:
         """Start anew: a topic or a setting changed."""

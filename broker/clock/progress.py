@@ -1,0 +1,68 @@
+"""What groups have been given of each queue, and what of it came back: three integers and a set per group and queue.
+
+Kept at one dictionary look-up per pull. quiescence.py judges it.
+"""
+
+import msgspec
+
+
+class Progress(msgspec.Struct, gc=False):
+    """What a group has been given of a queue."""
+
+    asked_offset: int = -1
+    """Where its last pull looked in vain."""
+    delivered_from: int = 0
+    delivered_to: int = 0
+    sent_back: set[int] = set()
+
+
+class ProgressTable:
+    """Follows pulls, commits and send-backs of all groups."""
+
+    def __init__(self) -> None:
+        self._progress: dict[tuple[str, str, int], Progress] = {}
+        self.activity = 0
+        """Counts stores, deliveries, commits and send-backs."""
+
+    def _of(self, group: str, topic: str, queue_id: int) -> Progress:
+        key = (group, topic, queue_id)
+        progress = self._progress.get(key)
+        if progress is None:
+            progress = self._progress[key] = Progress()
+        return progress
+
+    def asked_in_vain(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """A pull found nothing from there on."""
+        self._of(group, topic, queue_id).asked_offset = offset
+
+    def delivered(self, group: str, topic: str, queue_id: int, first_offset: int, end_offset: int) -> None:
+        """Messages from `first_offset` to before `end_offset` are on their way to a member."""
+        self.activity += 1
+        progress = self._of(group, topic, queue_id)
+        if first_offset > progress.delivered_to or first_offset < progress.delivered_from:
+            # A new owner starts where the group stands; what an old one was given before that no longer counts.
+            progress.delivered_from = first_offset
+            progress.delivered_to = end_offset
+        elif end_offset > progress.delivered_to:
+            progress.delivered_to = end_offset
+
+    def sent_back(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """A member gave a message back."""
+        self.activity += 1
+        self._of(group, topic, queue_id).sent_back.add(offset)
+
+    def committed(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """A group stands there now."""
+        self.activity += 1
+        progress = self._progress.get((group, topic, queue_id))
+        if progress is not None and progress.sent_back:
+            progress.sent_back = {one for one in progress.sent_back if one >= offset}
+
+    def forget_all(self) -> None:
+        """Start anew: the broker was reset."""
+        self._progress.clear()
+        self.activity += 1
+
+    def find(self, group: str, topic: str, queue_id: int) -> Progress | None:
+        """Return what a group has been given of a queue, None if it never pulled it."""
+        return self._progress.get((group, topic, queue_id))
