@@ -6,9 +6,10 @@ RocketMQ: BrokerConfig, MessageStoreConfig. On the command line and in broker.co
 
 from dataclasses import dataclass, field
 
+from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
 from staticfire.runtime.reach import Reach
 
-KIB, MIB = 1024, 1024 * 1024
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +52,24 @@ class BrokerSettings:
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
     region_id: str = "DefaultRegion"
     trace_on: bool = True
-    enable_property_filter: bool = True
-    """On here, off in RocketMQ: without it a first SQL92 subscription fails."""
+    enable_property_filter: bool = field(
+        default=False, metadata={"choices": ("false",), "why": "SQL92 subscriptions aren't built yet"}
+    )
+    """SQL92 subscriptions, refused as RocketMQ refuses them without this."""
     dlq_perm: int = 6
     """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2, write only, as before."""
 
     # Messages
     max_message_size: int = 4 * MIB
-    reject_transaction_message: bool = False
+    reject_transaction_message: bool = field(
+        default=True, metadata={"choices": ("true",), "why": "transactions aren't built yet"}
+    )
+    """Half messages, refused as RocketMQ refuses them with this."""
+    timer_wheel_enable: bool = field(
+        default=False,
+        metadata={"choices": ("false",), "why": "delivery times that are no delay level aren't built yet"},
+    )
+    """Messages with a delivery time of their own, refused as RocketMQ refuses them without this."""
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
     # Pulls
@@ -68,8 +79,10 @@ class BrokerSettings:
     """Pulls that wait for messages, over all queues; one more is answered at once."""
     hold_ms_max: int = 30_000
     lite_pull_message_enable: bool = True
-    max_transfer_bytes_on_message_in_memory: int = 256 * KIB
-    max_transfer_count_on_message_in_memory: int = 32
+    max_transfer_bytes_on_message_in_memory: int = PULL_BYTES_MAX
+    """What an answer to a pull has at most, but one message always."""
+    max_transfer_count_on_message_in_memory: int = PULL_MESSAGES_MAX
+    """Messages of an answer to a RocketMQ client; over our own codec it may have 32 times as many."""
 
     # Clients
     channel_expired_timeout_ms: int = 120_000

@@ -22,3 +22,6 @@ PULL_MESSAGES_MAX = 32
 PULL_MANY_MAX = 1_024
 # Over staticfire's own codec. RocketMQ gives 32, whatever was asked for, and its clients count on no more.
 PULL_BYTES_MAX = 262_144
+PULL_ANSWER_BYTES_MAX = FRAME_BYTES_MAX // 2
+PULL_ANSWER_MESSAGES_MAX = 16_384
+# What a broker's settings can raise these to: an answer has to fit into a frame, whatever somebody sets.

@@ -13,6 +13,8 @@ BORN_HOST_V6 = 0x10
 STORE_HOST_V6 = 0x20
 NEED_UNWRAP = 0x40
 INNER_BATCH = 0x80
+UNSEEN = 0x4
+# The bit that prepared and rolled back messages share.
 COMPRESSION_MASK = 0x700
 
 
@@ -45,7 +47,7 @@ def with_transaction_kind(sys_flag: int, kind: TransactionKind) -> int:
 
 def enters_consume_queue(sys_flag: int) -> bool:
     """Whether consumers see a record with these bits: neither prepared nor rolled back."""
-    return not sys_flag & TransactionKind.PREPARED
+    return not sys_flag & UNSEEN
 
 
 def compression_kind(sys_flag: int) -> CompressionKind | None:

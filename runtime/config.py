@@ -192,7 +192,8 @@ def _units_of(name: str) -> dict[str, int]:
 def what_it_takes(kind: Any, one: "Field[Any]") -> str:
     """Say in words what a setting takes."""
     if one.metadata.get("choices"):
-        return " or ".join(one.metadata["choices"])
+        choices, why = " or ".join(one.metadata["choices"]), one.metadata.get("why")
+        return f"{choices} ({why})" if why else choices
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " or ".join(str(member.value) for member in kind)
     if kind is bool:

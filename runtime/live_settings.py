@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from staticfire.runtime.config import field_of, key_of, text_of
+from staticfire.runtime.config import field_of, key_of, text_of, what_it_takes
 
 S = TypeVar("S")
 
@@ -49,6 +49,7 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
     values: dict[str, Any] = {}
     changed: dict[str, str] = {}
     ignored: dict[str, str] = {}
+    fields_by_name = {one.name: one for one in fields(settings)}  # type: ignore[arg-type]
     for key, text in properties.items():
         name = field_of(type(settings), key)
         if name is None:
@@ -56,8 +57,11 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
             continue
         old = getattr(settings, name)
         value = _value(text.strip(), type(old))
+        choices = fields_by_name[name].metadata.get("choices")
         if value is None:
             ignored[key] = UNREADABLE
+        elif choices and text_of(value) not in choices:
+            ignored[key] = f"it takes {what_it_takes(type(old), fields_by_name[name])}"
         elif value != old and live is not None and name not in live:
             ignored[key] = AT_START_ONLY
         elif value != old:

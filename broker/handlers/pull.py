@@ -7,13 +7,13 @@ Behaviour
 - The committed offset that rides along is stored on the first pass, also when the pull is then held.
 
 Not done
-- SQL92 expressions (they match everything, as RocketMQ's uncompiled ones do), slaves, broadcast offsets of proxies.
+- SQL92 expressions (refused, as RocketMQ does with enablePropertyFilter=false), slaves, broadcast offsets of proxies.
 """
 
 from collections.abc import Iterable
 
 from staticfire.broker.pulls.checks import Forbidden, PullChecks
-from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, moved
+from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, most, moved
 from staticfire.broker.pulls.held_pulls import HeldPull
 from staticfire.broker.pulls.record_cache import RecordCache
 from staticfire.broker.state import BrokerState
@@ -67,8 +67,8 @@ class PullHandlers:
         queue = self._store.queue(topic, queue_id)
         if reset is not None and state.settings.use_server_side_reset_offset:
             return moved(queue, reset)
-        many = call.codec.number == NATIVE
-        found = self._store.read(queue, offset, request.max_msg_nums, wanted=wanted, many=many)
+        messages_max, bytes_max = most(request.max_msg_nums, call.codec.number == NATIVE, state.settings)
+        found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
         return decide(found, request, offset, occasion, state.settings)
 
     def _filled(self, call: Call, outcome: Outcome) -> Answer:

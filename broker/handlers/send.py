@@ -30,6 +30,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
+from staticfire.protocol.sys_flag import UNSEEN
 from staticfire.runtime.connection import Call, Dispatcher
 
 Sent = tuple[Call, int, str, int, int]
@@ -76,7 +77,7 @@ class SendHandlers:
             body: bytes = request.body
             prepared = properties, unique_id, tags_code, may_wait = self._prepare(request.properties or "", body)
             queue = target.at_hand.get(request.queue_id) or target.queue(request.queue_id, call.peer)
-            if may_wait or target.is_special:
+            if may_wait or target.is_special or request.sys_flag & UNSEEN:
                 self._send_slow_path(call, request, target, prepared, queue)
                 return None
             sent, on_stored = self._sent, None
@@ -148,6 +149,7 @@ class SendHandlers:
     ) -> None:
         """Store a message that may wait, or for a topic that is special. Raises: BrokerAnswer, StorageError."""
         properties, unique_id, tags_code, _ = prepared
+        self._sending.refuse_not_built(properties, request.sys_flag, request.reconsume_times or 0)
         record = NewRecord(
             queue, properties, tags_code, request.body, request.born_timestamp, call.connection.born_host,
             request.sys_flag | target.sys_flag, request.flag, request.reconsume_times or 0,

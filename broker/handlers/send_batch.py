@@ -13,6 +13,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.compression import expand
+from staticfire.protocol.delay_levels import requested_level
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError
 from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
 from staticfire.protocol.message_ids import offset_ids
@@ -64,6 +65,8 @@ class BatchHandler:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"message body size exceeded, {size}")
         if find_property(header, DELAY) is not None or sys_flag & TRANSACTION_FLAGS:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, illegal)
+        if b"DEL" in header:
+            self._sending.refuse_not_built(header, sys_flag, 0)
         try:
             if sys_flag & COMPRESSED:
                 # The C++ core compresses a batch as a whole; its messages are not compressed then.
@@ -85,6 +88,8 @@ class BatchHandler:
             if properties and properties[-1] != _END:
                 properties += b"\x02"
             whole = properties + added
+            if b"DEL" in properties:
+                self._refuse_to_wait(properties)
             if not body or len(whole) > PROPERTIES_BYTES_MAX:
                 raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
             # What `tags_code` does, in half the time if the tag isn't the first property.
@@ -93,6 +98,13 @@ class BatchHandler:
             code = code_of_tag(tag) if found and tag and may_be_quick else tags_code(whole)
             rows.append((flag, whole, body, code))
         return rows
+
+    def _refuse_to_wait(self, properties: bytes) -> None:
+        """Raise for a message that wants to come later: RocketMQ delivers it at once. Raises: BrokerAnswer."""
+        self._sending.refuse_not_built(properties, 0, 0)
+        if requested_level(properties) > 0:
+            words = f"{self._sending.illegal} A message of a batch can't be delayed, and one of these has a DELAY."
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
 
     def _stored(self, context: Any, first_offset: int, _log_position: int, outcome: PutOutcome) -> None:
         call, queue_id, unique_id, positions = context

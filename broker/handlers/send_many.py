@@ -20,6 +20,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendMany, SendManyAnswer, SendMessage
+from staticfire.protocol.sys_flag import UNSEEN
 from staticfire.runtime.connection import Call
 
 _STORED = OUTCOME_CODE[PutOutcome.STORED]
@@ -64,7 +65,7 @@ class ManyHandler:
                     encoded.decode("latin-1"), message.body, encoded
                 )
                 queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
-                if may_wait or target.is_special:
+                if may_wait or target.is_special or message.sys_flag & UNSEEN:
                     self._send_slow_path(many, index, target, queue, prepared)
                     continue
                 # fmt: off
@@ -89,6 +90,7 @@ class ManyHandler:
         call = many.call
         message: ManyMessage = call.request.body[index]
         properties, _, tags_code, _ = prepared
+        self._sending.refuse_not_built(properties, message.sys_flag, 0)
         record = NewRecord(
             queue, properties, tags_code, message.body, message.born_timestamp, call.connection.born_host,
             message.sys_flag | target.sys_flag, message.flag,

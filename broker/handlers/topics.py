@@ -37,6 +37,7 @@ _ATTRIBUTES: dict[str, tuple[tuple[str, ...] | None, bool]] = {
     "reserve.time": (None, True),
 }
 """Topic attributes: their values (None: a number from -1 on) and whether they can be changed later."""
+_NOT_BUILT = frozenset({"BatchCQ", "COMPACTION"})
 
 
 class TopicHandlers:
@@ -160,6 +161,9 @@ def change_attributes(old: dict[str, str] | None, changes: str | None) -> dict[s
             continue
         if values is not None and value not in values:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"value is not in set: [{', '.join(values)}]")
+        if value in _NOT_BUILT:
+            words = f"{key}={value} is not supported: it isn't built yet; leave the attribute out"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if values is None and not _is_number_from_minus_one(value):
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"value is not in range(-1, 9223372036854775807): {value}")
         attributes[key] = value

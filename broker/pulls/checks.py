@@ -7,7 +7,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.remarks import FAQ
-from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.runtime.connection import Peer
 
@@ -41,9 +41,9 @@ class PullChecks:
         state = self._state
         name = request.consumer_group
         if not state.readable:
-            raise Forbidden(
-                FORBIDDEN_BROKER, f"the broker[{state.machine.identity.host_ip}] pulling message is forbidden"
-            )
+            raise self._forbidden_by_broker("pulling message")
+        if not state.settings.lite_pull_message_enable and isinstance(request, LitePullMessage):
+            raise self._forbidden_by_broker("for lite pull consumer")
         group = self._groups.get(name) or state.groups.find(name)
         if group is None:
             remark = f"subscription group [{name}] does not exist, {FAQ}"
@@ -64,11 +64,10 @@ class PullChecks:
             )
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, remark)
         if request.sys_flag & FLAG_CLASS_FILTER:
-            words = "class filter mode is not supported: filter by tags or by SQL92 over properties"
+            words = "class filter mode is not supported: filter by tags"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if request.sys_flag & FLAG_SUBSCRIPTION:
-            kind = request.expression_type or "TAG"
-            return self._tags(request.subscription or "*") if kind == "TAG" else None
+            return self._test_of(request.subscription or "*", request.expression_type)
         return self._wanted_by_heartbeat(request)
 
     def _wanted_by_heartbeat(self, request: PullMessage) -> Wanted:
@@ -88,7 +87,17 @@ class PullChecks:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{FAQ}")
         if subscription.sub_version < request.sub_version:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
-        return self._tags(subscription.sub_string) if subscription.expression_type == "TAG" else None
+        return self._test_of(subscription.sub_string, subscription.expression_type)
+
+    def _forbidden_by_broker(self, what: str) -> Forbidden:
+        return Forbidden(FORBIDDEN_BROKER, f"the broker[{self._state.machine.identity.host_ip}] {what} is forbidden")
+
+    def _test_of(self, text: str, kind: str | None) -> Wanted:
+        """Return the test of an expression, None for all. Raises: BrokerAnswer (for all kinds but tags, too)."""
+        if not kind or kind == "TAG":
+            return self._tags(text)
+        words = f"The broker does not support consumer to filter message by {kind}"
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
 
     def _tags(self, text: str) -> Wanted:
         """Return the test of a tag expression, None for all. Raises: BrokerAnswer."""

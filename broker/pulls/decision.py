@@ -16,9 +16,17 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.limits import (
+    PULL_ANSWER_BYTES_MAX,
+    PULL_ANSWER_MESSAGES_MAX,
+    PULL_MANY_MAX,
+    PULL_MESSAGES_MAX,
+)
 from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullAnswer, PullMessage
 
 MISMATCH_HOLD_MS_MAX = 5_000
+_NATIVE_SHARE = PULL_MANY_MAX // PULL_MESSAGES_MAX
+# Over our own codec an answer may have that many times the messages of maxTransferCountOnMessageInMemory.
 
 FOUND = int(ResponseCode.SUCCESS)
 _NOT_FOUND = int(ResponseCode.PULL_NOT_FOUND)
@@ -51,6 +59,15 @@ class Outcome(msgspec.Struct, gc=False):
     """None: nothing was read."""
     hold_ms: int = 0
     """Above 0: instead of being answered it waits so long for messages from `found.next_offset` on, if it can."""
+
+
+def most(asked: int, is_native: bool, settings: BrokerSettings) -> tuple[int, int]:
+    """Return how many messages and bytes an answer may have; one message it always may."""
+    count_max = settings.max_transfer_count_on_message_in_memory
+    if is_native:
+        count_max *= _NATIVE_SHARE
+    bytes_max = settings.max_transfer_bytes_on_message_in_memory
+    return min(asked, count_max, PULL_ANSWER_MESSAGES_MAX), min(bytes_max, PULL_ANSWER_BYTES_MAX)
 
 
 def decide(

@@ -6,6 +6,7 @@ the sender says under the names that only brokers may set is taken out before.
 
 from staticfire.broker.delay.door import MAY_WAIT
 from staticfire.broker.retention import disk_words
+from staticfire.broker.sends.not_built import refuse_not_built
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
@@ -95,7 +96,7 @@ class Sending:
             if not found or not tag:
                 return self._prepare_slow_path(text.encode())
             code = java_hash(tag)
-        return (text + self._added_text).encode(), unique_id, code, MAY_WAIT in text
+        return (text + self._added_text).encode(), unique_id, code, MAY_WAIT in text or "TRAN_MSG\x01" in text
 
     def _prepare_slow_path(self, properties: bytes) -> Prepared:
         """`prepare` for any bytes. Raises: BrokerAnswer."""
@@ -105,7 +106,7 @@ class Sending:
         if b"CLUSTER\x01" in properties or b"MSG_REGION\x01" in properties or b"POP_CK\x01" in properties:
             for name in _OF_BROKERS:
                 properties = without_property(properties, name)
-        code, may_wait = tags_code(properties), MAY_WAIT.encode() in properties
+        code, may_wait = tags_code(properties), MAY_WAIT.encode() in properties or b"TRAN_MSG\x01" in properties
         unique_id = find_property(properties, UNIQ_KEY)
         if unique_id:
             return properties + self.added, unique_id.decode("utf-8", "replace"), code, may_wait
@@ -120,6 +121,11 @@ class Sending:
         if not body:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the message body is empty: RocketMQ stores none either")
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)
+
+    def refuse_not_built(self, properties: bytes, sys_flag: int, reconsume_times: int) -> None:
+        """Raise for what isn't built. Raises: BrokerAnswer."""
+        state = self._state
+        refuse_not_built(properties, sys_flag, reconsume_times, state.settings, state.machine.identity.host_ip)
 
     # -- refusals ------------------------------------------------------------------------------------------------
 

@@ -3,13 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from staticfire.protocol.limits import (
-    BODY_BYTES_MAX,
-    PROPERTIES_BYTES_MAX,
-    PULL_BYTES_MAX,
-    PULL_MANY_MAX,
-    PULL_MESSAGES_MAX,
-)
+from staticfire.protocol.limits import BODY_BYTES_MAX, PROPERTIES_BYTES_MAX
 
 READ_ENTRIES_MAX = 800
 # How many queue entries one read looks at when a filter refuses most of them (RocketMQ: 16,000 bytes of entries).
@@ -56,11 +50,3 @@ class StoreSettings:
     queue_files_open_max: int = 256
     segments_open_max: int = 64
     """Mapped segments; address space and descriptors, not memory."""
-
-    read_messages_max: int = PULL_MESSAGES_MAX
-    """RocketMQ gives 32 at most, whatever was asked for."""
-
-    read_many_max: int = PULL_MANY_MAX
-    """For who can take more than RocketMQ's clients."""
-
-    read_bytes_max: int = PULL_BYTES_MAX

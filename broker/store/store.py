@@ -28,6 +28,7 @@ from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, search_offset
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
 from staticfire.protocol.record import peek_record
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Files, FolderLock
@@ -218,20 +219,16 @@ class MessageStore:
         self,
         queue: Queue,
         offset: int,
-        max_messages: int,
-        max_bytes: int | None = None,
+        messages_max: int = PULL_MESSAGES_MAX,
+        bytes_max: int = PULL_BYTES_MAX,
         wanted: Callable[[int], bool] | None = None,
-        many: bool = False,
     ) -> ReadResult:
-        """Return where messages from `offset` on are whose tags code is `wanted`. Raises: StorageError.
+        """Return where messages from `offset` on are whose tags code is `wanted`, one at least.
 
-        `many`: more than RocketMQ would give, if so many were asked for.
+        Raises: StorageError.
         """
-        settings = self.settings
-        messages_max = min(max(max_messages, 1), settings.read_many_max if many else settings.read_messages_max)
-        bytes_max = settings.read_bytes_max if max_bytes is None else min(max_bytes, settings.read_bytes_max)
         try:
-            return read_queue(self.log.min_position, queue, offset, messages_max, bytes_max, wanted)
+            return read_queue(self.log.min_position, queue, offset, max(messages_max, 1), bytes_max, wanted)
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
 

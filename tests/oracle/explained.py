@@ -54,6 +54,15 @@ EXPLAINED = [
     Explained("lock without a client", "*", ABSENT),
     Explained("topic {run}made without topicFilterType", "*", "SINGLE_TAG when nothing is said"),
     Explained("topic {run}made with topicFilterType=''", "*", "SINGLE_TAG when nothing is said"),
+    # What isn't built
+    Explained(
+        "send half a transaction*", "remark", "they aren't built yet", "*sending transaction message is forbidden"
+    ),
+    Explained("send with TIMER_*", "remark", "the way out stands behind it", "accurate timer message is not enabled*"),
+    Explained("create with *BatchCQ*", "*", "a kind of queue that isn't built is refused"),
+    Explained("config after *BatchCQ*", "*", "a kind of queue that isn't built is refused"),
+    Explained("create with *COMPACTION*", "*", "a kind of topic that isn't built is refused"),
+    Explained("config after *COMPACTION*", "*", "a kind of topic that isn't built is refused"),
     # Better answers
     Explained("send*", "field [MT]*", "region and trace switch are on refusals of every kind", "<absent>"),
     Explained("batch*", "field [MT]*", "region and trace switch are on refusals of every kind", "<absent>"),

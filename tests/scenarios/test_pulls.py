@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -11,15 +12,18 @@ from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
+from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import QueryConsumerOffset
 from staticfire.protocol.requests.pull import (
     FLAG_COMMIT_OFFSET,
     FLAG_SUBSCRIPTION,
     FLAG_SUSPEND,
+    LitePullMessage,
     PullAnswer,
     PullMessage,
 )
+from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.stand import Stand
@@ -273,3 +277,42 @@ async def test_without_its_own_subscription_a_pull_uses_that_of_its_group(world:
     assert bodies(await ask(stand, a_pull(sys_flag=0, subscription=None, sub_version=5))) == [b"2"]
     assert (await ask(stand, a_pull(sys_flag=0, sub_version=6))).code == 25
     assert (await ask(stand, a_pull(sys_flag=0, topic="TBW102"))).code == 24
+
+
+@pytest.mark.parametrize("codec", [NATIVE, JSON, ROCKETMQ])
+async def test_a_held_pull_gets_as_many_messages_as_a_direct_one(
+    world: SimulatedWorld, stand: Stand, codec: int
+) -> None:
+    pool = ConnectionPool(world.machine("puller", "10.0.0.8"), codec_byte=codec)
+    address = stand.brokers["broker-a"]
+    waiting = world.loop.create_task(pool.ask(address, held(max_msg_nums=1_024), 60_000))
+    await world.run_for(ms=50)
+    messages = [ManyMessage("orders", 0, b"", b"%d" % number) for number in range(100)]
+    await stand.ask(address, SendMany("producers", "TBW102", 4, body=messages))
+    direct = await pool.ask(address, a_pull(max_msg_nums=1_024), 60_000)
+    expected = 100 if codec == NATIVE else 32
+    assert (len(bodies(await waiting)), len(bodies(direct))) == (expected, expected)
+    await pool.close()
+
+
+@pytest.mark.parametrize("codec", [NATIVE, JSON])
+async def test_what_an_answer_may_have_changes_while_the_broker_runs(
+    world: SimulatedWorld, stand: Stand, codec: int
+) -> None:
+    pool = ConnectionPool(world.machine("puller", "10.0.0.8"), codec_byte=codec)
+    address = stand.brokers["broker-a"]
+    messages = [ManyMessage("orders", 0, b"", b"x" * 100) for number in range(200)]
+    await stand.ask(address, SendMany("producers", "TBW102", 4, body=messages))
+
+    async def counts(text: str) -> tuple[int, int]:
+        answer = await stand.ask(address, UpdateBrokerConfig(body=text.encode()))
+        assert (answer.code, answer.remark) == (0, None)
+        direct = await pool.ask(address, a_pull(max_msg_nums=1_024), 60_000)
+        lite = await pool.ask(address, msgspec.convert(a_pull(), LitePullMessage, from_attributes=True), 60_000)
+        return len(bodies(direct)), lite.code
+
+    share = 32 if codec == NATIVE else 1
+    assert await counts("maxTransferCountOnMessageInMemory=3") == (3 * share, 0)
+    assert await counts("maxTransferBytesOnMessageInMemory=700") == (2, 0)
+    assert await counts("maxTransferBytesOnMessageInMemory=0\nlitePullMessageEnable=false") == (1, 16)
+    await pool.close()

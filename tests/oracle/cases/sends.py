@@ -152,6 +152,16 @@ def _kinds() -> Iterator[Step]:
     yield send(
         "send half a transaction", topic="{run}trans", properties="TRAN_MSG\x01true\x02UNIQ_KEY\x01h\x02", sysFlag="4"
     )
+    for name, value in (("TIMER_DELAY_SEC", "5"), ("TIMER_DELAY_MS", "x"), ("TIMER_DELIVER_MS", "1")):
+        timed = f"{name}\x01{value}\x02UNIQ_KEY\x01h\x02"
+        yield send(f"send with {name}={value}", topic="{run}timed", properties=timed)
+        leveled = send(f"send delayed and with {name}={value}", topic="{run}timed", properties=f"DELAY\x013\x02{timed}")
+        yield replace(leveled, apart=("queueOffset",))
+    yield send("send half a transaction without its flag", topic="{run}trans", properties="TRAN_MSG\x01TRUE\x02")
+    yield send("send what is no half of a transaction", topic="{run}trans", properties="TRAN_MSG\x01yes\x02")
+    retried = "TRAN_MSG\x01true\x02DELAY\x011\x02UNIQ_KEY\x01h\x02"
+    again = send("send half a transaction for a retry", topic="{run}trans", properties=retried, reconsumeTimes="1")
+    yield replace(again, apart=("queueOffset",))
     yield send("send to a retry topic of nobody", topic="%RETRY%{run}nobody", defaultTopic="{run}nope")
     yield send("send to a retry topic of a bad name", topic="%RETRY%a$b")
     yield send("send to a retry topic for the 17th time", topic="%RETRY%{run}nobody", reconsumeTimes="17")

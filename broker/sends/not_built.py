@@ -1,0 +1,52 @@
+"""What a message may ask for that isn't built: it is refused in words, and never stored as something else.
+
+RocketMQ refuses the same with timerWheelEnable=false and rejectTransactionMessage=true, in these codes and words; both
+settings have no other value here yet.
+"""
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.delay_levels import requested_level
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.properties import (
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TIMER_OUT_MS,
+    TRAN_MSG,
+    find_property,
+)
+from staticfire.protocol.sys_flag import enters_consume_queue
+
+
+def refuse_not_built(
+    properties: bytes, sys_flag: int, reconsume_times: int, settings: BrokerSettings, host_ip: str
+) -> None:
+    """Raise for a half message, and for one with a delivery time of its own.
+
+    Raises: BrokerAnswer.
+    """
+    is_half = b"TRAN_MSG\x01" in properties and _is_half(properties, reconsume_times)
+    if settings.reject_transaction_message and (is_half or not enters_consume_queue(sys_flag)):
+        words = f"the broker[{host_ip}] sending transaction message is forbidden: they aren't built yet"
+        raise BrokerAnswer(ResponseCode.NO_PERMISSION, words)
+    if not settings.timer_wheel_enable and asks_for_a_time(properties):
+        words = "accurate timer message is not enabled, timerWheelEnable is false: there are delay levels (DELAY) only"
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+
+
+def _is_half(properties: bytes, reconsume_times: int) -> bool:
+    """Clients before 4.6.1 leave the mark in a message that they send for a retry."""
+    marked = (find_property(properties, TRAN_MSG) or b"").lower() == b"true"
+    return marked and not (reconsume_times > 0 and requested_level(properties) > 0)
+
+
+def asks_for_a_time(properties: bytes) -> bool:
+    """Whether a message is to be delivered at a time that isn't that of a delay level. RocketMQ: checkIfTimerMessage.
+
+    Raises: BrokerAnswer (its level is no number).
+    """
+    if b"TIMER_DEL" not in properties or find_property(properties, TIMER_OUT_MS) is not None:
+        return False
+    named = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+    return requested_level(properties) <= 0 and any(find_property(properties, name) is not None for name in named)

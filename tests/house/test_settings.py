@@ -1,0 +1,40 @@
+"""A setting that nobody reads is a promise that nobody keeps."""
+
+import ast
+from collections.abc import Iterator
+
+from tests.house.source import LAYERS, Source, sources
+
+
+def fields_of_settings(source: Source) -> Iterator[tuple[str, ast.AnnAssign]]:
+    """Yield the settings that a file declares, each with its name and place.
+
+    One that takes a single value, and says why, is a refusal: nobody has to read it.
+    """
+    for node in source.tree.body:
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Settings"):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and not _is_refusal(field):
+                    yield field.target.id, field
+
+
+def names_read(source: Source) -> set[str]:
+    """Return the attributes that a file reads."""
+    return {
+        node.attr
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def _is_refusal(field: ast.AnnAssign) -> bool:
+    return any(isinstance(node, ast.Constant) and node.value == "why" for node in ast.walk(field))
+
+
+def test_each_setting_is_read_by_somebody() -> None:
+    program = sources(*LAYERS)
+    read = set().union(*(names_read(source) for source in program))
+    declared = [(name, field, source) for source in program for name, field in fields_of_settings(source)]
+    unread = [f"{source.place(field)}: {name}" for name, field, source in declared if name not in read]
+    assert len(declared) > 100
+    assert not unread, "settings that nobody reads:\n" + "\n".join(unread)

@@ -1,0 +1,141 @@
+"""What isn't built is refused in words: never stored as something else, never answered with a success."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.properties import format_properties
+from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessage
+from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
+from staticfire.runtime.config import load_settings
+from tests.scenarios.broker_stand import BrokerStand
+
+OK, SYSTEM_ERROR, ILLEGAL, NO_PERMISSION = 0, 1, 13, 16
+TIMER_WORDS = "accurate timer message is not enabled, timerWheelEnable is false"
+HALF_WORDS = "the broker[10.0.0.2] sending transaction message is forbidden"
+SQL_WORDS = "The broker does not support consumer to filter message by SQL92"
+
+TIMERS = [{"TIMER_DELAY_SEC": "5"}, {"TIMER_DELAY_MS": "1"}, {"TIMER_DELIVER_MS": "1"}]
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
+    stand = BrokerStand(world)
+    await stand.start()
+    yield stand
+    await stand.close()
+
+
+async def send_as(stand: BrokerStand, sys_flag: int, reconsume_times: int = 0, **properties: str) -> Any:
+    request = SendMessage(
+        "producers", "orders", "TBW102", 4, 0, sys_flag, 0, 0, format_properties(properties).decode(),
+        reconsume_times, body=b"x",
+    )  # fmt: skip
+    return await stand.ask(request)
+
+
+@pytest.mark.row("D4")
+@pytest.mark.parametrize("timer", TIMERS, ids=lambda timer: next(iter(timer)))
+async def test_a_delivery_time_of_its_own(stand: BrokerStand, timer: dict[str, str]) -> None:
+    alone = await stand.send("orders", b"x", **timer)
+    with_id = await stand.send("orders", b"x", UNIQ_KEY="A", **timer)
+    below_one = await stand.send("orders", b"x", DELAY="0", **timer)
+    assert {answer.code for answer in (alone, with_id, below_one)} == {SYSTEM_ERROR}
+    assert (alone.remark or "").startswith(TIMER_WORDS)
+    properties = format_properties(timer)
+    many = await stand.ask(SendMany("producers", "TBW102", 4, body=[ManyMessage("orders", 0, properties, b"x")]))
+    assert [(result.code, result.remark[: len(TIMER_WORDS)]) for result in many.body] == [(SYSTEM_ERROR, TIMER_WORDS)]
+    assert await stand.bodies("orders") == []
+
+
+@pytest.mark.row("D1")
+async def test_a_delay_level_counts_before_a_delivery_time(stand: BrokerStand) -> None:
+    assert (await stand.send("orders", b"x", DELAY="1", TIMER_DELIVER_MS="5")).code == OK
+    assert (await stand.send("orders", b"y", STATE="MODEL of a TIMER_DELIVERY")).code == OK
+    await stand.world.run_for(seconds=2)
+    assert sorted(await stand.bodies("orders")) == [b"x", b"y"]
+
+
+@pytest.mark.parametrize(
+    ("of_batch", "of_message", "code"),
+    [
+        ({}, {"DELAY": "3"}, ILLEGAL),
+        ({}, {"TIMER_DELIVER_MS": "5"}, SYSTEM_ERROR),
+        ({"TIMER_DELIVER_MS": "5"}, {}, SYSTEM_ERROR),
+        ({}, {"DELAY": "0", "MODEL": "x"}, OK),
+    ],
+)
+async def test_a_batch_with_a_message_that_wants_to_come_later(
+    stand: BrokerStand, of_batch: dict[str, str], of_message: dict[str, str], code: int
+) -> None:
+    """RocketMQ stores the messages of such a batch for everybody to see at once."""
+    messages = [BatchMessage(0, b"a", b""), BatchMessage(0, b"b", format_properties(of_message))]
+    request = SendMessage(
+        "producers", "orders", "TBW102", 4, 0, 0, 0, 0, format_properties(of_batch).decode(), 0, batch=True,
+        body=encode_batch(messages),
+    )  # fmt: skip
+    assert (await stand.ask(request)).code == code
+    assert len(await stand.bodies("orders")) == (2 if code == OK else 0)
+
+
+@pytest.mark.row("F5")
+@pytest.mark.parametrize(("sys_flag", "half"), [(4, "true"), (0, "True"), (4, ""), (12, "")])
+async def test_half_messages(stand: BrokerStand, sys_flag: int, half: str) -> None:
+    answer = await send_as(stand, sys_flag, UNIQ_KEY="A", PGROUP="producers", **({"TRAN_MSG": half} if half else {}))
+    assert answer.code == NO_PERMISSION
+    assert (answer.remark or "").startswith(HALF_WORDS)
+    body = [ManyMessage("orders", 0, f"UNIQ_KEY\x01A\x02TRAN_MSG\x01{half}\x02".encode(), b"x", sys_flag=sys_flag)]
+    many = await stand.ask(SendMany("producers", "TBW102", 4, body=body))
+    assert [result.code for result in many.body] == [NO_PERMISSION]
+
+
+async def test_a_retry_that_an_old_client_sent_with_the_mark_of_a_half_message(stand: BrokerStand) -> None:
+    answer = await send_as(stand, 0, reconsume_times=1, TRAN_MSG="true", DELAY="1")
+    assert answer.code == OK
+    assert (await send_as(stand, 0, TRAN_MSG="false")).code == OK
+
+
+@pytest.mark.row("P6")
+async def test_expressions_that_are_no_tags(stand: BrokerStand) -> None:
+    await stand.send("orders", b"x", a="1")
+    pull = PullMessage("billing", "orders", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 0, "a > 3", expression_type="SQL92")
+    answer = await stand.ask(pull)
+    assert (answer.code, answer.remark) == (SYSTEM_ERROR, SQL_WORDS)
+    subscription = SubscriptionData("orders", "a > 3", sub_version=7, expression_type="SQL92")
+    data = ConsumerData("billing", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", [subscription])
+    assert (await stand.ask(Heartbeat(body=HeartbeatData(client_id="c", consumer_data_set=[data])))).code == OK
+    by_heartbeat = await stand.ask(PullMessage("billing", "orders", 0, 0, 32, 0, 0, 0, None, 7))
+    assert (by_heartbeat.code, by_heartbeat.remark) == (SYSTEM_ERROR, SQL_WORDS)
+
+
+@pytest.mark.parametrize("attribute", ["queue.type=BatchCQ", "cleanup.policy=COMPACTION"])
+async def test_kinds_of_topics(stand: BrokerStand, attribute: str) -> None:
+    topic = UpdateTopic("orders", 4, 4, 6, attributes=f"+{attribute}")
+    answer = await stand.ask(topic)
+    assert answer.code == SYSTEM_ERROR
+    assert answer.remark == f"{attribute} is not supported: it isn't built yet; leave the attribute out"
+    usual = attribute.replace("BatchCQ", "SimpleCQ").replace("COMPACTION", "DELETE")
+    assert (await stand.ask(UpdateTopic("orders", 4, 4, 6, attributes=f"+{usual}"))).code == OK
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("enablePropertyFilter=true", "it takes false (SQL92 subscriptions aren't built yet)"),
+        ("rejectTransactionMessage=false", "it takes true (transactions aren't built yet)"),
+        ("timerWheelEnable=true", "it takes false (delivery times that are no delay level aren't built yet)"),
+    ],
+)
+def test_settings_that_would_promise_it(setting: str, words: str) -> None:
+    key, _, value = setting.partition("=")
+    with pytest.raises(UsageError) as refused:
+        load_settings(BrokerSettings, {key: value}, {}, None)
+    assert words in str(refused.value)
