@@ -34,7 +34,7 @@ async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
     await stand.close()
 
 
-async def send_as(stand: BrokerStand, sys_flag: int, reconsume_times: int = 0, **properties: str) -> Any:
+async def send_as(stand: BrokerStand, sys_flag: int, reconsume_times: int = 0, **properties: Any) -> Any:
     request = SendMessage(
         "producers", "orders", "TBW102", 4, 0, sys_flag, 0, 0, format_properties(properties).decode(),
         reconsume_times, body=b"x",
@@ -44,7 +44,7 @@ async def send_as(stand: BrokerStand, sys_flag: int, reconsume_times: int = 0, *
 
 @pytest.mark.row("D4")
 @pytest.mark.parametrize("timer", TIMERS, ids=lambda timer: next(iter(timer)))
-async def test_a_delivery_time_of_its_own(stand: BrokerStand, timer: dict[str, str]) -> None:
+async def test_a_delivery_time_of_its_own(stand: BrokerStand, timer: dict[str, Any]) -> None:
     alone = await stand.send("orders", b"x", **timer)
     with_id = await stand.send("orders", b"x", UNIQ_KEY="A", **timer)
     below_one = await stand.send("orders", b"x", DELAY="0", **timer)
@@ -89,7 +89,8 @@ async def test_a_batch_with_a_message_that_wants_to_come_later(
 @pytest.mark.row("F5")
 @pytest.mark.parametrize(("sys_flag", "half"), [(4, "true"), (0, "True"), (4, ""), (12, "")])
 async def test_half_messages(stand: BrokerStand, sys_flag: int, half: str) -> None:
-    answer = await send_as(stand, sys_flag, UNIQ_KEY="A", PGROUP="producers", **({"TRAN_MSG": half} if half else {}))
+    mark: dict[str, Any] = {"TRAN_MSG": half} if half else {}
+    answer = await send_as(stand, sys_flag, UNIQ_KEY="A", PGROUP="producers", **mark)
     assert answer.code == NO_PERMISSION
     assert (answer.remark or "").startswith(HALF_WORDS)
     body = [ManyMessage("orders", 0, f"UNIQ_KEY\x01A\x02TRAN_MSG\x01{half}\x02".encode(), b"x", sys_flag=sys_flag)]
