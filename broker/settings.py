@@ -85,6 +85,9 @@ class BrokerSettings:
     """Messages of an answer to a RocketMQ client; over our own codec it may have 32 times as many."""
 
     # Clients
+    answer_newer_subscription_unfiltered: bool = False
+    """A pull whose tag subscription is newer than any heartbeat has told gets all messages, if its client filters them
+    itself, and isn't refused as SUBSCRIPTION_NOT_LATEST. On in `up`, `run` and `Cluster`."""
     channel_expired_timeout_ms: int = 120_000
     channel_scan_interval_ms: int = 10_000
     notify_consumer_ids_changed_enable: bool = True

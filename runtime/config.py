@@ -37,8 +37,11 @@ def load_settings(
     file: str | None,
     others: tuple[type, ...] = (),
     tell: Callable[[str], None] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> S:
     """Return the settings. `others`: programs whose settings may stand in the same flags and file.
+
+    `defaults`: values for what nobody sets, where they aren't those of the class.
 
     `tell`: hears what isn't understood in a file that isn't TOML, so probably RocketMQ's; without it that is an error.
     Raises: UsageError (unknown key, bad value, unreadable file), in words for a person.
@@ -49,7 +52,12 @@ def load_settings(
         from staticfire.runtime.foreign_conf import understood  # here, since most starts read no file
 
         sources = [(file, understood(sources[0][1], file, (cls, *others), tell))]
-    for source, given in [*sources, ("the environment", _from_environment(cls, environment)), ("--set", overrides)]:
+    for source, given in [
+        ("defaults", defaults or {}),
+        *sources,
+        ("the environment", _from_environment(cls, environment)),
+        ("--set", overrides),
+    ]:
         for key, text in given.items():
             name = field_of(cls, key)
             if name is None:

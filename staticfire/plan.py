@@ -20,6 +20,8 @@ BROKER_PORT_STEP = 20
 BROKERS_MAX = len(ascii_lowercase)
 
 NAMESERVER = "nameserver"
+STAND_DEFAULTS = {"answerNewerSubscriptionUnfiltered": "true"}
+# Of the brokers of a test stand. One that was started by itself behaves as RocketMQ's unless it is told otherwise.
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def plan_cluster(
             file,
             others=(NameserverSettings,),
             tell=tell,
+            defaults=STAND_DEFAULTS,
         )
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]

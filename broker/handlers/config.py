@@ -41,6 +41,7 @@ REGISTRATION_WAIT_MS_MAX = 3_000
 
 LIVE = frozenset(
     {
+        "answer_newer_subscription_unfiltered",
         "auto_create_topic_enable",
         "auto_create_subscription_group",
         "broker_permission",

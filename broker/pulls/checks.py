@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 from staticfire.broker.state import BrokerState
-from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.remarks import FAQ
+from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.runtime.connection import Peer
@@ -17,6 +18,10 @@ Wanted = Callable[[int], bool] | None
 FORBIDDEN_BROKER, FORBIDDEN_GROUP, FORBIDDEN_TOPIC, FORBIDDEN_BROADCAST, FORBIDDEN_SUBSCRIPTION = 1, 2, 3, 4, 5
 
 EXPRESSIONS_MAX = 10_000
+FILTER_THEMSELVES = frozenset({int(LanguageCode.JAVA)})
+# Languages whose client filters what it pulled by its own subscription. A driver in tests/clients proves each: it
+# subscribes to one of two tags that a broker can't tell apart, since their hash is the same.
+_TAG = "TAG"
 
 
 class Forbidden(BrokerAnswer):
@@ -68,9 +73,9 @@ class PullChecks:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if request.sys_flag & FLAG_SUBSCRIPTION:
             return self._test_of(request.subscription or "*", request.expression_type)
-        return self._wanted_by_heartbeat(request)
+        return self._wanted_by_heartbeat(request, peer)
 
-    def _wanted_by_heartbeat(self, request: PullMessage) -> Wanted:
+    def _wanted_by_heartbeat(self, request: PullMessage, peer: Peer) -> Wanted:
         """Use what the group subscribed to in its heartbeats. Raises: BrokerAnswer, Forbidden."""
         name = request.consumer_group
         online = self._state.consumers.consumer_table.get(name)
@@ -86,15 +91,27 @@ class PullChecks:
         if subscription is None:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{FAQ}")
         if subscription.sub_version < request.sub_version:
+            if self._may_go_unfiltered(request, subscription, peer):
+                return None
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         return self._test_of(subscription.sub_string, subscription.expression_type)
+
+    def _may_go_unfiltered(self, request: PullMessage, subscription: SubscriptionData, peer: Peer) -> bool:
+        """Whether a pull that is newer than the heartbeats may have all messages.
+
+        RocketMQ's Java client starts with a heartbeat in which a new subscription may be missing (its rebalance and its
+        timer want the same lock, and who loses sends nothing). The next comes 30 s later.
+        """
+        kinds = {subscription.expression_type or _TAG, request.expression_type or _TAG}
+        is_on = self._state.settings.answer_newer_subscription_unfiltered
+        return is_on and kinds == {_TAG} and peer.language in FILTER_THEMSELVES
 
     def _forbidden_by_broker(self, what: str) -> Forbidden:
         return Forbidden(FORBIDDEN_BROKER, f"the broker[{self._state.machine.identity.host_ip}] {what} is forbidden")
 
     def _test_of(self, text: str, kind: str | None) -> Wanted:
         """Return the test of an expression, None for all. Raises: BrokerAnswer (for all kinds but tags, too)."""
-        if not kind or kind == "TAG":
+        if not kind or kind == _TAG:
             return self._tags(text)
         words = f"The broker does not support consumer to filter message by {kind}"
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)

@@ -1,7 +1,7 @@
 """usage: python -m tests.clients [CLIENT ...]
 
 Runs real RocketMQ clients against clusters and shows client x behaviour; CLIENT is a part of a column's name. Ends with
-1 when a behaviour failed twice. A client whose toolchain is missing is named; with CI=true that is a failure, too.
+1 when a behaviour failed. A client whose toolchain is missing is named; with CI=true that is a failure, too.
 """
 
 import os
@@ -34,7 +34,7 @@ def main(wanted: list[str]) -> int:
             except ClientUnavailable as error:
                 unavailable[client.name] = str(error)
                 continue
-            columns[client.name] = settled(client.name, command, strict.namesrv, console)
+            columns[client.name] = drive(command, strict.namesrv)
             console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)
     if columns:
         show(console, columns)
@@ -45,23 +45,6 @@ def main(wanted: list[str]) -> int:
         console.print(f"there is no such client: {', '.join(wanted)}")
         return 2
     return verdict(columns, unavailable)
-
-
-def settled(name: str, command: list[str], strict_namesrv: str, console: Console) -> dict[str, Outcome]:
-    """Run a driver; what failed has to work in a second run, and the first failure is shown.
-
-    RocketMQ's Java client misses a window now and then by itself: when a rebalance meets a heartbeat under way ("lock
-    heartBeat, but failed" in its log), its new subscription version stays untold until the next heartbeat, 30 s later,
-    and its pulls are refused as SUBSCRIPTION_NOT_LATEST until then. What is really wrong is wrong twice.
-    """
-    first = drive(command, strict_namesrv)
-    failed = [behaviour for behaviour, outcome in first.items() if outcome.word == "failed"]
-    if not failed:
-        return first
-    for behaviour in failed:
-        console.print(f"{name}, {behaviour} failed, and is tried again: {first[behaviour].detail}", markup=False)
-    second = drive(command, strict_namesrv)
-    return first | {behaviour: second[behaviour] for behaviour in failed}
 
 
 def summary(name: str, column: dict[str, Outcome], took_s: float) -> str:

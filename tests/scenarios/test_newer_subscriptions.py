@@ -1,0 +1,128 @@
+"""Pulls whose subscription is newer than any heartbeat: refused as in RocketMQ, or unfiltered where that is safe."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.plan import plan_cluster
+from staticfire.protocol.codecs import json
+from staticfire.protocol.command import Request
+from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
+from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullMessage
+from staticfire.runtime.pool import ConnectionPool
+from tests.scenarios.broker_stand import ADDRESS, BrokerStand
+
+pytestmark = pytest.mark.row("P6")
+
+NOT_LATEST = 25
+ON = "answerNewerSubscriptionUnfiltered=true"
+
+
+class InLanguage:
+    """The JSON codec of a client in another language."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(json, name)
+
+    def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
+        ours, theirs = b'"language":"PYTHON"', f'"language":"{self._language}"'.encode()
+        frame = json.encode_request(request, opaque, oneway)
+        assert frame.count(ours) == 1
+        grown = len(theirs) - len(ours)
+        size, head = int.from_bytes(frame[:4]) + grown, int.from_bytes(frame[4:8]) + grown
+        return size.to_bytes(4) + head.to_bytes(4) + frame[8:].replace(ours, theirs)
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
+    stand = BrokerStand(world)
+    await stand.start()
+    for tag in ("a", "b"):
+        await stand.send("orders", tag.encode(), TAGS=tag)
+    yield stand
+    await stand.close()
+
+
+async def pull_newer(
+    world: SimulatedWorld,
+    language: str,
+    offset: int = 0,
+    told: str = "TAG",
+    pulled: str | None = "TAG",
+    hold_ms: int = 0,
+) -> Any:
+    """Heartbeat with tag a as version 1, then pull as version 2."""
+    pool = ConnectionPool(world.machine(f"client in {language}"), codec_byte=0)
+    connection = await pool.connection(ADDRESS)
+    connection.codec = InLanguage(language)
+    subscription = SubscriptionData("orders", "a", sub_version=1, expression_type=told)
+    data = ConsumerData("billing", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", [subscription])
+    await connection.ask(Heartbeat(body=HeartbeatData(client_id="c", consumer_data_set=[data])), 3_000)
+    request = PullMessage(
+        "billing", "orders", 0, offset, 32, FLAG_SUSPEND if hold_ms else 0, 0, hold_ms, None, 2, pulled
+    )
+    try:
+        return await connection.ask(request, 30_000)
+    finally:
+        await pool.close()
+
+
+async def switch(stand: BrokerStand, text: str = ON) -> None:
+    answer = await stand.ask(UpdateBrokerConfig(body=text.encode()))
+    assert (answer.code, answer.remark) == (0, None)
+
+
+@pytest.mark.row("H6")
+async def test_it_is_refused_as_in_rocketmq(world: SimulatedWorld, stand: BrokerStand) -> None:
+    answer = await pull_newer(world, "JAVA")
+    assert (answer.code, answer.remark) == (NOT_LATEST, "the consumer's subscription not latest")
+
+
+async def test_javas_client_gets_all_and_filters_itself(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await switch(stand)
+    answer = await pull_newer(world, "JAVA")
+    assert [record.body for record in answer.body.records] == [b"a", b"b"]
+    await switch(stand, "answerNewerSubscriptionUnfiltered=false")
+    assert (await pull_newer(world, "JAVA")).code == NOT_LATEST
+
+
+async def test_it_is_held_like_any_other(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await switch(stand)
+    waiting = asyncio.ensure_future(pull_newer(world, "JAVA", offset=2, hold_ms=10_000))
+    await world.run_for(seconds=1)
+    await stand.send("orders", b"c", TAGS="c")
+    assert [record.body for record in (await waiting).body.records] == [b"c"]
+
+
+@pytest.mark.parametrize("language", ["PYTHON", "GO", "CPP", "NODE_JS", "OTHER"])
+async def test_clients_of_which_nobody_has_shown_that_they_filter_are_refused(
+    world: SimulatedWorld, stand: BrokerStand, language: str
+) -> None:
+    await switch(stand)
+    assert (await pull_newer(world, language)).code == NOT_LATEST
+
+
+@pytest.mark.parametrize(("told", "pulled"), [("SQL92", "TAG"), ("TAG", "SQL92")])
+async def test_it_is_for_tags_only(world: SimulatedWorld, stand: BrokerStand, told: str, pulled: str) -> None:
+    await switch(stand)
+    assert (await pull_newer(world, "JAVA", told=told, pulled=pulled)).code == NOT_LATEST
+
+
+def test_it_is_on_in_a_stand_and_off_in_a_broker_by_itself() -> None:
+    def is_on(settings: dict[str, str], environment: dict[str, str]) -> bool:
+        [broker] = plan_cluster("/tmp", 1, [2], settings, environment).brokers
+        return broker.answer_newer_subscription_unfiltered
+
+    assert not BrokerSettings().answer_newer_subscription_unfiltered
+    assert is_on({}, {})
+    assert not is_on({"answerNewerSubscriptionUnfiltered": "false"}, {})
+    assert not is_on({}, {"STATICFIRE_ANSWER_NEWER_SUBSCRIPTION_UNFILTERED": "no"})
