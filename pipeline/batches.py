@@ -1,6 +1,5 @@
 """Arrow record batches out of pulled answers, only with the columns that are wanted."""
 
-import zlib
 from collections.abc import Callable
 from functools import cached_property
 
@@ -13,6 +12,9 @@ from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.property_columns import PropertyTable, slices
 from staticfire.pipeline.pulls import Pulled
 from staticfire.pipeline.records import Numbers, RecordParts, rocketmq_parts, stored_parts
+from staticfire.protocol.compression import expand
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import EXPANDED_BYTES_MAX
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
 from staticfire.protocol.properties import KEYS, TAGS, UNIQ_KEY
 from staticfire.protocol.sys_flag import COMPRESSED, STORE_HOST_V6, CompressionKind, compression_kind
@@ -111,13 +113,14 @@ class _Columns:
         """Return a body without its compression; as it is stored when that can't be undone."""
         kind = compression_kind(sys_flag)
         try:
-            if kind is CompressionKind.ZLIB:
-                return zlib.decompress(body)
-            if kind is not None:
-                stream = pa.CompressedInputStream(pa.BufferReader(body), _ARROW_CODECS[kind])
-                expanded: bytes = stream.read()
-                return expanded
-        except (zlib.error, OSError) as error:
+            if kind is None or kind not in _ARROW_CODECS:
+                return expand(body, sys_flag, EXPANDED_BYTES_MAX)
+            stream = pa.CompressedInputStream(pa.BufferReader(body), _ARROW_CODECS[kind])
+            expanded: bytes = stream.read(EXPANDED_BYTES_MAX + 1)
+            if len(expanded) > EXPANDED_BYTES_MAX:
+                raise ProtocolError(f"a body is larger than {EXPANDED_BYTES_MAX} bytes when it is expanded")
+            return expanded
+        except (ProtocolError, OSError) as error:
             # One message that somebody spoiled must not stop a query for good.
             log.warning("body_not_expanded", queue=str(self._wanted.queue), offset=queue_offset, reason=str(error))
         return body

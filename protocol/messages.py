@@ -199,6 +199,7 @@ class ReceivedMessage:
         "record",
         "store_host_packed",
         "topic",
+        "undecoded",
     )
 
     def __init__(self, record: StoredRecord, broker_name: str, store_host: bytes) -> None:
@@ -208,6 +209,9 @@ class ReceivedMessage:
         """The topic it was subscribed by: a consumer puts the real one in place of its retry topic."""
         self.body = record.body
         """As sent; the consumer puts the expanded one in place of a compressed one."""
+        self.undecoded: str | None = None
+        """Why the body is as it is stored and not as it was meant: it says that it is compressed and can't be expanded,
+        or it was damaged on the way. None of nearly all messages."""
         self.reconsume_times = record.reconsume_times
         """How often its consumption has failed."""
         self.consume_started_ms = 0

@@ -1,7 +1,8 @@
 """What a pull's answer says. Pure. RocketMQ: PullAPIWrapper.processPullResult.
 
 A broker filters tags by hash code, so some messages may be too much: they are compared by value here. Compressed
-bodies are expanded where the kind is zlib; others stay as they are, and `sys_flag` says so.
+bodies are expanded where the kind is zlib. One that can't be stays as it is, and `undecoded` says why: a message that
+somebody spoiled is one message, and the others of its queue don't wait for it.
 """
 
 from enum import Enum
@@ -10,6 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, RecordBatch
 from staticfire.protocol.compression import expand
@@ -18,7 +20,7 @@ from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.limits import EXPANDED_BYTES_MAX
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.pull import PullAnswer
-from staticfire.protocol.sys_flag import COMPRESSED, CompressionKind, compression_kind
+from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.protocol.tags import TagExpression
 from staticfire.runtime.addresses import parse_address
 
@@ -83,8 +85,11 @@ def received(
     else:
         pairs = zip(batch.records, batch.store_hosts, strict=True)
         messages = [ReceivedMessage(record, broker_name, host) for record, host in pairs]
+        for message in messages:
+            if crc32(message.body) & 0x7FFFFFFF != message.record.body_crc:
+                message.undecoded = "the body doesn't match its CRC"
     for message in messages:
-        if message.record.sys_flag & COMPRESSED:
+        if message.record.sys_flag & COMPRESSED and message.undecoded is None:
             expand_body(message)
     if wanted is None or wanted.all_tags:
         return messages
@@ -92,12 +97,11 @@ def received(
 
 
 def expand_body(message: ReceivedMessage) -> None:
-    """Put the expanded body in place. Raises: ProtocolError (damaged, or too large when it is expanded)."""
-    if compression_kind(message.sys_flag) is CompressionKind.ZLIB:
-        try:
-            message.body = expand(message.body, message.sys_flag, EXPANDED_BYTES_MAX)
-        except ProtocolError as error:
-            raise ProtocolError(f"the body of {message!r} can't be expanded: {error}") from None
+    """Put the expanded body in place, or a note why that can't be."""
+    try:
+        message.body = expand(message.body, message.sys_flag, EXPANDED_BYTES_MAX)
+    except ProtocolError as error:
+        message.undecoded = str(error)
 
 
 @lru_cache(maxsize=256)

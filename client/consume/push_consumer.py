@@ -227,6 +227,7 @@ class PushConsumer(ClientService):
         working.sharing.listeners = self._queue_listeners
         self._set_suspended(self._is_suspended)
         await working.offsets.load()
+        await working.held.begin()
         self.client.join_consumers(self.group, self.describe)
         self._is_joined = True
         await self._fetch_routes()

@@ -43,7 +43,7 @@ class OffsetStore(Protocol):
         """Return what is stored, and know it from then on. Raises: BrokerAnswer, NetworkError."""
 
     def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
-        """Note progress; `increase_only`: an offset below the known one changes nothing."""
+        """Note progress; `increase_only`: an offset below the known one changes nothing. -1 is stored, too, as none."""
 
     def drained(self, queue: MessageQueue) -> None:
         """Note that all that was pulled of a queue is done."""
@@ -95,7 +95,8 @@ class RemoteOffsets:
             return NO_OFFSET
         if answer.code != SUCCESS or not isinstance(answer, OffsetAnswer):
             raise broker_answer(answer.code, answer.remark, f"offset of {self._group} in {queue}")
-        self._offsets[queue] = answer.offset
+        if answer.offset >= 0:
+            self._offsets[queue] = answer.offset
         return answer.offset
 
     def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
@@ -127,7 +128,7 @@ class RemoteOffsets:
         await asyncio.gather(*map(self._connect_and_tell, untold))
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
-        known = [queue for queue in queues if self._offsets.get(queue, NO_OFFSET) >= 0]
+        known = [queue for queue in queues if queue in self._offsets]
         await asyncio.gather(*map(self._commit, known))
 
     async def _commit(self, queue: MessageQueue) -> None:
@@ -160,9 +161,8 @@ class RemoteOffsets:
 
     def _tell(self, queue: MessageQueue, connection: Connection) -> None:
         """Commit, unless that broker has been told already."""
-        offset = self._offsets.get(queue, NO_OFFSET)
-        told = self._told.get(queue)
-        if offset < 0 or (told is not None and told[0] is connection and told[1] == offset):
+        offset, told = self._offsets.get(queue), self._told.get(queue)
+        if offset is None or (told is not None and told[0] is connection and told[1] == offset):
             return
         self._told[queue] = (connection, offset)
         connection.tell(self._update_request(queue, offset))

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.pull_loop import PullContext, PullLoop
+from staticfire.client.consume.push_settings import ConsumeFromWhere
 from staticfire.client.offsets.consume_from import NO_OFFSET, IllegalStoredOffset, Start, find_start
+from staticfire.client.offsets.message_time import message_ms_now
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.errors import StaticfireError
@@ -73,6 +75,12 @@ class AssignedQueues:
         held = self._table.get(queue)
         return None if held is None else held.process_queue
 
+    async def begin(self) -> None:
+        """Learn when this consumer began, in message time: only where the settings count from there."""
+        settings = self._context.settings
+        if settings.consume_from_where is ConsumeFromWhere.TIMESTAMP and settings.consume_timestamp_ms is None:
+            self._began_ms = await message_ms_now(self._context.client)
+
     # -- taking --------------------------------------------------------------------------------------------------
 
     async def take(self, queues: Sequence[MessageQueue]) -> int:
@@ -109,7 +117,7 @@ class AssignedQueues:
             start = find_start(settings.consume_from_where, stored, is_retry_topic(queue.topic))
         except IllegalStoredOffset:
             self._offsets.update(queue, NO_OFFSET, increase_only=False)
-            await self._offsets.persist([queue])
+            await self._offsets.hand_over([queue])
             raise
         if start is Start.QUEUE_END:
             return await self._queue_offsets.max_offset(queue)

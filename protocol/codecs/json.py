@@ -118,7 +118,7 @@ def _read_body(shape: Shape, body: bytes) -> Any:
         return body
     if not body:
         return None
-    return _read_records(body) if kind is Records else fastjson.decode_as(body, kind)
+    return read_records(body) if kind is Records else fastjson.decode_as(body, kind)
 
 
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
@@ -184,11 +184,12 @@ def write_body(body: Any, store_host: bytes) -> bytes:
     return fastjson.encode(body)
 
 
-def _read_records(body: bytes) -> RecordBatch:
+def read_records(body: bytes) -> RecordBatch:
+    """Return the records of a body. Their bodies are as they are: one that is damaged doesn't hide the others."""
     batch = RecordBatch([], [])
     at = 0
     while at < len(body):
-        record, store_host, size = from_rocketmq(body, at)
+        record, store_host, size = from_rocketmq(body, at, check_body=False)
         batch.records.append(record)
         cast(list[bytes], batch.store_hosts).append(store_host)
         at += size

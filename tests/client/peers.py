@@ -102,6 +102,7 @@ class FakeBroker(Service):
         self.verdict: Verdict = lambda _: 0
         self.hold = False
         self.holds_pulls = False  # For good, if they find nothing.
+        self.stored_offset = 0  # Of every group in every queue; a commit puts an illegal one right.
         self.stored: dict[tuple[str, int], list[Arrival]] = {}
         self._held: list[Callable[[], None]] = []
         dispatcher = Dispatcher()
@@ -109,7 +110,7 @@ class FakeBroker(Service):
             dispatcher.handle(code, self._send)
         dispatcher.handle(9001, self._send_many)
         dispatcher.handle(11, self._pull)
-        dispatcher.handle(14, lambda call: OffsetAnswer())
+        dispatcher.handle(14, lambda call: self._offset())
         dispatcher.handle(15, self._commit)
         dispatcher.handle(34, self._heartbeat)
         dispatcher.handle(35, self._goodbye)
@@ -200,7 +201,14 @@ class FakeBroker(Service):
         answer = PullAnswer(code=code, next_begin_offset=following, max_offset=len(queue), body=records)
         return self._answer(call, answer)
 
+    def _offset(self) -> Answer:
+        if self.stored_offset == -1:
+            return refusal(ResponseCode.QUERY_NOT_FOUND, "nothing stored")
+        return OffsetAnswer(self.stored_offset)
+
     def _commit(self, call: Call) -> Answer | None:
+        if self.stored_offset < -1:
+            self.stored_offset = call.request.commit_offset
         self.journal.commits.append((call.request.commit_offset, not call.oneway))
         return self._answer(call, Answer())
 

@@ -7,10 +7,16 @@ import pytest
 from staticfire.client import Message, Producer, PullConsumer, PullSettings, PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
+from staticfire.client.consume.pull_answers import received
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.codecs import json
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, TopicNotFound
-from staticfire.protocol.sys_flag import CompressionKind, with_compression
+from staticfire.protocol.limits import EXPANDED_BYTES_MAX
+from staticfire.protocol.record import pack_record, pack_topic
+from staticfire.protocol.rocketmq_record import rocketmq_records
+from staticfire.protocol.sys_flag import COMPRESSED, CompressionKind, with_compression
 from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster
+from tests.client.received import HOST
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 SETTINGS = [PullSettings(), PullSettings(client=ClientSettings(protocol="rocketmq"))]
@@ -84,8 +90,47 @@ async def test_compressed_bodies_are_expanded(world: SimulatedWorld, settings: P
     store(cluster, message(zlib.compress(bytes(9000)), sys_flag=zipped), message(b"zstd", sys_flag=zstd))
     async with PullConsumer("report", NAMESRV, settings, cluster.machine) as consumer:
         first, second = (await consumer.pull(QUEUE, 0)).messages
-    assert first.body == bytes(9000)
-    assert second.body == b"zstd"
+    assert (first.body, first.undecoded) == (bytes(9000), None)
+    assert (second.body, second.undecoded) == (b"zstd", "a body is compressed with ZSTD, not zlib")
+
+
+BOMB = zlib.compress(bytes(EXPANDED_BYTES_MAX + 1))
+POISON = [
+    (b"no zlib", "a body that is said to be compressed with zlib isn't"),
+    (zlib.compress(bytes(9000))[:-1], "a compressed body breaks off"),
+    (BOMB, f"a body is larger than {EXPANDED_BYTES_MAX} bytes when it is expanded"),
+]
+
+
+@BOTH_PROTOCOLS
+@pytest.mark.parametrize(("body", "why"), POISON, ids=["nonsense", "broken off", "bomb"])
+async def test_a_body_that_can_not_be_expanded_hides_no_other(
+    world: SimulatedWorld, settings: PullSettings, body: bytes, why: str
+) -> None:
+    cluster = await fake_cluster(world)
+    store(cluster, message(b"before"), message(body, sys_flag=COMPRESSED), message(b"after"))
+    async with PullConsumer("report", NAMESRV, settings, cluster.machine) as consumer:
+        result = await consumer.pull(QUEUE, 0)
+    assert [each.body for each in result.messages] == [b"before", body, b"after"]
+    before, poison, after = [each.undecoded for each in result.messages]
+    assert (before, after) == (None, None)
+    assert poison is not None
+    assert poison.startswith(why)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_body_that_was_damaged_on_the_way_is_marked(compressed: bool) -> None:
+    """RocketMQ's records have the body's CRC. Its own clients don't look at it."""
+    body = zlib.compress(bytes(9000)) if compressed else b"paid"
+    flags = COMPRESSED if compressed else 0
+    whole = rocketmq_records(
+        [pack_record(0, 0, 0, 0, 0, flags, 0, 0, 0, bytes(8), pack_topic("orders"), b"", body)], HOST
+    )
+    damaged = whole[0].replace(body, body[:-1] + bytes([body[-1] ^ 1]))
+    answer = json.read_records(whole[0] + damaged + whole[0])
+    found = received(answer, "broker-a", None, HOST)
+    assert [message.undecoded for message in found] == [None, "the body doesn't match its CRC", None]
+    assert found[1].body == body[:-1] + bytes([body[-1] ^ 1])
 
 
 async def test_what_was_sent_large_comes_back_as_it_was(world: SimulatedWorld) -> None:

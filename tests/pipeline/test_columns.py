@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.pipeline import batches
 from staticfire.pipeline.batches import BatchMaker
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueRange
@@ -140,6 +141,15 @@ def test_compressed_bodies_are_expanded_and_a_damaged_one_stays() -> None:
     stored += [plain(3, b"plain"), plain(4, b"damaged", sys_flag=with_compression(0, CompressionKind.ZLIB))]
     batch = made(NATIVE, [join_records(stored)], 5)
     assert batch.column("body").to_pylist() == [text, text, text, b"plain", b"damaged"]
+
+
+@pytest.mark.parametrize("kind", list(CompressionKind))
+def test_a_body_that_expands_beyond_the_limit_stays(monkeypatch: pytest.MonkeyPatch, kind: CompressionKind) -> None:
+    monkeypatch.setattr(batches, "EXPANDED_BYTES_MAX", 4_096)
+    text = bytes(4_097)
+    body = zlib.compress(text) if kind is CompressionKind.ZLIB else _arrow_compressed(text, kind.name.lower())
+    batch = made(NATIVE, [join_records([plain(0, body, sys_flag=with_compression(0, kind))])], 1)
+    assert batch.column("body").to_pylist() == [body]
 
 
 def _arrow_compressed(body: bytes, kind: str) -> bytes:

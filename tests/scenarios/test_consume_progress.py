@@ -54,6 +54,20 @@ async def test_a_new_group_starts_where_it_was_told(
     assert shop.bodies == heard
 
 
+@BOTH_PROTOCOLS
+@pytest.mark.row("R7")
+async def test_half_an_hour_ago_is_counted_in_the_time_of_messages(world: SimulatedWorld, shop: Shop) -> None:
+    """The clock is frozen a day ahead: half an hour before the wall clock's now is long before all messages."""
+    await shop.send(b"old", queue=0)
+    await shop.advance(hours=24)
+    await shop.send(b"young", queue=0)
+    settings = {"skip_young_history": True, "consume_from_where": ConsumeFromWhere.TIMESTAMP}
+    await shop.start("one", **settings)
+    await shop.until_heard(1)
+    await world.run_for(seconds=1)
+    assert shop.bodies == [b"young"]
+
+
 @pytest.mark.row("R7")
 @pytest.mark.parametrize("where", list(ConsumeFromWhere))
 async def test_a_group_goes_on_where_it_was(world: SimulatedWorld, shop: Shop, where: ConsumeFromWhere) -> None:

@@ -1,0 +1,24 @@
+"""What time it is for messages: what a consumer compares the times with that brokers stored them at."""
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.protocol.errors import BrokerAnswer, NetworkError
+from staticfire.protocol.requests.clock import NOW, Clock, ClockAnswer
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+
+async def message_ms_now(client: ClusterClient) -> MessageMs:
+    """Return the cluster's message time: the first nameserver of the list keeps it.
+
+    Where nobody keeps one, as at RocketMQ's nameservers, it is the time of the wall clock.
+    """
+    wall_ms = client.machine.clock.wall_ms()
+    address, timeout_ms = client.nameservers.addresses[0], client.settings.mq_client_api_timeout_ms
+    try:
+        answer = await client.pool.ask(address, Clock(NOW), timeout_ms)
+    except (NetworkError, BrokerAnswer) as error:
+        log.warning("message_time_unknown", nameserver=address, taken_for=wall_ms, reason=str(error))
+        return wall_ms
+    return MessageMs(answer.message_ms) if isinstance(answer, ClockAnswer) and answer.code == 0 else wall_ms
