@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from staticfire.client.cluster.settings import ClientSettings
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import topic_fault
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.tags import ALL_TAGS, TagExpression
 from staticfire.protocol.times import MessageMs
 
-TAG = "TAG"
+TAG, SQL92 = "TAG", "SQL92"
 
 
 @dataclass(slots=True)
@@ -19,15 +20,16 @@ class Subscription:
     tags: TagExpression | None
 
 
-def subscribe(topic: str, expression: str, expression_type: str, wall_ms: MessageMs) -> Subscription:
+def subscribe(
+    topic: str, expression: str, expression_type: str, wall_ms: MessageMs, settings: ClientSettings
+) -> Subscription:
     """Return a subscription. Raises: ClientError (no such topic or expression)."""
-    fault = topic_fault(topic)
+    fault = topic_fault(topic) or expression_type_fault(expression_type, settings)
     if fault is not None:
         raise ClientError(f"{topic!r}: {fault}")
     if expression_type != TAG:
-        return Subscription(
-            SubscriptionData(topic, expression, sub_version=wall_ms, expression_type=expression_type), None
-        )
+        data = SubscriptionData(topic, expression, sub_version=wall_ms, expression_type=expression_type)
+        return Subscription(data, None)
     tags = TagExpression.parse(expression)
     data = SubscriptionData(
         topic,
@@ -37,6 +39,18 @@ def subscribe(topic: str, expression: str, expression_type: str, wall_ms: Messag
         wall_ms,
     )
     return Subscription(data, tags)
+
+
+def expression_type_fault(expression_type: str, settings: ClientSettings) -> str | None:
+    """Return why messages can't be chosen by such expressions, None when they can.
+
+    Whoever speaks RocketMQ's protocol may have a broker of RocketMQ's before him, which has SQL92.
+    """
+    if expression_type == TAG or (expression_type == SQL92 and settings.protocol == "rocketmq"):
+        return None
+    if expression_type == SQL92:
+        return f"staticfire's brokers have no {SQL92} yet: choose by tags, or look at properties in the listener"
+    return f"there are no expressions of type {expression_type!r}: choose by tags, expression_type={TAG!r}"
 
 
 class Subscriptions:

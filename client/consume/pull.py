@@ -17,6 +17,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.settings import PullSettings
+from staticfire.client.cluster.subscriptions import TAG, expression_type_fault
 from staticfire.client.consume.pull_answers import PullResult, packed_address, read_pull
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.errors import ClientError
@@ -70,16 +71,20 @@ class PullConsumer(ClientService):
         expression: str = "*",
         max_messages: int = PULL_MESSAGES_MAX,
         wait_ms: int = 0,
-        expression_type: str = "TAG",
+        expression_type: str = TAG,
     ) -> PullResult:
         """Return up to `max_messages` messages from `queue_offset` on.
 
-        `expression`: tags, `paid || refunded`, or with `expression_type="SQL92"` a condition over properties.
+        `expression`: tags, `paid || refunded`. `expression_type`: with "SQL92" a condition over properties, which only
+        RocketMQ's own brokers have.
         `wait_ms`: how long the broker holds the question while there is nothing new.
 
         Raises: BrokerAnswer (refused), TopicNotFound, NetworkError, ClientError (no such expression).
         """
-        wanted = _parse(expression) if expression_type == "TAG" else None
+        fault = expression_type_fault(expression_type, self.settings.client)
+        if fault is not None:
+            raise ClientError(f"{queue}: {fault}")
+        wanted = _parse(expression) if expression_type == TAG else None
         request = PullMessage(
             consumer_group=self.group,
             topic=queue.topic,

@@ -85,12 +85,14 @@ class PushConsumer(ClientService):
     # -- before the start, and after -----------------------------------------------------------------------------
 
     def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
-        """Consume a topic: all of it, some tags (`paid || refunded`), or with SQL92 by a condition over properties.
+        """Consume a topic: all of it, or some tags (`paid || refunded`).
+
+        `expression_type`: with "SQL92" a condition over properties, which only RocketMQ's own brokers have.
 
         Raises: ClientError (no such topic or expression).
         """
         wall_ms = self.client.machine.clock.wall_ms()
-        self._subscriptions.put(subscribe(topic, expression, expression_type, wall_ms))
+        self._subscriptions.put(subscribe(topic, expression, expression_type, wall_ms, self.settings.client))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:

@@ -61,8 +61,7 @@ async def test_half_an_hour_ago_is_counted_in_the_time_of_messages(world: Simula
     await shop.send(b"old", queue=0)
     await shop.advance(hours=24)
     await shop.send(b"young", queue=0)
-    settings = {"skip_young_history": True, "consume_from_where": ConsumeFromWhere.TIMESTAMP}
-    await shop.start("one", **settings)
+    await shop.start("one", skip_young_history=True, consume_from_where=ConsumeFromWhere.TIMESTAMP)
     await shop.until_heard(1)
     await world.run_for(seconds=1)
     assert shop.bodies == [b"young"]

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 import pytest_asyncio
+from structlog.testing import CapturingLogger
 
 from staticfire.client import (
     ClientSettings,
@@ -16,6 +17,7 @@ from staticfire.client import (
     OrderedContext,
     OrderedStatus,
 )
+from staticfire.client.consume import listener_errors
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
@@ -247,6 +249,24 @@ async def test_with_manual_commits_only_commit_moves_the_offset(world: Simulated
         assert max(group.shop.committed(0), 0) == committed
     assert len(group.turns) == 7
     group.faults.clear()  # The watch takes SUCCESS for done.
+
+
+@pytest.mark.parametrize("answer", [OrderedStatus.COMMIT, OrderedStatus.ROLLBACK])
+async def test_under_auto_commit_any_commit_is_a_success_and_no_exception(
+    world: SimulatedWorld, group: Ordering, answer: OrderedStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = CapturingLogger()
+    monkeypatch.setattr(listener_errors, "log", log)
+
+    async def react(turn: Turn) -> OrderedStatus:
+        return answer
+
+    await group.start("one", react)
+    await group.shop.send(b"0", b"1", queue=0)
+    await world.until(lambda: group.shop.committed(0) == 2, within_ms=1_000)
+    group.faults.clear()  # The watch takes only SUCCESS for done.
+    [told] = log.calls
+    assert (told.args, told.kwargs["answer"]) == (("listener_answer",), repr(answer.name))
 
 
 @pytest.mark.row("O3")
