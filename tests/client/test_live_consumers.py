@@ -3,16 +3,12 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.server import Broker
-from staticfire.broker.settings import BrokerSettings
 from staticfire.client import (
-    Admin,
     ClientSettings,
     ConsumeContext,
     ConsumeFromWhere,
@@ -25,9 +21,7 @@ from staticfire.client import (
     PushSettings,
 )
 from staticfire.client.consume.consume_results import Messages
-from staticfire.nameserver.server import Nameserver
-from staticfire.nameserver.settings import NameserverSettings
-from staticfire.runtime.live import live_machine
+from tests.client.live_cluster import live_cluster
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("settings", BOTH, ids=["staticfire", "rocketmq"])
@@ -37,26 +31,8 @@ SUCCESS = ConsumeStatus.CONSUME_SUCCESS
 
 @pytest_asyncio.fixture
 async def namesrv(tmp_path: Path) -> AsyncIterator[str]:
-    """A nameserver and two brokers on free ports."""
-    machine = live_machine()
-    async with AsyncExitStack() as running:
-        running.push_async_callback(machine.workers.close)
-        settings = NameserverSettings(listen_host="127.0.0.1", listen_port=0)
-        nameserver = await running.enter_async_context(Nameserver(machine, settings))
-        address = f"127.0.0.1:{nameserver.port}"
-        for name in ("broker-a", "broker-b"):
-            broker = BrokerSettings(
-                broker_name=name,
-                listen_host="127.0.0.1",
-                listen_port=0,
-                vip_port_enable=False,
-                namesrv_addr=address,
-                store_path_root_dir=str(tmp_path / name),
-            )
-            await running.enter_async_context(Broker(machine, broker))
-        async with Admin(address) as admin:
-            await admin.create_topic("orders", queues=4)
-        yield address
+    async with live_cluster(tmp_path, brokers=2) as cluster:
+        yield cluster.namesrv
 
 
 class Tally:

@@ -1,15 +1,11 @@
 """KeyboardInterrupt in a listener: the program ends with it, and what was done before it counts."""
 
 import asyncio
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from staticfire.broker.server import Broker
-from staticfire.broker.settings import BrokerSettings
 from staticfire.client import (
-    Admin,
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeStatus,
@@ -21,9 +17,7 @@ from staticfire.client import (
     PushSettings,
 )
 from staticfire.client.consume.consume_results import Messages
-from staticfire.nameserver.server import Nameserver
-from staticfire.nameserver.settings import NameserverSettings
-from staticfire.runtime.live import live_machine
+from tests.client.live_cluster import live_cluster
 
 WITHIN_S = 20
 
@@ -65,30 +59,15 @@ class Program:
         self.committed = -1
 
     async def run(self) -> None:
-        machine = live_machine()
-        async with AsyncExitStack() as running:
-            running.push_async_callback(machine.workers.close)
-            nameserver = Nameserver(machine, NameserverSettings(listen_host="127.0.0.1", listen_port=0))
-            await running.enter_async_context(nameserver)
-            address = f"127.0.0.1:{nameserver.port}"
-            settings = BrokerSettings(
-                broker_name="broker-a",
-                listen_host="127.0.0.1",
-                listen_port=0,
-                vip_port_enable=False,
-                namesrv_addr=address,
-                store_path_root_dir=str(self.folder),
-            )
-            broker = await running.enter_async_context(Broker(machine, settings))
-            await self._send(address)
+        async with live_cluster(self.folder, queues=1) as cluster:
+            await self._send(cluster.namesrv)
             try:
-                await self._consume(address)
+                await self._consume(cluster.namesrv)
             finally:
-                self.committed = broker.state.offsets.committed("billing", "orders", 0)
+                self.committed = cluster.brokers[0].state.offsets.committed("billing", "orders", 0)
 
     async def _send(self, address: str) -> None:
-        async with Admin(address) as admin, Producer("shop", address) as producer:
-            await admin.create_topic("orders", queues=1)
+        async with Producer("shop", address) as producer:
             await producer.send_many([Message("orders", body) for body in (b"1", b"2", b"interrupt", b"3")])
 
     async def _consume(self, address: str) -> None:

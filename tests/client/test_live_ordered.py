@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +10,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.server import Broker
-from staticfire.broker.settings import BrokerSettings
 from staticfire.client import (
-    Admin,
     ClientSettings,
     ConsumeFromWhere,
     Message,
@@ -26,10 +23,8 @@ from staticfire.client import (
     PushSettings,
 )
 from staticfire.client.consume.consume_results import Messages
-from staticfire.nameserver.server import Nameserver
-from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
-from staticfire.runtime.live import live_machine
+from tests.client.live_cluster import live_cluster
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("settings", BOTH, ids=["staticfire", "rocketmq"])
@@ -51,24 +46,8 @@ class Live:
 
 @pytest_asyncio.fixture
 async def live(tmp_path: Path) -> AsyncIterator[Live]:
-    machine = live_machine()
-    async with AsyncExitStack() as running:
-        running.push_async_callback(machine.workers.close)
-        settings = NameserverSettings(listen_host="127.0.0.1", listen_port=0)
-        nameserver = await running.enter_async_context(Nameserver(machine, settings))
-        address = f"127.0.0.1:{nameserver.port}"
-        broker = BrokerSettings(
-            broker_name="broker-a",
-            listen_host="127.0.0.1",
-            listen_port=0,
-            vip_port_enable=False,
-            namesrv_addr=address,
-            store_path_root_dir=str(tmp_path),
-        )
-        cluster = Live(address, await running.enter_async_context(Broker(machine, broker)))
-        async with Admin(address) as admin:
-            await admin.create_topic("orders", queues=2)
-        yield cluster
+    async with live_cluster(tmp_path, queues=2) as cluster:
+        yield Live(cluster.namesrv, cluster.brokers[0])
 
 
 Listen = Callable[[Messages, OrderedContext], OrderedStatus]

@@ -1,9 +1,6 @@
 """Messages whose listener fails: sent back, delivered again, dead in the end; what happens when a broker is away."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from staticfire.client import ClientSettings, ConsumeStatus, MessageModel
 from staticfire.client.consume.consume_results import ConsumeContext
@@ -14,13 +11,6 @@ from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop, faili
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 RETRY = retry_topic(GROUP)
-
-
-@pytest_asyncio.fixture
-async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
-    shop = Shop(world, getattr(request, "param", ClientSettings()))
-    yield await shop.open(brokers=2)
-    await shop.close()
 
 
 @BOTH_PROTOCOLS

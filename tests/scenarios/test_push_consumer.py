@@ -1,9 +1,6 @@
 """A consumer group at work: every message is heard, shares follow the members, progress is told."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from staticfire.client import ClientSettings, ClusterClient, ConsumeStatus, MessageQueue, PushConsumer
 from staticfire.faults.simulation import SimulatedWorld
@@ -12,13 +9,6 @@ from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, foreve
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
-
-
-@pytest_asyncio.fixture
-async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
-    shop = Shop(world, getattr(request, "param", ClientSettings()))
-    yield await shop.open(brokers=2)
-    await shop.close()
 
 
 @BOTH_PROTOCOLS
