@@ -1,88 +1,137 @@
 """The broker's small state: topics, groups, offsets, progress. JSON files under RocketMQ's names, in `config/`.
 
-A file is replaced as a whole: temporary file, fsync, rename. Changes of one moment share one write. RocketMQ:
+A file is replaced as a whole: temporary file, fsync, rename. Changes of one moment share one write; what can't be
+written is tried again after a while, longer each time. A file that says how far somebody has come in the log is saved
+when the log is safe up to there: after a loss of power it would else point behind what is left. RocketMQ:
 ConfigManager, BrokerPathConfigHelper.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from staticfire.protocol.errors import StorageError
+from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
 log = logger("broker")
 
+RETRY_MS = 1_000
+RETRY_MS_MAX = 30_000
+# What can't be saved is tried again after the first, then after twice as long each time, up to the second.
+
 
 class ConfigFiles:
     """Files that mirror tables in memory."""
 
-    def __init__(self, machine: Machine, folder: str) -> None:
+    def __init__(self, machine: Machine, folder: str, sync_log: Callable[[], Awaitable[None]]) -> None:
+        """`sync_log`: returns when all that was stored before the call is safe. Raises: StorageError."""
         self._machine = machine
         self._folder = folder
+        self._sync_log = sync_log
         self._snapshots: dict[str, Callable[[], bytes]] = {}
+        self._after_log: set[str] = set()
         self._dirty: set[str] = set()
+        self._failures: dict[str, StorageError] = {}
         self._saving: asyncio.Task[None] | None = None
-        self._failure: StorageError | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._retry_ms = RETRY_MS
+        self._is_named = False
+        # The folder's own name is on the disk.
         self._closed = False
 
-    def restore(self, name: str, snapshot: Callable[[], bytes], restore: Callable[[bytes], None]) -> bool:
-        """Mirror a table in `name`; return whether it was there before. Raises: StorageError for a broken file."""
+    def restore(
+        self, name: str, snapshot: Callable[[], bytes], restore: Callable[[bytes], None], after_log: bool = False
+    ) -> bool:
+        """Mirror a table in `name`; return whether it was there before. Raises: StorageError for a broken file.
+
+        `after_log`: a snapshot is written when the log is safe as far as it was when the snapshot was taken.
+        """
         path = f"{self._folder}/{name}"
-        if not self._machine.files.exists(path):
-            self._snapshots[name] = snapshot
-            return False
+        is_there = self._machine.files.exists(path)
         try:
-            restore(self._machine.files.read_bytes(path))
+            if is_there:
+                restore(self._machine.files.read_bytes(path))
         except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
             raise StorageError(
                 f"{path} can't be read: {error}; repair it, or move it away to start without it"
             ) from None
         self._snapshots[name] = snapshot  # from now on: a file that can't be read isn't written over at stop
-        return True
+        if after_log:
+            self._after_log.add(name)
+        return is_there
 
     def changed(self, name: str) -> None:
         """Save the table soon: in this tick's write, off the event loop."""
         self._dirty.add(name)
+        self._start_saving()
+
+    def _start_saving(self) -> None:
         if self._saving is None and not self._closed:
+            self._dirty |= self._failures.keys()
             self._saving = asyncio.get_running_loop().create_task(self._save(), name="config_files")
 
-    async def saved(self) -> None:
-        """Return when everything changed so far is on the disk. Raises: StorageError when that isn't possible now."""
+    async def saved(self, *names: str) -> None:
+        """Return when these files, or all, have everything changed so far. Raises: StorageError (not possible now)."""
         while self._saving is not None:
             await asyncio.shield(self._saving)
-        if self._failure is not None:
-            raise self._failure
+        for name, failure in self._failures.items():
+            if name in names or not names:
+                raise failure
 
     async def _save(self) -> None:
-        """Write what is dirty; what can't be written stays dirty and goes with the next change, or at the end."""
         try:
             while self._dirty:
-                names = sorted(self._dirty)
+                names = self._in_order(self._dirty)
                 self._dirty.clear()
-                self._failure = None
                 for name in names:
-                    await self._machine.workers.run(self._write, name, self._snapshots[name]())
-        except StorageError as error:
-            self._failure = error
-            log.error("state_not_saved", error=str(error))
+                    await self._save_one(name)
         finally:
             self._saving = None
+        if self._retry is not None:
+            self._retry.cancel()
+        if not self._failures:
+            self._retry_ms = RETRY_MS
+        elif not self._closed:
+            self._retry = asyncio.get_running_loop().call_later(self._retry_ms / 1000, self._start_saving)
+            self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
+
+    def _in_order(self, names: set[str]) -> list[str]:
+        """Sort names: nobody waits for the log on behalf of a file that doesn't need it."""
+        return sorted(names, key=lambda name: (name in self._after_log, name))
+
+    async def _save_one(self, name: str) -> None:
+        try:
+            data = self._snapshots[name]()
+            if name in self._after_log:
+                await self._sync_log()
+            await self._machine.workers.run(self._write, name, data)
+            self._failures.pop(name, None)
+        except StorageError as error:
+            if str(error) != str(self._failures.get(name)):
+                log.error("state_not_saved", file=name, error=str(error))
+            self._failures[name] = error
 
     def _write(self, name: str, data: bytes) -> None:
         path = f"{self._folder}/{name}"
         try:
             self._machine.files.replace(path, data)
+            if not self._is_named:
+                sync_folders_above(self._machine.files, self._folder)
+                self._is_named = True
         except OSError as error:
-            self._dirty.add(name)
             raise StorageError(f"{path} can't be written: {error}") from None
 
     async def close(self) -> None:
-        """Wait for what is under way and write what is left."""
+        """Wait for what is under way and write what is left. Raises: StorageError, when all was tried."""
         self._closed = True
+        if self._retry is not None:
+            self._retry.cancel()
         if self._saving is not None:
             await asyncio.gather(self._saving, return_exceptions=True)
-        for name, snapshot in self._snapshots.items():
-            await self._machine.workers.run(self._write, name, snapshot())
+        for name in self._in_order(set(self._snapshots)):
+            await self._save_one(name)
+        for failure in self._failures.values():
+            raise failure

@@ -46,6 +46,8 @@ IDLE_BYTES = 256 * 1024
 # Read at once while the broker is busy, and while it isn't.
 BUSY_PAUSE_TIMES = 19
 # So many times as long as a step took the index rests while the broker is busy, which it shares an interpreter with.
+RETRY_MS = 10_000
+# After that the index is tried again when it couldn't be written, or the log not be read.
 CATCH_UP_MS_MAX = 10_000
 # So long a look-up waits for an index that is far behind; clients give up after 18 s.
 _INT64_MAX = (1 << 63) - 1
@@ -231,6 +233,7 @@ class KeyIndexer:
     async def loop(self, pause: Callable[[int], Coroutine[Any, Any, None]]) -> None:
         """Follow the log. It takes little while the broker is busy, and half of the time when it isn't."""
         uptime_ms = self._machine.clock.uptime_ms
+        trouble = ""
         while True:
             await self._stored.wait()
             await pause(GATHER_MS)
@@ -242,8 +245,13 @@ class KeyIndexer:
                     started_ms = uptime_ms()
                     await self._step(BUSY_BYTES if busy else IDLE_BYTES)
                     await pause(max(1, uptime_ms() - started_ms) * (BUSY_PAUSE_TIMES if busy else 1))
+                trouble = ""
             except (StorageError, sqlite3.Error, OSError) as error:
-                log.error("key_index_stands", error=str(error), reason="messages can't be found by newer keys")
+                if trouble != str(error):
+                    trouble = str(error)
+                    log.error("key_index_stands", error=trouble, reason="messages can't be found by newer keys")
+                await pause(RETRY_MS)
+                self._stored.set()
 
     @property
     def _is_behind(self) -> bool:

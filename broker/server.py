@@ -14,6 +14,7 @@ from staticfire.broker.delay.door import DelayDoor
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.groups.dead_letters import DeadLetters
+from staticfire.broker.groups.offset_check import take_back_offsets
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
@@ -32,10 +33,9 @@ from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
-from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.protocol.delay_levels import DelayLevels
-from staticfire.protocol.errors import StorageError, UsageError
+from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.runtime.connection import Connection, Dispatcher
 from staticfire.runtime.log import logger
@@ -82,7 +82,6 @@ class Broker(Service):
         self.dispatcher = self._file_handlers()
         self._server = Server(machine, self.dispatcher, reach_of(settings))
         self._server.disconnected = self._disconnected
-        self._flusher = StoreFlusher(state.store, machine.clock, machine.workers, _log_trouble)
         self._started = False
 
     def _file_handlers(self) -> Dispatcher:
@@ -117,15 +116,17 @@ class Broker(Service):
     async def _start(self) -> None:
         state, settings = self.state, self.settings
         state.machine.files.make_folder(settings.store_path_root_dir)
-        _log_recovery(settings.store_path_root_dir, state.store.open(state.machine.clock.uptime_ms))
-        self._flusher.start(self.spawn)
+        report = state.store.open(state.machine.clock.uptime_ms)
+        _log_recovery(settings.store_path_root_dir, report)
+        state.flusher.start(self.spawn)
         self._started = True
         self._disk_watch.look()
         state.machine.files.make_folder(f"{settings.store_path_root_dir}/config")
         state.clock.restore()
         state.clock.not_before(state.store.last_stored_ms)
-        self._restore_config_files()
+        self._restore_config_files(report)
         self._put_back_topics()
+        await state.config_files.saved()  # Before anything is stored: it would hide what has just been corrected.
         await self._administration.start(self.spawn, self.pause)
         await self._listen()
         self._registration.start(self.port)
@@ -139,14 +140,29 @@ class Broker(Service):
         self.spawn(self._disk_watch.loop(), "disk")
         await self._registration.registered()
 
-    def _restore_config_files(self) -> None:
+    def _restore_config_files(self, report: RecoveryReport) -> None:
         state = self.state
         state.config_files.restore(TOPICS_FILE, state.topics.snapshot, state.topics.restore)
         state.config_files.restore(GROUPS_FILE, state.groups.snapshot, state.groups.restore)
-        state.config_files.restore("consumerOffset.json", state.offsets.snapshot, state.offsets.restore)
+        self._restore_offsets(report)
         state.topics.add_system_topics()
         state.groups.add_system_groups()
         self.delays.restore(state.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
+
+    def _restore_offsets(self, report: RecoveryReport) -> None:
+        state, name = self.state, "consumerOffset.json"
+
+        def snapshot() -> bytes:
+            return state.offsets.snapshot(state.store.max_position)
+
+        state.config_files.restore(name, snapshot, state.offsets.restore, after_log=True)
+        knows_log = report.was_closed or state.offsets.saved_position is not None
+        taken_back = take_back_offsets(state.offsets, state.store, report.is_damaged or not knows_log)
+        if taken_back:
+            words = "groups stood behind the end of what the log has left; they go on there, and skip nothing new"
+            log.error("offsets_taken_back", offsets=len(taken_back), first=taken_back[0]._asdict(), reason=words)
+        if state.offsets.dirty:
+            state.config_files.changed(name)
 
     def _put_back_topics(self) -> None:
         state = self.state
@@ -176,10 +192,12 @@ class Broker(Service):
         await self._pool.close()
         await self.delays.stop()
         await self._administration.stop()
-        await self._flusher.stop()
+        await self.state.flusher.stop()
         self.delays.close()
-        await self.state.config_files.close()
-        self.state.store.close()
+        try:
+            await self.state.config_files.close()
+        finally:
+            self.state.store.close()
 
     # -- while running -------------------------------------------------------------------------------------------
 
@@ -233,7 +251,3 @@ def _log_recovery(folder: str, report: RecoveryReport) -> None:
         log.error("store_damaged", folder=folder, reason=words, **msgspec.structs.asdict(report))
     else:
         log.info("store_opened", folder=folder, **msgspec.structs.asdict(report))
-
-
-def _log_trouble(error: StorageError) -> None:
-    log.error("store_trouble", error=str(error))

@@ -16,10 +16,15 @@ from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.statistics import Statistics
+from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
+from staticfire.protocol.errors import StorageError
+from staticfire.runtime.log import logger
 from staticfire.runtime.machine import DiskUse, Machine
+
+log = logger("broker")
 
 TOPICS_FILE, GROUPS_FILE = "topics.json", "subscriptionGroup.json"
 
@@ -31,6 +36,7 @@ class BrokerState(msgspec.Struct):
     settings: BrokerSettings
     clock: MessageClock
     store: MessageStore
+    flusher: StoreFlusher
     topics: TopicTable
     groups: GroupTable
     offsets: OffsetTable
@@ -71,8 +77,9 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
     """Return the state of a broker that hasn't started: nothing is read from the disk yet."""
     folder = settings.store_path_root_dir
     store = MessageStore(machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level))
+    flusher = StoreFlusher(store, machine.clock, machine.workers, _log_trouble)
     clock = MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
-    config_files = ConfigFiles(machine, f"{folder}/config")
+    config_files = ConfigFiles(machine, f"{folder}/config", flusher.make_safe)
     topics = TopicTable(settings, clock.message_ms)
     topics.on_change(lambda _: config_files.changed(TOPICS_FILE))
     groups = GroupTable(settings, clock.message_ms, lambda: config_files.changed(GROUPS_FILE))
@@ -83,6 +90,7 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
         settings=settings,
         clock=clock,
         store=store,
+        flusher=flusher,
         topics=topics,
         groups=groups,
         offsets=offsets,
@@ -103,3 +111,7 @@ def _store_settings(settings: BrokerSettings) -> StoreSettings:
         sync_flush_timeout_ms=settings.sync_flush_timeout,
         queue_flush_ms=settings.flush_interval_consume_queue,
     )
+
+
+def _log_trouble(error: StorageError) -> None:
+    log.error("store_trouble", error=str(error))

@@ -97,10 +97,15 @@ class MessageClock:
 
     def _keep(self, face: ClockFace) -> None:
         # Written in place and without fsync: a step of an advance is one short write, and it survives a kill. What a
-        # power failure takes is made good by the newest stored time.
+        # power failure takes is made good by the newest stored time. The first time it is made safe, though: else there
+        # might be a file with nothing in it. From then on one sector is written over.
+        line = (msgspec.json.encode(face) + b"\n").ljust(LINE_BYTES)
         try:
+            if not self._files.exists(self._path):
+                self._files.replace(self._path, line)
+                return
             file = self._files.open(self._path)
-            file.write(0, (msgspec.json.encode(face) + b"\n").ljust(LINE_BYTES))
+            file.write(0, line)
             file.close()
         except OSError as error:
             raise StorageError(f"{self._path} can't be written: {error}") from None

@@ -81,6 +81,7 @@ class DelayService:
         """
         self._config_files.restore(FILE, self._snapshot, self._restore)
         self.queue.keep_within_bounds()
+        is_ahead = self._saved_position > self._store.max_position
         self._saved_position = min(self._saved_position, self._store.max_position)
         if self.queue.waiting():
             for _, record in self._store.records_from(self._saved_position):
@@ -89,6 +90,10 @@ class DelayService:
                     self.queue.take_in(mark)
             self.queue.keep_within_bounds()
         self._is_restored = True
+        if is_ahead:
+            # After a reset and a loss of power. What is delivered now must not lie before what the file counts.
+            self._take_snapshot()
+            self._config_files.changed(FILE)
         if waiting := self.queue.waiting():
             log.info("delayed_messages_wait", by_level=waiting)
         for queue_id in range(self.levels.level_max, queues):

@@ -25,6 +25,8 @@ class OffsetTable:
         self._pulled: dict[GroupTopic, dict[int, int]] = {}
         self._resets: dict[GroupTopic, dict[int, int]] = {}
         self.dirty = False
+        self.saved_position: int | None = None
+        """Where the log ended when the restored file was made; None when it doesn't say."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store where a group stands; lower values are taken, too."""
@@ -107,19 +109,36 @@ class OffsetTable:
             table.clear()
         self.dirty = True
 
-    def snapshot(self) -> bytes:
-        """Return consumerOffset.json, with keys as RocketMQ writes them: topic@group."""
+    def all_committed(self) -> list[tuple[str, str, int, int]]:
+        """Return where all groups stand: group, topic, queue id, offset."""
+        return [
+            (group, topic, queue_id, offset)
+            for (group, topic), queues in self._committed.items()
+            for queue_id, offset in queues.items()
+        ]
+
+    def snapshot(self, log_position: int) -> bytes:
+        """Return consumerOffset.json, with keys as RocketMQ writes them: topic@group.
+
+        `log_position`: where the log ends; it is no place for the file before the disk has so much of it.
+        """
         table = {f"{topic}@{group}": queues for (group, topic), queues in self._committed.items()}
         topics: dict[str, list[str]] = {}
         for group, topic in self._committed:
             topics.setdefault(group, []).append(topic)
-        saved = {"dataVersion": DataVersion(), "groupTopicMap": topics, "offsetTable": table}
+        saved = {
+            "dataVersion": DataVersion(),
+            "groupTopicMap": topics,
+            "offsetTable": table,
+            "logPosition": log_position,
+        }
         self.dirty = False
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
     def restore(self, data: bytes) -> None:
         """Take over consumerOffset.json. Raises: msgspec.MsgspecError when it is none."""
         saved = msgspec.json.decode(data, type=_SavedOffsets)
+        self.saved_position = saved.log_position
         for key, queues in saved.offset_table.items():
             topic, _, group = key.partition("@")
             self._committed[group, topic] = queues
@@ -127,3 +146,4 @@ class OffsetTable:
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):
     offset_table: dict[str, dict[int, int]] = {}
+    log_position: int | None = None

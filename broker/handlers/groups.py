@@ -46,7 +46,7 @@ class GroupHandlers:
         if request.body is None or request.body.group_name is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "a group needs a body with a groupName")
         self._state.groups.put(request.body)
-        await self._state.config_files.saved()
+        await self._state.config_files.saved("subscriptionGroup.json")
         return Answer()
 
     def config(self, call: Call) -> Answer:
@@ -64,7 +64,7 @@ class GroupHandlers:
             return refusal(ResponseCode.SYSTEM_ERROR, "a list of groups needs a body with a groupConfigList")
         for group in request.body.group_config_list:
             self._state.groups.put(group)
-        await self._state.config_files.saved()
+        await self._state.config_files.saved("subscriptionGroup.json")
         return Answer()
 
     async def delete(self, call: Call) -> Answer:
@@ -74,7 +74,7 @@ class GroupHandlers:
         if request.clean_offset:
             self._state.offsets.forget_group(request.group_name)
             self._state.config_files.changed("consumerOffset.json")
-        await self._state.config_files.saved()
+        await self._state.config_files.saved("subscriptionGroup.json", "consumerOffset.json")
         return Answer()
 
     def all_configs(self, call: Call) -> Answer:
@@ -88,6 +88,6 @@ class GroupHandlers:
         groups = self._state.groups
         if request.readable is not None:
             groups.let_read(request.group, request.topic, request.readable)
-            await self._state.config_files.saved()
+            await self._state.config_files.saved("subscriptionGroup.json")
         readable = groups.may_read(request.group, request.topic)
         return GroupForbiddenAnswer(body=GroupForbidden(request.group, request.topic, readable))

@@ -68,7 +68,7 @@ class TopicHandlers:
             request.order,
         )
         if self._state.topics.put(self._checked(wanted, request.attributes)):
-            await self._state.config_files.saved()
+            await self._state.config_files.saved("topics.json")
             await self._registration.told()
         return Answer()
 
@@ -82,7 +82,7 @@ class TopicHandlers:
         checked = [self._checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
         changed = [topic for topic in checked if self._state.topics.put(topic)]
         if changed:
-            await self._state.config_files.saved()
+            await self._state.config_files.saved("topics.json")
             await self._registration.told()
         return Answer()
 
@@ -108,8 +108,9 @@ class TopicHandlers:
         self._check_not_system(request.topic)
         if self._state.topics.delete(request.topic):
             self._state.offsets.forget_topic(request.topic)
+            self._state.config_files.changed("consumerOffset.json")
             self._state.store.delete_queues(request.topic)
-            await self._state.config_files.saved()
+            await self._state.config_files.saved("topics.json")
         return Answer()
 
     def config(self, call: Call) -> Answer:

@@ -73,7 +73,7 @@ class UpkeepHandlers:
         """Where all groups stand."""
         offsets = self._state.offsets
         was_dirty = offsets.dirty
-        snapshot = offsets.snapshot()
+        snapshot = offsets.snapshot(self._state.store.max_position)
         offsets.dirty = was_dirty  # looking at it saves nothing
         return AllOffsetsAnswer(body=msgspec.json.decode(snapshot, type=ConsumerOffsetFile))
 

@@ -136,6 +136,11 @@ class MessageStore:
         except OSError as error:
             raise StorageError(f"the queues of {topic} could not be removed: {error}; try again") from error
 
+    @property
+    def deletions(self) -> dict[str, int]:
+        """Where the log ended when topics were deleted, of those that have records in it."""
+        return self._deleted_topics
+
     def topics(self) -> list[str]:
         """Return the topics that have queues, sorted."""
         return self._queues.topics()

@@ -1,0 +1,145 @@
+"""What a broker has saved beside its log never says more than the log has left."""
+
+import errno
+
+import msgspec
+
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.requests.clock import ClockReading
+from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.reset import Reset
+from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.protocol.times import MessageMs
+from tests.scenarios.broker_stand import NAME, BrokerStand
+
+OFFSETS = "/store/config/consumerOffset.json"
+
+
+async def commit(stand: BrokerStand, offset: int) -> None:
+    assert (await stand.ask(UpdateConsumerOffset("billing", "orders", 0, offset))).code == 0
+
+
+async def committed(stand: BrokerStand) -> int:
+    answer = await stand.ask(QueryConsumerOffset("billing", "orders", 0, False))
+    return int(answer.offset) if answer.code == 0 else -1
+
+
+async def stand_of(world: SimulatedWorld, **settings: int | str) -> BrokerStand:
+    stand = BrokerStand(world)
+    await stand.start(**settings)
+    await stand.put_topic("orders", 1)
+    await stand.put_group("billing")
+    return stand
+
+
+async def test_offsets_are_saved_when_their_messages_are_safe(world: SimulatedWorld) -> None:
+    """The log is synced once a minute here: a group's offset is older than that, or its messages are there."""
+    stand = await stand_of(world, flush_interval_commit_log=60_000, flush_interval_consume_queue=60_000)
+    for number in range(20):
+        await stand.send("orders", b"%d" % number)
+        await commit(stand, number + 1)
+        await world.run_for(seconds=1)
+    await stand.kill_and_start(power_loss=True)
+    messages = await stand.bodies("orders")
+    assert await committed(stand) <= len(messages)
+    assert await committed(stand) >= 10
+    await stand.close()
+
+
+async def test_offsets_are_not_saved_while_the_log_can_not_be_synced(world: SimulatedWorld) -> None:
+    stand = await stand_of(world)
+    await stand.send("orders", b"safe")
+    await commit(stand, 1)
+    await world.run_for(seconds=20)
+
+    def fail(what: str, path: str) -> None:
+        if what == "sync" and "commitlog" in path:
+            raise OSError(errno.EIO, "Input/output error")
+
+    world.disk(NAME).before = fail
+    await stand.send("orders", b"not safe")
+    await commit(stand, 2)
+    await world.run_for(seconds=60)
+    world.disk(NAME).before = None
+    await stand.kill_and_start(power_loss=True)
+    assert await stand.bodies("orders") == [b"safe"]
+    assert await committed(stand) == 1
+    await stand.close()
+
+
+async def test_offsets_behind_the_end_of_a_damaged_log_are_taken_back_for_good(world: SimulatedWorld) -> None:
+    stand = await stand_of(world)
+    for number in range(3):
+        await stand.send("orders", b"%d" % number)
+    await commit(stand, 3)
+    await world.run_for(seconds=20)
+    world.kill(NAME)
+    file = world.machine(NAME).files.open("/store/commitlog/00000000000000000000")
+    file.truncate(200)
+    file.close()
+    await stand.start()
+    left = len(await stand.bodies("orders"))
+    assert left < 3
+    assert await committed(stand) == left
+    saved = msgspec.json.decode(world.machine(NAME).files.read_bytes(OFFSETS))
+    assert saved["offsetTable"] == {"orders@billing": {"0": left}}
+    await stand.send("orders", b"new")
+    await stand.kill_and_start()
+    assert await committed(stand) == left
+    await stand.close()
+
+
+async def test_a_kill_after_a_topic_was_deleted_leaves_no_offset_of_it(world: SimulatedWorld) -> None:
+    stand = await stand_of(world)
+    for number in range(3):
+        await stand.send("orders", b"%d" % number)
+    await commit(stand, 3)
+    await world.run_for(seconds=20)
+
+    def fail(what: str, path: str) -> None:
+        if path == OFFSETS:
+            raise OSError(errno.EIO, "Input/output error")
+
+    world.disk(NAME).before = fail
+    await stand.ask(DeleteTopic("orders"))
+    world.disk(NAME).before = None
+    await stand.kill_and_start()
+    await stand.put_topic("orders", 1)
+    await stand.send("orders", b"first of the new ones")
+    assert await committed(stand) == -1
+    await stand.close()
+
+
+async def test_delays_after_a_reset_and_a_loss_of_power_are_counted_once(world: SimulatedWorld) -> None:
+    """The reset says: all deliveries up to here are counted. Then the log loses its end, and grows beyond it again."""
+    stand = await stand_of(world, flush_interval_commit_log=600_000, flush_interval_consume_queue=600_000)
+    for number in range(20):
+        await stand.send("orders", b"%d" % number * 100)
+    world.disk(NAME).before = lambda what, path: _fail(errno.EIO) if what == "sync" and "commitlog" in path else None
+    await stand.ask(Reset())
+    await world.run_for(seconds=3)
+    world.disk(NAME).before = None
+    await stand.kill_and_start(power_loss=True)
+    await stand.put_topic("orders", 1)
+    await stand.send("orders", b"later", DELAY="1")
+    await world.run_for(seconds=2)
+    await stand.send("orders", b"later still", DELAY="9")
+    for _ in range(3):
+        await stand.kill_and_start()
+        await world.run_for(seconds=1)
+    assert await stand.bodies("orders") == [b"later"]
+    await stand.close()
+
+
+async def test_a_clock_that_was_just_set_does_not_keep_a_broker_from_starting(world: SimulatedWorld) -> None:
+    stand = await stand_of(world)
+    clock = stand.broker.state.clock
+    clock.set(ClockReading(1, "frozen", 1.0, MessageMs(clock.message_ms() + 5_000)))
+    await stand.put_topic("bills", 1)  # its file makes the names beside it safe, and not what is in them
+    await stand.kill_and_start(power_loss=True)
+    assert stand.broker.state.clock.stands
+    await stand.close()
+
+
+def _fail(number: int) -> None:
+    raise OSError(number, "Input/output error")
