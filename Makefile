@@ -121,6 +121,11 @@ coverage: $(READY) $(FLIGHTS_DATA) ## how much of the program the tests run, in 
 	@$(BIN)/coverage report --sort cover
 	@$(BIN)/coverage report --format total > .venv/.coverage/total
 
+.PHONY: test-pure
+test-pure: $(READY) ## the tests of records, stores, sends and pulls once more, without the compiled parts
+	STATICFIRE_PURE_PYTHON=1 $(BIN)/pytest -n 2 --dist worksteal -q -m 'not foreign and not spark and not slow' \
+	  tests/protocol tests/broker tests/scenarios $(ARGS)
+
 .PHONY: test-spark
 test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire -p tests.pipeline

@@ -17,6 +17,7 @@ from benchmarks import machine
 from benchmarks.figures import Family, Stand, Values
 from benchmarks.figures.dead_letter import DeadLetter
 from benchmarks.figures.delayed import Delayed
+from benchmarks.figures.first_pull import FIRST_PULLS
 from benchmarks.figures.held import Held
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
@@ -38,6 +39,7 @@ ONCE: tuple[Family, ...] = (LONG, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,
+    *FIRST_PULLS,
     ProducerFigure(),
     EndToEnd(),
     ListenerLatency(),

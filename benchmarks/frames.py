@@ -75,14 +75,16 @@ def manys(
     return _frames(codec, requests)
 
 
-def pulls(codec: int, topic: str, messages: int, stored_per_queue: int) -> list[bytes]:
-    """Return frames that pull all stored messages of all queues once."""
+def pulls(
+    codec: int, topic: str, messages: int, stored_per_queue: int, queue_ids: Sequence[int] = range(QUEUES)
+) -> list[bytes]:
+    """Return frames that pull all stored messages of these queues once."""
     requests = [
         PullMessage(
             GROUP, topic, queue_id, offset, messages, FLAG_SUBSCRIPTION | FLAG_SUSPEND, 0, HOLD_MS, "*", 0, "TAG"
         )
         for offset in range(0, stored_per_queue - messages + 1, messages)
-        for queue_id in range(QUEUES)
+        for queue_id in queue_ids
     ]
     return _frames(codec, requests)
 

@@ -41,7 +41,7 @@ class LoadConnection:
             self.socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BYTES)
         self.socket.settimeout(ANSWER_S_MAX)
         self._is_json = codec == JSON
-        self._frames = len(ring)
+        self.frames = len(ring)
         # Twice in a row: any number of frames, up to a whole ring, is one slice.
         self._starts = [0]
         for frame in ring + ring:
@@ -61,10 +61,10 @@ class LoadConnection:
     def send(self, count: int) -> None:
         """Send the next frames of the ring."""
         while count:
-            now = min(count, self._frames)
+            now = min(count, self.frames)
             at = self._next
             self.socket.sendall(self._ring[self._starts[at] : self._starts[at + now]])
-            self._next = (at + now) % self._frames
+            self._next = (at + now) % self.frames
             self.in_flight += now
             count -= now
 
@@ -175,6 +175,36 @@ def _several(connections: list[LoadConnection], in_flight: int, seconds: float) 
     for connection in connections:
         while connection.in_flight:
             answers += connection.receive()
+    return answers
+
+
+def run_through(server: ServerProcess, connections: list[LoadConnection], in_flight: int) -> LoadWindow:
+    """Send each connection's ring once, so many requests in flight on each."""
+    gc.collect()
+    gc.disable()
+    meter = Meter(*server.pids)
+    try:
+        answers = _through(connections, in_flight)
+    finally:
+        gc.enable()
+    meter.stop()
+    return LoadWindow(answers, meter.seconds, meter.server_s * 1e6 / max(1, answers), meter.foreign_cores)
+
+
+def _through(connections: list[LoadConnection], in_flight: int) -> int:
+    answers = 0
+    by_number = {connection.socket.fileno(): connection for connection in connections}
+    left = {connection: connection.frames for connection in connections}
+    with select.epoll() as poll:
+        for number in by_number:
+            poll.register(number, select.EPOLLIN)
+        while any(left.values()) or any(connection.in_flight for connection in connections):
+            for connection, unsent in left.items():
+                now = min(unsent, in_flight - connection.in_flight)
+                connection.send(now)
+                left[connection] -= now
+            for number, _ in poll.poll(ANSWER_S_MAX):
+                answers += by_number[number].receive()
     return answers
 
 

@@ -100,10 +100,10 @@ class Throughput:
         return window
 
 
-def settled(port: int, codec: int) -> int:
+def settled(port: int, codec: int, topic: str = TOPIC) -> int:
     """Return how many messages are in the queues, when that changes no more: RocketMQ fills them after its answers."""
     count = -1
-    while count != (count := messages_stored(port, codec, TOPIC)):
+    while count != (count := messages_stored(port, codec, topic)):
         time.sleep(CATCH_UP_S)
     return count
 

@@ -11,28 +11,27 @@ from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.protocol.batch_rows import batch_rows
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.compression import expand
 from staticfire.protocol.delay_levels import requested_level
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError
-from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
 from staticfire.protocol.message_ids import offset_ids
 from staticfire.protocol.plain_records import Row
 from staticfire.protocol.properties import DELAY, UNIQ_KEY, find_property, with_last_end
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
-from staticfire.protocol.rocketmq_record import BatchMessage, decode_batch
+from staticfire.protocol.rocketmq_record import decode_batch
 from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK
-from staticfire.protocol.tags import code_of_tag, tags_code
 from staticfire.runtime.connection import Call
 
 TRANSACTION_FLAGS = 0xC
-_END = 0x02
 
 
 class BatchHandler:
     """Stores batches."""
 
     def __init__(self, state: BrokerState, sending: Sending) -> None:
+        self._append_batch = state.store.append_batch
         self._append_all = state.store.append_all
         self._message_ms = state.clock.message_ms
         self._sending = sending
@@ -40,22 +39,24 @@ class BatchHandler:
     def send(self, call: Call, request: SendMessage, target: Target) -> None:
         """Store all messages of a batch body in one queue, or none. Raises: BrokerAnswer, StorageError."""
         header = with_last_end((request.properties or "").encode())
-        messages, sys_flag = self._messages(request, target, header)
-        rows = self._rows(messages, header + self._sending.added)
+        batch, sys_flag = self._checked(request, target, header)
+        added = header + self._sending.added
         queue = target.queue(request.queue_id, call.peer)
         unique_id = find_property(header, UNIQ_KEY)
         positions: list[int] = []
         context = (call, queue.queue_id, unique_id, positions)
-        # fmt: off
-        positions += self._append_all(
-            queue, request.born_timestamp, sys_flag, call.connection.born_host, rows, self._message_ms(), self._stored,
-            context,
-        )
-        # fmt: on
+        born_ms, born_host, now_ms = request.born_timestamp, call.connection.born_host, self._message_ms()
+        if not sys_flag:
+            quickly = self._append_batch(queue, born_ms, born_host, batch, added, now_ms, self._stored, context)
+            if quickly is not None:
+                positions += quickly
+                return
+        rows = self._rows(batch, added)
+        positions += self._append_all(queue, born_ms, sys_flag, born_host, rows, now_ms, self._stored, context)
 
-    def _messages(self, request: SendMessage, target: Target, header: bytes) -> tuple[list[BatchMessage], int]:
-        """Return the messages and the sysFlag that each of them has. Raises: BrokerAnswer."""
-        illegal, body_bytes_max = self._sending.illegal, self._sending.body_bytes_max
+    def _checked(self, request: SendMessage, target: Target, header: bytes) -> tuple[bytes, int]:
+        """Return the batch, not compressed as a whole, and the sysFlag of its messages. Raises: BrokerAnswer."""
+        body_bytes_max = self._sending.body_bytes_max
         sys_flag: int = request.sys_flag
         if target.is_retry:
             words = f"batch request does not support retry group {target.topic}"
@@ -64,39 +65,31 @@ class BatchHandler:
             size = f"msg total size: {len(request.body)}, maxMessageSize: {body_bytes_max}"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"message body size exceeded, {size}")
         if find_property(header, DELAY) is not None or sys_flag & TRANSACTION_FLAGS:
-            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, illegal)
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
         if b"DEL" in header:
             self._sending.refuse_not_built(header, sys_flag, 0)
+        if not sys_flag & COMPRESSED:
+            return request.body, sys_flag
+        # The C++ core compresses a batch as a whole; its messages are not compressed then.
         try:
-            if sys_flag & COMPRESSED:
-                # The C++ core compresses a batch as a whole; its messages are not compressed then.
-                messages = decode_batch(expand(request.body, sys_flag, body_bytes_max))
-                sys_flag &= ~(COMPRESSED | COMPRESSION_MASK)
-            else:
-                messages = decode_batch(request.body)
+            return expand(request.body, sys_flag, body_bytes_max), sys_flag & ~(COMPRESSED | COMPRESSION_MASK)
         except ProtocolError as error:
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"the batch can't be read: {error}") from None
+            raise _unreadable(error) from None
+
+    def _rows(self, batch: bytes, added: bytes) -> list[Row]:
+        """Return each message as it is stored. Raises: BrokerAnswer, if one is illegal."""
+        try:
+            messages = decode_batch(batch)
+        except ProtocolError as error:
+            raise _unreadable(error) from None
         if not messages:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the batch has no message")
-        return messages, sys_flag
-
-    def _rows(self, messages: list[BatchMessage], added: bytes) -> list[Row]:
-        """Return each message as it is stored. Raises: BrokerAnswer, if one is illegal."""
-        rows = []  # no body is larger than the batch, which was looked at
-        may_be_quick = b"TAGS\x01" not in added
-        for flag, body, properties in messages:
-            if properties and properties[-1] != _END:
-                properties += b"\x02"
-            whole = properties + added
-            if b"DEL" in properties:
-                self._refuse_to_wait(properties)
-            if not body or len(whole) > PROPERTIES_BYTES_MAX:
-                raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
-            # What `tags_code` does, in half the time if the tag isn't the first property.
-            _, found, behind = properties.rpartition(b"\x02TAGS\x01")
-            tag = behind.partition(b"\x02")[0]
-            code = code_of_tag(tag) if found and tag and may_be_quick else tags_code(whole)
-            rows.append((flag, whole, body, code))
+        for message in messages:
+            if b"DEL" in message.properties:
+                self._refuse_to_wait(with_last_end(message.properties))
+        rows = batch_rows(messages, added)  # No body is larger than the batch, which was looked at.
+        if rows is None:
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
         return rows
 
     def _refuse_to_wait(self, properties: bytes) -> None:
@@ -123,3 +116,7 @@ class BatchHandler:
                 code=OUTCOME_CODE[outcome],
             )
         )
+
+
+def _unreadable(error: ProtocolError) -> BrokerAnswer:
+    return BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"the batch can't be read: {error}")

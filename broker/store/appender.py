@@ -12,10 +12,13 @@ from typing import Any, TypeAlias
 
 from staticfire.broker.store.commit_log import Chunk, CommitLog
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome, Settlement, settle
 from staticfire.broker.store.queue_files import ENTRY
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
+from staticfire.protocol.checksums import crc32
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.plain_records import Row, pack_plain_row
 from staticfire.protocol.record import (
@@ -33,8 +36,6 @@ WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
 
 _flag_of, _tags_code_of = itemgetter(0), itemgetter(3)
 _pack_entry = ENTRY.pack
-_UNSEEN = 0x4
-# PREPARED or ROLLBACK: in the log, in no queue.
 
 
 class Appender:
@@ -138,10 +139,11 @@ class Appender:
             end > self._records_end or size > self._record_bytes_max or queue.deleted
             or sys_flag or flag or reconsume_times or prepared_position or len(born_host) != IPV4_HOST_BYTES
         ):
-            return self._append_any(
-                queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
-                tags_code, stored_ms, on_stored, context, wait_flush,
+            record = NewRecord(
+                queue, properties, tags_code, body, born_ms, born_host, sys_flag, flag, reconsume_times,
+                prepared_position, wait_flush,
             )
+            return self._append_any(record, stored_ms, on_stored, context)
         # fmt: on
         entry = _pack_entry(position, size, tags_code)
         pack_plain = queue.pack_plain or queue.plain_packer()
@@ -198,6 +200,46 @@ class Appender:
         self._queues[queue] = None
         return positions
 
+    def append_batch(  # house: hot, once per batch
+        self,
+        queue: Queue,
+        born_ms: int,
+        born_host: bytes,
+        batch: bytes,
+        added: bytes,
+        stored_ms: MessageMs,
+        on_stored: OnStored,
+        context: Any,
+    ) -> list[int] | None:
+        """`append_all` of a batch's body as it came, with the properties `added` to each message.
+
+        None if it isn't plain, if it doesn't fit into this segment, or without the compiled twin: nothing has happened.
+        """
+        if twin is None or queue.deleted:
+            return None
+        first = self._position
+        # fmt: off
+        packed = twin.pack_batch(
+            batch, added, first, queue.queue_id, queue.next_offset, stored_ms, born_ms, born_host, queue.packed_topic,
+            self._record_bytes_max, crc32,
+        )
+        # fmt: on
+        if packed is None:
+            return None
+        records, entries, positions = packed
+        if first + len(records) > self._records_end:
+            return None
+        # Nothing has changed so far; from here on nothing can fail.
+        self._settlements.append((on_stored, context, queue.next_offset, first, True))
+        self._records.append(records)
+        self._position = first + len(records)
+        self._last_start = positions[-1]
+        self.last_stored_ms = stored_ms
+        queue.next_offset += len(positions)
+        queue.tail += entries
+        self._queues[queue] = None
+        return positions
+
     def _append_each(
         self,
         queue: Queue,
@@ -222,90 +264,29 @@ class Appender:
             positions.append(position)
         return positions
 
-    def _append_any(
-        self,
-        queue: Queue,
-        born_ms: int,
-        sys_flag: int,
-        flag: int,
-        reconsume_times: int,
-        prepared_position: int,
-        born_host: bytes,
-        properties: bytes,
-        body: bytes,
-        tags_code: int,
-        stored_ms: MessageMs,
-        on_stored: OnStored | None,
-        context: Any,
-        wait_flush: bool,
-    ) -> int:
+    def _append_any(self, new: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> int:
         """`append` of a record that isn't plain, or has no room in this segment, or perhaps in none."""
+        queue = new.queue
+        is_seen = enters_consume_queue(new.sys_flag)
+        queue_offset = queue.next_offset if is_seen else 0  # As RocketMQ has it.
+        packed = _pack(new, self._position, queue_offset, stored_ms)
+        end = self._position + len(packed)
+        if end > self._records_end or len(packed) > self._record_bytes_max or queue.deleted:
+            self._make_room(queue, len(packed))
+            packed = _pack(new, self._position, queue_offset, stored_ms)
         position = self._position
-        queue_offset = queue.next_offset
-        # fmt: off
-        record = pack_record(
-            position, queue.queue_id, queue_offset, stored_ms, born_ms, sys_flag, flag, reconsume_times,
-            prepared_position, born_host, queue.packed_topic, properties, body,
-        )
-        size = len(record)
-        end = position + size
-        if end > self._records_end or size > self._record_bytes_max or sys_flag & _UNSEEN or queue.deleted:
-            self._make_room(queue, size)
-            if sys_flag & _UNSEEN:
-                return self._append_unseen(
-                    queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
-                    stored_ms, on_stored, context, wait_flush,
-                )
-            if position != self._position:
-                return self._append_any(
-                    queue, born_ms, sys_flag, flag, reconsume_times, prepared_position, born_host, properties, body,
-                    tags_code, stored_ms, on_stored, context, wait_flush,
-                )
-        # fmt: on
-        entry = _pack_entry(position, size, tags_code)
-        # Nothing has changed so far; from here on nothing can fail.
-        self._position = end
+        entry = _pack_entry(position, len(packed), new.tags_code)
+        # Nothing has changed so far but the room; from here on nothing can fail.
+        self._position = position + len(packed)
         self._last_start = position
         self.last_stored_ms = stored_ms
-        queue.next_offset = queue_offset + 1
-        queue.tail += entry
-        self._records.append(record)
-        self._queues[queue] = None
+        self._records.append(packed)
+        if is_seen:
+            queue.next_offset = queue_offset + 1
+            queue.tail += entry
+            self._queues[queue] = None
         if on_stored is not None:
-            self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
-        return position
-
-    def _append_unseen(
-        self,
-        queue: Queue,
-        born_ms: int,
-        sys_flag: int,
-        flag: int,
-        reconsume_times: int,
-        prepared_position: int,
-        born_host: bytes,
-        properties: bytes,
-        body: bytes,
-        stored_ms: MessageMs,
-        on_stored: OnStored | None,
-        context: Any,
-        wait_flush: bool,
-    ) -> int:
-        """Append a record that enters no queue. Its queue offset is 0, as RocketMQ has it."""
-        assert not enters_consume_queue(sys_flag)
-        position = self._position
-        # fmt: off
-        record = pack_record(
-            position, queue.queue_id, 0, stored_ms, born_ms, sys_flag, flag, reconsume_times,
-            prepared_position, born_host, queue.packed_topic, properties, body,
-        )
-        # fmt: on
-        self._position = position + len(record)
-        self._last_start = position
-        self.last_stored_ms = stored_ms
-        self._records.append(record)
-        if on_stored is not None:
-            self._settlements.append((on_stored, context, 0, position, wait_flush))
+            self._settlements.append((on_stored, context, queue_offset, position, new.wait_flush))
         return position
 
     def _make_room(self, queue: Queue, size: int) -> None:
@@ -398,3 +379,12 @@ class Appender:
 
 def _ignore() -> None:
     """Do nothing."""
+
+
+def _pack(new: NewRecord, position: int, queue_offset: int, stored_ms: MessageMs) -> bytes:
+    # fmt: off
+    return pack_record(
+        position, new.queue.queue_id, queue_offset, stored_ms, new.born_ms, new.sys_flag, new.flag, new.reconsume_times,
+        new.prepared_position, new.born_host, new.queue.packed_topic, new.properties, new.body,
+    )
+    # fmt: on

@@ -55,6 +55,8 @@ class MessageStore:
         """Put a record on the burst: `Appender.append`, without a hop on the hot path."""
         self.append_all = self._burst.append_all
         """Put records of one queue on the burst, side by side: `Appender.append_all`."""
+        self.append_batch = self._burst.append_batch
+        """The same, of a batch's body as it came: `Appender.append_batch`."""
 
     # --- from start to end
 

@@ -51,7 +51,26 @@ class LazyCommands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """Print the version, and whether the compiled twin of the hot functions is there."""
+    if not is_asked or context.resilient_parsing:
+        return
+    from importlib.metadata import version
+
+    from staticfire.protocol.compiled import twin
+
+    click.echo(f"staticfire {version('staticfire')} ({'with' if twin else 'without'} its compiled parts)")
+    context.exit()
+
+
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
-@click.version_option(package_name="staticfire", message="staticfire %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def staticfire() -> None:
     """A RocketMQ cluster on the test stand."""

@@ -1,9 +1,9 @@
 """Each exception to a rule of the house (`# house: <why>`) is one that a rule still needs."""
 
-from tests.house import test_names, test_outside_world, test_sizes, test_wiring
+from tests.house import test_imports, test_names, test_outside_world, test_sizes, test_wiring
 from tests.house.source import AROUND, LAYERS, sources
 
-RULES = [*test_names.RULES, *test_outside_world.RULES, *test_sizes.RULES, *test_wiring.RULES]
+RULES = [*test_imports.RULES, *test_names.RULES, *test_outside_world.RULES, *test_sizes.RULES, *test_wiring.RULES]
 
 
 def test_no_exception_outlives_what_it_excuses() -> None:

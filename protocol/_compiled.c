@@ -1,0 +1,391 @@
+/* The compiled twin of two hot functions, byte for byte what the Python beside it makes; nothing but speed depends on it.
+
+   rocketmq_records   protocol/rocketmq_record.py   stored records -> RocketMQ's, for a pull
+   pack_batch         protocol/batch_rows.py        the body of a batch -> the log's bytes and the queue's entries
+
+   Both read bytes of other programs (a batch comes from the network), so every length is checked against what is left
+   before it is used. What isn't plain - IPv6 hosts, long topics, flags, odd tags, anything illegal - is left to Python:
+   the first by a callable for one record, the second by returning None for the whole batch, which Python then words. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HOST_V4_BYTES 8
+#define TOPIC_BYTES_MAX_V1 127
+#define PROPERTIES_BYTES_MAX 32767
+#define ROCKETMQ_MAGIC_V1 0xDAA320A7u
+#define RECORD_MAGIC 0x53460001u
+
+/* Where the fields of a stored record lie (protocol/record.py draws them), with an IPv4 born host. */
+enum {
+    RECORD_BYTES_AT = 4, LOG_POSITION_AT = 19, QUEUE_ID_AT = 28, QUEUE_OFFSET_AT = 33, STORED_MS_AT = 42, BORN_MS_AT = 51,
+    SYS_FLAG_AT = 60, FLAG_AT = 65, RECONSUME_TIMES_AT = 70, PREPARED_POSITION_AT = 75, BODY_CRC_AT = 84,
+    BORN_HOST_HEAD_AT = 88, BORN_HOST_AT = 90, TOPIC_AT = 98, COVERED_AT = 13,
+    RECORD_BYTES_MIN = 109
+};
+/* And how long RocketMQ's record of it is without body, topic and properties: both hosts IPv4, one byte for the topic. */
+enum { ROCKETMQ_FIXED_BYTES = 91, ENTRY_BYTES = 20 };
+
+static uint16_t get16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
+static uint32_t get32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
+
+static uint8_t *put16(uint8_t *at, uint16_t value) {
+    at[0] = (uint8_t)(value >> 8); at[1] = (uint8_t)value;
+    return at + 2;
+}
+
+static uint8_t *put32(uint8_t *at, uint32_t value) {
+    at[0] = (uint8_t)(value >> 24); at[1] = (uint8_t)(value >> 16); at[2] = (uint8_t)(value >> 8); at[3] = (uint8_t)value;
+    return at + 4;
+}
+
+static uint8_t *put64(uint8_t *at, uint64_t value) { return put32(put32(at, (uint32_t)(value >> 32)), (uint32_t)value); }
+
+static uint8_t *put(uint8_t *at, const void *from, size_t bytes) {
+    memcpy(at, from, bytes);
+    return at + bytes;
+}
+
+/* ---- stored records -> RocketMQ's ---------------------------------------------------------------------------------- */
+
+/* RocketMQ's record of the stored one that begins at `from` and has `size` bytes; NULL without an error set if Python
+   has to make it, with one if there is no memory. */
+static PyObject *rocketmq_record(const uint8_t *from, uint32_t size, const uint8_t *store_host) {
+    if (size < RECORD_BYTES_MIN || from[BORN_HOST_HEAD_AT] != 0xC4 || from[BORN_HOST_HEAD_AT + 1] != HOST_V4_BYTES)
+        return NULL;
+    size_t topic_bytes = get16(from + TOPIC_AT + 1);
+    size_t properties_at = TOPIC_AT + 3 + topic_bytes + 1;
+    if (topic_bytes > TOPIC_BYTES_MAX_V1 || properties_at + 2 > size)
+        return NULL;
+    size_t properties_bytes = get16(from + properties_at);
+    size_t body_at = properties_at + 2 + properties_bytes + 5;
+    if (properties_bytes > PROPERTIES_BYTES_MAX || body_at > size)
+        return NULL;
+    size_t body_bytes = size - body_at;
+    size_t made_bytes = ROCKETMQ_FIXED_BYTES + body_bytes + topic_bytes + properties_bytes;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)made_bytes);
+    if (made == NULL)
+        return NULL;
+    uint8_t *at = (uint8_t *)PyBytes_AS_STRING(made);
+    at = put32(at, (uint32_t)made_bytes);
+    at = put32(at, ROCKETMQ_MAGIC_V1);
+    at = put(at, from + BODY_CRC_AT, 4);
+    at = put(at, from + QUEUE_ID_AT, 4);
+    at = put(at, from + FLAG_AT, 4);
+    at = put(at, from + QUEUE_OFFSET_AT, 8);
+    at = put(at, from + LOG_POSITION_AT, 8);
+    at = put32(at, get32(from + SYS_FLAG_AT) & ~0x30u);  /* both hosts are IPv4 */
+    at = put(at, from + BORN_MS_AT, 8);
+    at = put(at, from + BORN_HOST_AT, HOST_V4_BYTES);
+    at = put(at, from + STORED_MS_AT, 8);
+    at = put(at, store_host, HOST_V4_BYTES);
+    at = put(at, from + RECONSUME_TIMES_AT, 4);
+    if (from[PREPARED_POSITION_AT] & 0x80)
+        memset(at, 0, 8);  /* below 0: a mark of the broker's own */
+    else
+        memcpy(at, from + PREPARED_POSITION_AT, 8);
+    at = put32(at + 8, (uint32_t)body_bytes);
+    at = put(at, from + body_at, body_bytes);
+    *at++ = (uint8_t)topic_bytes;
+    at = put(at, from + TOPIC_AT + 3, topic_bytes);
+    at = put16(at, (uint16_t)properties_bytes);
+    put(at, from + properties_at + 2, properties_bytes);
+    return made;
+}
+
+static int append_records(PyObject *records, PyObject *stored, const Py_buffer *view, const Py_buffer *store_host,
+                          PyObject *otherwise) {
+    const uint8_t *data = view->buf;
+    Py_ssize_t at = 0;
+    while (at < view->len) {
+        uint32_t size = view->len - at >= RECORD_BYTES_MIN ? get32(data + at + RECORD_BYTES_AT) : 0;
+        PyObject *made = NULL;
+        if (size != 0 && (Py_ssize_t)size <= view->len - at && store_host->len == HOST_V4_BYTES)
+            made = rocketmq_record(data + at, size, store_host->buf);
+        if (made == NULL && !PyErr_Occurred())
+            made = PyObject_CallFunction(otherwise, "Oy#n", stored, store_host->buf, store_host->len, at);
+        if (made == NULL)
+            return -1;
+        int failed = PyList_Append(records, made);
+        Py_DECREF(made);
+        if (failed)
+            return -1;
+        if (size == 0) {  /* `otherwise` should have raised: never loop on what isn't a record */
+            PyErr_SetString(PyExc_ValueError, "not a stored record");
+            return -1;
+        }
+        at += size;
+    }
+    return 0;
+}
+
+static PyObject *rocketmq_records(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count) {
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "rocketmq_records(slices, store_host, otherwise)");
+        return NULL;
+    }
+    Py_buffer store_host;
+    if (PyObject_GetBuffer(arguments[1], &store_host, PyBUF_SIMPLE) < 0)
+        return NULL;
+    PyObject *records = PyList_New(0);
+    PyObject *slices = PySequence_Fast(arguments[0], "slices: a list or a tuple");
+    int failed = records == NULL || slices == NULL;
+    for (Py_ssize_t index = 0; !failed && index < PySequence_Fast_GET_SIZE(slices); index++) {
+        PyObject *stored = PySequence_Fast_GET_ITEM(slices, index);
+        Py_buffer view;
+        if (PyObject_GetBuffer(stored, &view, PyBUF_SIMPLE) < 0) {
+            failed = 1;
+            break;
+        }
+        failed = append_records(records, stored, &view, &store_host, arguments[2]) < 0;
+        PyBuffer_Release(&view);
+    }
+    Py_XDECREF(slices);
+    PyBuffer_Release(&store_host);
+    if (failed)
+        Py_CLEAR(records);
+    return records;
+}
+
+/* ---- a batch -> the log ---------------------------------------------------------------------------------------------- */
+
+enum { BATCH_HEAD_BYTES = 20, MESSAGES_MAX = 1 << 20 };
+
+typedef struct {
+    const uint8_t *body, *properties;
+    uint32_t body_bytes, properties_bytes;
+    int needs_end;  /* the properties don't end with 0x02 */
+} Message;
+
+static int64_t hash_of(const uint8_t *tag, size_t bytes) {
+    uint32_t code = 0;
+    for (size_t index = 0; index < bytes; index++)
+        code = 31 * code + tag[index];
+    return (int32_t)code;
+}
+
+static const uint8_t *find(const uint8_t *in, size_t bytes, const char *what, size_t what_bytes) {
+    return what_bytes > bytes ? NULL : memmem(in, bytes, what, what_bytes);
+}
+
+/* The tags code of a message's properties: 1 if it is in `code`, 0 if Python has to say (a tag that isn't ASCII, a name
+   that stands there twice or inside of another). */
+static int code_of_tag(const uint8_t *properties, size_t bytes, int64_t *code) {
+    const uint8_t *found = find(properties, bytes, "TAGS\x01", 5);
+    *code = 0;
+    if (found == NULL)
+        return 1;
+    if (found != properties && found[-1] != 0x02)
+        return 0;
+    const uint8_t *tag = found + 5, *end = properties + bytes;
+    if (find(tag, (size_t)(end - tag), "TAGS\x01", 5) != NULL)
+        return 0;
+    const uint8_t *tag_end = memchr(tag, 0x02, (size_t)(end - tag));
+    size_t tag_bytes = (size_t)((tag_end == NULL ? end : tag_end) - tag);
+    for (size_t index = 0; index < tag_bytes; index++)
+        if (tag[index] & 0x80)
+            return 0;
+    *code = hash_of(tag, tag_bytes);
+    return 1;
+}
+
+/* Fills `message` and moves `*at` behind it; 0 if it isn't whole or plain. */
+static int next_message(const uint8_t **at, const uint8_t *end, size_t added_bytes, Message *message) {
+    const uint8_t *from = *at;
+    if (end - from < BATCH_HEAD_BYTES + 2 || get32(from + 12) != 0)
+        return 0;
+    uint32_t body_bytes = get32(from + 16);
+    if (body_bytes == 0 || body_bytes > (size_t)(end - from) - BATCH_HEAD_BYTES - 2)
+        return 0;
+    message->body = from + BATCH_HEAD_BYTES;
+    message->body_bytes = body_bytes;
+    message->properties_bytes = get16(message->body + body_bytes);
+    message->properties = message->body + body_bytes + 2;
+    if (message->properties_bytes > (size_t)(end - message->properties))
+        return 0;
+    *at = message->properties + message->properties_bytes;
+    if (find(message->properties, message->properties_bytes, "DEL", 3) != NULL)
+        return 0;  /* DELAY and its relatives: it may want to come later */
+    message->needs_end = message->properties_bytes > 0 && (*at)[-1] != 0x02;
+    return message->properties_bytes + (size_t)message->needs_end + added_bytes <= PROPERTIES_BYTES_MAX;
+}
+
+/* Calls Python's crc32 for bytes that lie in the object being made. */
+static int crc_of(PyObject *crc32, const uint8_t *data, size_t bytes, uint32_t *crc) {
+    PyObject *view = PyMemoryView_FromMemory((char *)data, (Py_ssize_t)bytes, PyBUF_READ);
+    if (view == NULL)
+        return -1;
+    PyObject *number = PyObject_CallOneArg(crc32, view);
+    Py_DECREF(view);
+    if (number == NULL)
+        return -1;
+    *crc = (uint32_t)PyLong_AsUnsignedLongMask(number);
+    Py_DECREF(number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+typedef struct {
+    int64_t log_position, queue_offset, stored_ms, born_ms;
+    int32_t queue_id;
+    Py_buffer batch, added, born_host, packed_topic;
+    PyObject *crc32;
+} Row;
+
+/* Writes one record (protocol/record.py draws it) and returns where the next one begins, NULL with an error set. */
+static uint8_t *put_record(uint8_t *record, uint32_t size, const Row *row, int64_t position, int64_t queue_offset,
+                           const Message *message) {
+    static const uint8_t numbers[] = {0xD2, 0, 0, 0, 0, 0xD2, 0, 0, 0, 0, 0xD2, 0, 0, 0, 0, 0xD3, 0, 0, 0, 0, 0, 0, 0, 0, 0xCE};
+    size_t properties_bytes = message->properties_bytes + (size_t)message->needs_end + (size_t)row->added.len;
+    uint8_t *body = record + size - message->body_bytes;
+    put(body, message->body, message->body_bytes);
+    uint32_t crc;
+    if (crc_of(row->crc32, body, message->body_bytes, &crc) < 0)
+        return NULL;
+    uint8_t *at = put(record, "\xdc\x00\x11\xce", 4);
+    at = put32(at, size);
+    *at++ = 0xCE;
+    at += 4;  /* the CRC of what comes now, once it is there */
+    *at++ = 0xCE;
+    at = put32(at, RECORD_MAGIC);
+    *at++ = 0xD3;
+    at = put64(at, (uint64_t)position);
+    *at++ = 0xD2;
+    at = put32(at, (uint32_t)row->queue_id);
+    *at++ = 0xD3;
+    at = put64(at, (uint64_t)queue_offset);
+    *at++ = 0xD3;
+    at = put64(at, (uint64_t)row->stored_ms);
+    *at++ = 0xD3;
+    at = put64(at, (uint64_t)row->born_ms);
+    at = put(at, numbers, sizeof numbers);
+    at = put32(at, crc & 0x7FFFFFFFu);
+    *at++ = 0xC4;
+    *at++ = HOST_V4_BYTES;
+    at = put(at, row->born_host.buf, HOST_V4_BYTES);
+    at = put(at, row->packed_topic.buf, (size_t)row->packed_topic.len);
+    *at++ = 0xC5;
+    at = put16(at, (uint16_t)properties_bytes);
+    at = put(at, message->properties, message->properties_bytes);
+    if (message->needs_end)
+        *at++ = 0x02;
+    at = put(at, row->added.buf, (size_t)row->added.len);
+    *at++ = 0xC6;
+    at = put32(at, message->body_bytes);
+    if (crc_of(row->crc32, record + COVERED_AT, (size_t)(at - record) - COVERED_AT, &crc) < 0)
+        return NULL;
+    put32(record + 9, crc);
+    return record + size;
+}
+
+/* The size of a record, and in `*total` that of all so far; 0 if it is too large. */
+static uint32_t record_size(const Row *row, const Message *message) {
+    return (uint32_t)(98 + HOST_V4_BYTES + row->packed_topic.len + message->properties_bytes + message->needs_end +
+                      row->added.len + message->body_bytes);
+}
+
+/* First round: how many bytes all records take, and how many there are; 0 if Python has to look at the batch. */
+static int measure(const Row *row, int64_t record_bytes_max, size_t *bytes, Py_ssize_t *messages) {
+    const uint8_t *at = row->batch.buf, *end = at + row->batch.len;
+    if (find(row->added.buf, (size_t)row->added.len, "TAGS\x01", 5) != NULL)
+        return 0;
+    *bytes = 0;
+    *messages = 0;
+    while (at < end) {
+        Message message;
+        if (*messages == MESSAGES_MAX || !next_message(&at, end, (size_t)row->added.len, &message))
+            return 0;
+        uint32_t size = record_size(row, &message);
+        if (size > record_bytes_max)
+            return 0;
+        *bytes += size;
+        ++*messages;
+    }
+    return *messages > 0;
+}
+
+/* Second round: writes records and entries. 1 done, 0 Python has to look at it, -1 an error is set. */
+static int write_row(const Row *row, uint8_t *log, uint8_t *entries, PyObject *positions) {
+    const uint8_t *at = row->batch.buf, *end = at + row->batch.len;
+    int64_t position = row->log_position;
+    for (Py_ssize_t index = 0; at < end; index++) {
+        Message message;
+        int64_t code;
+        if (!next_message(&at, end, (size_t)row->added.len, &message) ||
+            !code_of_tag(message.properties, message.properties_bytes, &code))
+            return 0;
+        uint32_t size = record_size(row, &message);
+        log = put_record(log, size, row, position, row->queue_offset + index, &message);
+        PyObject *number = log == NULL ? NULL : PyLong_FromLongLong(position);
+        if (number == NULL)
+            return -1;
+        PyList_SET_ITEM(positions, index, number);
+        entries = put64(put32(put64(entries, (uint64_t)position), size), (uint64_t)code);
+        position += size;
+    }
+    return 1;
+}
+
+static PyObject *pack_row(const Row *row, int64_t record_bytes_max) {
+    size_t bytes;
+    Py_ssize_t messages;
+    if (row->born_host.len != HOST_V4_BYTES || !measure(row, record_bytes_max, &bytes, &messages))
+        Py_RETURN_NONE;
+    PyObject *log = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+    PyObject *entries = PyBytes_FromStringAndSize(NULL, messages * ENTRY_BYTES);
+    PyObject *positions = PyList_New(messages);
+    PyObject *result = NULL;
+    if (log != NULL && entries != NULL && positions != NULL) {
+        int done = write_row(row, (uint8_t *)PyBytes_AS_STRING(log), (uint8_t *)PyBytes_AS_STRING(entries), positions);
+        if (done == 1)
+            result = PyTuple_Pack(3, log, entries, positions);
+        else if (done == 0)
+            result = Py_NewRef(Py_None);
+    }
+    Py_XDECREF(log);
+    Py_XDECREF(entries);
+    Py_XDECREF(positions);
+    return result;
+}
+
+static PyObject *pack_batch(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    Row row;
+    long long log_position, queue_offset, stored_ms, born_ms, record_bytes_max;
+    int queue_id;
+    if (!PyArg_ParseTuple(arguments, "y*y*LiLLLy*y*LO:pack_batch", &row.batch, &row.added, &log_position, &queue_id,
+                          &queue_offset, &stored_ms, &born_ms, &row.born_host, &row.packed_topic, &record_bytes_max,
+                          &row.crc32)) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError))
+            return NULL;
+        PyErr_Clear();  /* Python says which number is too wide. */
+        Py_RETURN_NONE;
+    }
+    row.log_position = log_position;
+    row.queue_id = queue_id;
+    row.queue_offset = queue_offset;
+    row.stored_ms = stored_ms;
+    row.born_ms = born_ms;
+    PyObject *result = pack_row(&row, record_bytes_max);
+    PyBuffer_Release(&row.batch);
+    PyBuffer_Release(&row.added);
+    PyBuffer_Release(&row.born_host);
+    PyBuffer_Release(&row.packed_topic);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"rocketmq_records", (PyCFunction)(void (*)(void))rocketmq_records, METH_FASTCALL,
+     "rocketmq_records(slices, store_host, otherwise) -> list[bytes]"},
+    {"pack_batch", pack_batch, METH_VARARGS,
+     "pack_batch(batch, added, log_position, queue_id, queue_offset, stored_ms, born_ms, born_host, packed_topic, "
+     "record_bytes_max, crc32) -> (log, entries, positions) | None"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_compiled", "The compiled twin of two hot functions; see _compiled.c.", -1, methods,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__compiled(void) { return PyModule_Create(&definition); }

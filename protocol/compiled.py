@@ -1,0 +1,51 @@
+"""The compiled twin of two hot functions, if there is one: what is built without a compiler has none.
+
+Nothing but speed depends on it (docs/decisions/0017-compiled-parts.md). STATICFIRE_PURE_PYTHON=1 does without.
+"""
+
+import os  # house: known before the hot functions are chosen; no setting of a broker's
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Twin(Protocol):
+    """What the extension module `_compiled` has."""
+
+    def rocketmq_records(
+        self, slices: Sequence[Buffer], store_host: bytes, otherwise: Callable[[Buffer, bytes, int], bytes], /
+    ) -> list[bytes]:
+        """`rocketmq_record.rocketmq_records`; `otherwise` makes what isn't plain."""
+
+    def pack_batch(  # house: called once per batch with numbers that differ each time
+        self,
+        batch: Buffer,
+        added: bytes,
+        log_position: int,
+        queue_id: int,
+        queue_offset: int,
+        stored_ms: int,
+        born_ms: int,
+        born_host: bytes,
+        packed_topic: bytes,
+        record_bytes_max: int,
+        crc32: Callable[[Buffer], int],
+        /,
+    ) -> tuple[bytes, bytes, list[int]] | None:
+        """Return a batch's body as it lies in the log, its entries of the queue, and the position of each record.
+
+        None if it isn't plain: a flag, an empty or broken message, a host of IPv6, a record beyond `record_bytes_max`.
+        """
+
+
+twin: Twin | None = None
+"""The extension module, or None."""
+
+if not os.environ.get("STATICFIRE_PURE_PYTHON"):
+    try:
+        from staticfire.protocol import _compiled
+
+        twin = _compiled
+    except ImportError:
+        pass

@@ -1,0 +1,166 @@
+"""The compiled twin makes the bytes that the Python beside it makes, and leaves to Python what it must."""
+
+from itertools import accumulate
+from struct import Struct
+
+import pytest
+from hypothesis import given, strategies as st
+
+from staticfire.protocol.batch_rows import batch_rows
+from staticfire.protocol.checksums import crc32
+from staticfire.protocol.compiled import Buffer, twin
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.plain_records import pack_plain_row
+from staticfire.protocol.record import pack_record, pack_topic
+from staticfire.protocol.rocketmq_record import (
+    BatchMessage,
+    decode_batch,
+    encode_batch,
+    rocketmq_records_in_python,
+    to_rocketmq,
+)
+
+pytestmark = pytest.mark.skipif(twin is None, reason="built without a compiler, or STATICFIRE_PURE_PYTHON is set")
+
+I32 = st.integers(-(2**31), 2**31 - 1)
+I64 = st.integers(-(2**63), 2**63 - 1)
+OFTEN_0 = st.just(0) | I32
+HOSTS = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
+TOPICS = st.text(st.characters(exclude_categories=["Cs"]), max_size=150)
+ENTRY = Struct(">qiq")
+TAGS = st.sampled_from([b"", b"paid", b"a b", "größer".encode(), b"\xff", b"TAGS\x01", b"p\x01q"])
+PROPERTIES = st.lists(
+    st.one_of(
+        TAGS.map(lambda tag: b"TAGS\x01" + tag),
+        TAGS.map(lambda tag: b"XTAGS\x01" + tag),
+        st.binary(max_size=20),
+        st.just(b"KEYS\x01k"),
+    ),
+    max_size=4,
+).map(b"\x02".join)
+ENDS = st.sampled_from([b"", b"\x02"])
+MESSAGES = st.builds(
+    BatchMessage,
+    st.just(0),
+    st.binary(min_size=1, max_size=300),
+    st.builds(bytes.__add__, PROPERTIES, ENDS),
+)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> bytes:
+    return pack_record(
+        draw(I64), draw(I32), draw(I64), draw(I64), draw(I64), draw(OFTEN_0), draw(OFTEN_0), draw(OFTEN_0), draw(I64),
+        draw(HOSTS), pack_topic(draw(TOPICS)), draw(st.binary(max_size=100)), draw(st.binary(max_size=100)),
+    )  # fmt: skip
+
+
+@given(st.lists(st.lists(records(), max_size=3).map(b"".join), max_size=4), HOSTS)
+def test_records_become_rocketmqs_as_in_python(slices: list[bytes], store_host: bytes) -> None:
+    assert twin is not None
+    expected = rocketmq_records_in_python(slices, store_host)
+    assert twin.rocketmq_records(slices, store_host, to_rocketmq) == expected
+    assert twin.rocketmq_records([memoryview(each) for each in slices], store_host, to_rocketmq) == expected
+
+
+def test_what_rocketmq_has_no_record_of_is_refused_as_in_python() -> None:
+    assert twin is not None
+    record = pack_record(0, 0, 0, 0, 0, 0, 0, 0, 0, bytes(8), pack_topic("t"), bytes(40_000), b"")
+    with pytest.raises(ProtocolError, match="40000 bytes of properties"):
+        twin.rocketmq_records([record], bytes(8), to_rocketmq)
+
+
+@given(st.binary(max_size=300), HOSTS)
+def test_bytes_that_are_no_record_never_reach_beyond_their_end(data: bytes, store_host: bytes) -> None:
+    assert twin is not None
+    with pytest.raises(LookupError) if data else pytest.raises(AssertionError):
+        made = twin.rocketmq_records([data], store_host, refused)
+        assert made, "nothing in, nothing out"
+        raise LookupError
+
+
+def refused(stored: Buffer, store_host: bytes, at: int) -> bytes:
+    raise LookupError
+
+
+def packed_in_python(batch: bytes, added: bytes, queue_id: int, *numbers: int) -> tuple[bytes, bytes, list[int]] | None:
+    position, queue_offset, stored_ms, born_ms = numbers
+    rows = batch_rows(decode_batch(batch), added)
+    if rows is None:
+        return None
+    pieces, sizes = pack_plain_row(
+        position, queue_id, queue_offset, stored_ms, born_ms, bytes(8), pack_topic("orders"), rows
+    )
+    *positions, _ = accumulate(sizes, initial=position)
+    entries = b"".join(ENTRY.pack(*entry) for entry in zip(positions, sizes, (row[3] for row in rows), strict=True))
+    return b"".join(pieces), entries, positions
+
+
+def packed_by_twin(batch: bytes, added: bytes, queue_id: int, *numbers: int) -> tuple[bytes, bytes, list[int]] | None:
+    assert twin is not None
+    position, queue_offset, stored_ms, born_ms = numbers
+    topic = pack_topic("orders")
+    packed = twin.pack_batch(
+        batch, added, position, queue_id, queue_offset, stored_ms, born_ms, bytes(8), topic, 4_000_000, crc32
+    )
+    return packed
+
+
+NUMBERS = st.tuples(st.integers(0, 2**31 - 1), *[st.integers(0, 2**40)] * 4)
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=5), ENDS, NUMBERS)
+def test_a_batch_is_stored_as_in_python_or_left_to_it(
+    messages: list[BatchMessage], end: bytes, numbers: tuple[int, ...]
+) -> None:
+    batch, added = encode_batch(messages), b"MSG_REGION\x01r\x02CLUSTER\x01c" + end
+    packed = packed_by_twin(batch, added, *numbers)
+    assert packed is None or packed == packed_in_python(batch, added, *numbers)
+    if not any(b"TAGS" in message.properties for message in messages):
+        assert packed is not None
+
+
+@given(st.sampled_from([b"", b"paid", b"a b"]), st.booleans())
+def test_usual_tags_are_not_left_to_python(tag: bytes, is_first: bool) -> None:
+    entries = [b"TAGS\x01" + tag, b"KEYS\x01k"]
+    batch = encode_batch([BatchMessage(0, b"body", b"\x02".join(entries if is_first else entries[::-1]) + b"\x02")])
+    packed = packed_by_twin(batch, b"", 1, 2, 3, 4, 5)
+    assert packed is not None
+    assert packed == packed_in_python(batch, b"", 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        BatchMessage(1, b"flag", b""),
+        BatchMessage(0, b"", b""),
+        BatchMessage(0, b"properties", bytes(32_767)),
+        BatchMessage(0, b"delayed", b"DELAY\x013\x02"),
+        BatchMessage(0, b"timed", b"TIMER_DELIVER_MS\x013\x02"),
+    ],
+)
+def test_what_is_not_plain_is_left_to_python(message: BatchMessage) -> None:
+    added = b"" if message.flag else b"CLUSTER\x01c\x02"
+    assert packed_by_twin(encode_batch([BatchMessage(0, b"plain", b""), message]), added, 0, 0, 0, 0, 0) is None
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=3), st.data())
+def test_a_broken_batch_is_left_to_python(messages: list[BatchMessage], data: st.DataObject) -> None:
+    batch = encode_batch(messages)
+    broken = batch[: data.draw(st.integers(0, len(batch) - 1))]
+    try:
+        expected = packed_in_python(broken, b"", 0, 0, 0, 0, 0)
+    except ProtocolError:
+        expected = None
+    packed = packed_by_twin(broken, b"", 0, 0, 0, 0, 0)
+    assert packed is None or packed == expected
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_no_batch(garbage: bytes) -> None:
+    try:
+        expected = packed_in_python(garbage, b"", 0, 0, 0, 0, 0)
+    except ProtocolError:
+        expected = None
+    packed = packed_by_twin(garbage, b"", 0, 0, 0, 0, 0)
+    assert packed is None or packed == expected
