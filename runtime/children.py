@@ -185,6 +185,7 @@ class Children:
         for child in running:
             child.stopping = True
             child.process.terminate()
+            self.thaw(child)  # A frozen one would hear of it when it is too late.
         deadline_s = time.monotonic() + timeout_ms / 1000
         with self._watching_signals():
             while any(child.exit_code is None for child in running):
@@ -203,6 +204,14 @@ class Children:
         child.process.kill()
         while child.exit_code is None:
             self.pump(1)
+
+    def freeze(self, child: Child) -> None:
+        """Let a running process stand still, with SIGSTOP: as a machine that hangs."""
+        child.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self, child: Child) -> None:
+        """Let a running process go on where it stands still."""
+        child.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """Kill what still runs and let go of everything."""

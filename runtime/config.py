@@ -38,12 +38,14 @@ def load_settings(
     others: tuple[type, ...] = (),
     tell: Callable[[str], None] | None = None,
     defaults: Mapping[str, str] | None = None,
+    source: str = "--set",
 ) -> S:
     """Return the settings. `others`: programs whose settings may stand in the same flags and file.
 
     `defaults`: values for what nobody sets, where they aren't those of the class.
 
     `tell`: hears what isn't understood in a file that isn't TOML, so probably RocketMQ's; without it that is an error.
+    `source`: how a person gives the overrides.
     Raises: UsageError (unknown key, bad value, unreadable file), in words for a person.
     """
     values: dict[str, Any] = {}
@@ -52,22 +54,22 @@ def load_settings(
         from staticfire.runtime.foreign_conf import understood  # here, since most starts read no file
 
         sources = [(file, understood(sources[0][1], file, (cls, *others), tell))]
-    for source, given in [
+    for place, given in [
         ("defaults", defaults or {}),
         *sources,
         ("the environment", _from_environment(cls, environment)),
-        ("--set", overrides),
+        (source, overrides),
     ]:
         for key, text in given.items():
             name = field_of(cls, key)
             if name is None:
                 if not any(field_of(other, key) for other in others):
-                    raise UsageError(_unknown(key, source, (cls, *others)))
+                    raise UsageError(_unknown(key, place, (cls, *others)))
                 continue
             try:
                 values[name] = parse_value(text, cls, _field(cls, name))
             except Unparsable as wrong:
-                raise UsageError(f"{key}={text} ({source}) is no value for this setting: it takes {wrong}") from None
+                raise UsageError(f"{key}={text} ({place}) is no value for this setting: it takes {wrong}") from None
     return cls(**values)
 
 

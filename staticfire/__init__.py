@@ -5,7 +5,8 @@
 Whatever a program needs is here: the cluster, clients, settings, strategies, errors. Importing this loads nothing else:
 a name's module is loaded when the name is first asked for.
 
-- `cluster.py`: `Cluster`, for tests and programs; `cluster_clock.py`: its message time
+- `cluster.py`, `async_cluster.py`: `Cluster` for tests and programs, blocking and awaited; `cluster_clock.py`: its
+  message time; `running_cluster.py`: what both can do; `cluster_calls.py`: how they get there
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `container_health.py`: whether the servers of a container are ready
@@ -16,6 +17,7 @@ a name's module is loaded when the name is first asked for.
 TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
 
 if TYPE_CHECKING:
+    from staticfire.async_cluster import AsyncCluster
     from staticfire.client import (
         AVERAGELY,
         AVERAGELY_BY_CIRCLE,
@@ -83,6 +85,7 @@ __all__ = [
     "Admin",
     "AllocateStrategy",
     "AnswerTimeout",
+    "AsyncCluster",
     "Averagely",
     "AveragelyByCircle",
     "BlockingAdmin",
@@ -138,8 +141,8 @@ __all__ = [
     "by_hash",
 ]
 
-_CLUSTER = ("Cluster",)
-"""These are of `staticfire.cluster`, all others of `staticfire.client`."""
+_HOMES = {"AsyncCluster": "staticfire.async_cluster", "Cluster": "staticfire.cluster"}
+"""All other names are the client's."""
 
 
 def __getattr__(name: str) -> object:
@@ -147,7 +150,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module("staticfire.cluster" if name in _CLUSTER else "staticfire.client"), name)
+    value: object = getattr(import_module(_HOMES.get(name, "staticfire.client")), name)
     globals()[name] = value
     return value
 

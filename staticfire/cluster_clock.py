@@ -1,4 +1,4 @@
-"""`Cluster.clock`: message time from blocking code.
+"""`Cluster.clock`: message time.
 
     cluster.clock.advance(hours=2)
     cluster.clock.advance("1h30m")
@@ -9,49 +9,56 @@ Each method returns a `ClockReport`: what the clock shows then, and what an adva
 whoever keeps the cluster from resting.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 from staticfire.client.admin.clock import ClockReport, ClusterClock
-from staticfire.protocol.durations import ms_of, parse_duration, parse_moment
+from staticfire.cluster_calls import Face, waiting
+from staticfire.protocol.durations import DURATION_FORMS, MOMENT_FORMS, ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS
+from staticfire.running_cluster import RunningCluster
+from staticfire.runtime.loop_thread import LoopThread
 
 TIMEOUT_S = ADVANCE_TIMEOUT_MS / 1_000 + 10
 # The clock's own deadline comes first: it says more.
 
-Move = Callable[[ClusterClock], Coroutine[Any, Any, ClockReport]]
+BLOCKS_CONSUMERS = (
+    "cluster.clock.advance would block the event loop that runs here, and with it the consumers that it waits for: "
+    "write `async with Cluster(...) as cluster` and `await cluster.clock.advance(...)`, or with this cluster "
+    "`await cluster.aio.clock.advance(...)`"
+)
 
 
-class BlockingClock:
-    """The message time of one cluster. All methods may be called from any thread but the cluster's own."""
+class RunningClock:
+    """Message time, from within the event loop that the cluster lives in."""
 
-    def __init__(self, call: Callable[[Move], ClockReport]) -> None:
-        """`call` makes a move on the cluster's own loop, and waits for it."""
-        self._call = call
+    def __init__(self, cluster: RunningCluster) -> None:
+        self._cluster = cluster
 
-    def now(self) -> ClockReport:
+    async def now(self) -> ClockReport:
         """Return what it shows."""
-        return self._call(ClusterClock.now)
+        return await self._moved(ClusterClock.now)
 
-    def freeze(self) -> ClockReport:
+    async def freeze(self) -> ClockReport:
         """Let message time stand."""
-        return self._call(ClusterClock.freeze)
+        return await self._moved(ClusterClock.freeze)
 
-    def run(self) -> ClockReport:
+    async def run(self) -> ClockReport:
         """Let message time run at its usual pace, from where it is."""
-        return self._call(ClusterClock.run)
+        return await self._moved(ClusterClock.run)
 
-    def scale(self, rate: float) -> ClockReport:
-        """Let message time run that many times faster."""
-        return self._call(lambda clock: clock.scale(rate))
+    async def scale(self, rate: float) -> ClockReport:
+        """Let message time run that many times faster. Raises: UsageError."""
+        if not _is_number(rate):
+            raise UsageError(f"scale({rate!r}): how many times faster than real time, as in scale(60)")
+        return await self._moved(lambda clock: clock.scale(rate))
 
-    def skip(self) -> ClockReport:
+    async def skip(self) -> ClockReport:
         """Skip to whatever falls due next, again and again, whenever consumers are at rest."""
-        return self._call(ClusterClock.skip)
+        return await self._moved(ClusterClock.skip)
 
-    def advance(
+    async def advance(
         self,
         by: timedelta | str | None = None,
         *,
@@ -73,19 +80,70 @@ class BlockingClock:
         parts = {name: number for name, number in named.items() if number is not None}
         if (by is not None) + (to is not None) + bool(parts) != 1:
             raise UsageError('advance wants one of: hours=2 and the like, "1h30m", a timedelta, or to=')
-        if parts:
-            by = timedelta(**parts)
-        by_ms = None if by is None else _ms(by)
+        by_ms = _parts_ms(parts) if parts else None if by is None else _ms("advance", by)
         to_ms = None if to is None else _moment_ms(to)
-        settle_ms_max = None if settle is None else _ms(settle)
-        return self._call(lambda clock: clock.advance(by_ms, to_ms, settle_ms_max))
+        settle_ms_max = None if settle is None else _ms("settle", settle)
+        return await self._moved(lambda clock: clock.advance(by_ms, to_ms, settle_ms_max))
+
+    async def _moved(self, move: Callable[[ClusterClock], Awaitable[ClockReport]]) -> ClockReport:
+        async with self._cluster.pool() as pool:
+            return await move(ClusterClock(pool, self._cluster.cluster.namesrv))
 
 
-def _ms(duration: timedelta | str) -> int:
-    return parse_duration(duration) if isinstance(duration, str) else duration // timedelta(milliseconds=1)
+class BlockingClock(Face[RunningClock]):
+    """The message time of one cluster. All methods may be called from any thread but the cluster's own."""
+
+    def __init__(self, cluster: Face[RunningCluster]) -> None:
+        self._cluster = cluster
+
+    now = waiting(RunningClock.now)
+    freeze = waiting(RunningClock.freeze)
+    run = waiting(RunningClock.run)
+    scale = waiting(RunningClock.scale)
+    skip = waiting(RunningClock.skip)
+    advance = waiting(RunningClock.advance, TIMEOUT_S, BLOCKS_CONSUMERS)
+
+    def _behind(self) -> tuple[LoopThread, RunningClock]:
+        thread, running = self._cluster._behind()
+        return thread, RunningClock(running)
 
 
-def _moment_ms(moment: datetime | str | int) -> int:
+def _ms(name: str, duration: object) -> int:
+    """Return a duration in milliseconds. Raises: UsageError."""
+    if isinstance(duration, str):
+        return parse_duration(duration)
+    if isinstance(duration, timedelta):
+        return round(duration / timedelta(milliseconds=1))
+    if _is_number(duration):
+        way_out = f'{name}="{duration}s" or {name}=timedelta(seconds={duration})'
+        if name == "advance":
+            way_out = f'advance(seconds={duration}), advance("{duration}s"), or the same with hours, minutes ...'
+        raise UsageError(f"{name}: {duration} of what? Write {way_out}")
+    raise UsageError(f"{name}: {duration!r} is no duration; it takes a timedelta, or text like {DURATION_FORMS}")
+
+
+def _parts_ms(parts: dict[str, float]) -> int:
+    """Return what hours=2 and the like mean together. Raises: UsageError."""
+    wrong = [f"{name}={number!r}" for name, number in parts.items() if not _is_number(number)]
+    if wrong:
+        raise UsageError(f"advance: {wrong[0]} is no number")
+    try:
+        return round(timedelta(**parts) / timedelta(milliseconds=1))
+    except (OverflowError, ValueError) as error:  # Too many days, or no number at all.
+        given = ", ".join(f"{name}={number}" for name, number in parts.items())
+        raise UsageError(f"advance({given}): {error}") from None
+
+
+def _moment_ms(moment: object) -> int:
+    """Return a moment in milliseconds since 1970. Raises: UsageError."""
     if isinstance(moment, datetime):
         return ms_of(moment)
-    return parse_moment(moment) if isinstance(moment, str) else moment
+    if isinstance(moment, str):
+        return parse_moment(moment)
+    if isinstance(moment, int) and not isinstance(moment, bool):
+        return moment
+    raise UsageError(f"to={moment!r} is no moment; it takes a datetime, or {MOMENT_FORMS}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

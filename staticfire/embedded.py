@@ -1,13 +1,14 @@
 """A cluster inside this process: a nameserver and brokers on real ports, in the running event loop."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.nameserver.server import Nameserver
-from staticfire.places import describe_cluster
+from staticfire.places import WantedCluster, describe_cluster
 from staticfire.plan import NAMESERVER
 from staticfire.processes import prepare_places
 from staticfire.runtime.live import live_machine
@@ -17,14 +18,11 @@ from staticfire.runtime.service import Service
 class EmbeddedCluster:
     """Runs between `start` and `stop`; the folder is gone afterwards if it was temporary."""
 
-    def __init__(
-        self, brokers: int, namesrv_port: int, broker_port: int, directory: str | None, settings: Mapping[str, str]
-    ) -> None:
+    def __init__(self, wanted: WantedCluster) -> None:
         """Bind the ports, make the folder, check the settings. Raises: UsageError."""
         # Nobody asked for port 10909 here, and two clusters of one test run would fight for theirs.
-        settings = {"vipPortEnable": "false", **settings}
-        places = prepare_places(brokers, namesrv_port, broker_port, directory, settings, None)
-        self.folder, self._ports, self.plan = places
+        settings = {"vipPortEnable": "false", **wanted.settings}
+        self.folder, self._ports, self.plan = prepare_places(replace(wanted, settings=settings))
         self._running = AsyncExitStack()
         self._pid: int | None = None
 
@@ -38,8 +36,12 @@ class EmbeddedCluster:
 
     def describe(self) -> dict[str, Any]:
         """Return what there is, ready for JSON."""
-        names = [NAMESERVER, *self.addresses]
-        return describe_cluster(self.plan, self.folder, dict.fromkeys(names, self._pid))
+        return describe_cluster(self.plan, self.folder, self.pids)
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """This process, for everybody."""
+        return {} if self._pid is None else dict.fromkeys([NAMESERVER, *self.addresses], self._pid)
 
     async def start(self, on_crash: Callable[[str], None]) -> None:
         """Start the nameserver, then the brokers. Raises: UsageError, StorageError."""

@@ -3,20 +3,89 @@
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from staticfire.plan import HOST, NAMESERVER, ClusterPlan
+from staticfire.plan import BROKER_PORT, HOST, NAMESERVER, NAMESRV_PORT, ClusterPlan, broker_names
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
 from staticfire.runtime.ports import listen_on, port_of
 
-PORTS_WAY_OUT = "stop it, or choose another port with --namesrv-port, --broker-port or --control-port (0: any free one)"
+PORT_MAX = 65_535
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a person says what a cluster takes: what errors advise to change."""
+
+    ports: str
+    directory: str
+    settings: str
+
+
+FLAGS = Words(
+    "stop it, or choose another port with --namesrv-port, --broker-port or --control-port (0: any free one)",
+    "--dir",
+    "--set",
+)
+PARAMETERS = Words(
+    "stop it, or give another namesrv_port= or broker_port= (0: any free one)", "directory=", "settings="
+)
+
+
+@dataclass(frozen=True)
+class WantedCluster:
+    """What somebody wants to have, as flags of `up` and `run` or as parameters of `Cluster` say it."""
+
+    brokers: int = 1
+    namesrv_port: int = NAMESRV_PORT
+    broker_port: int = BROKER_PORT
+    directory: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    file: str | None = None
+    words: Words = FLAGS
+
+    @classmethod
+    def of_parameters(
+        cls,
+        brokers: object,
+        settings: object,
+        directory: object,
+        namesrv_port: object,
+        broker_port: object,
+    ) -> "WantedCluster":
+        """Return what the parameters of `Cluster` mean, whatever their types are. Raises: UsageError."""
+        ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
+        for name, number in {"brokers": brokers, **ports}.items():
+            if not is_whole(number):
+                raise UsageError(f"{name}={number!r}: a whole number is needed")
+        for name, port in ports.items():
+            if not 0 <= port <= PORT_MAX:  # type: ignore[operator]  # a whole number: see above
+                raise UsageError(f"{name}={port}: ports are 1 to {PORT_MAX}, and 0 is any free one")
+        broker_names(brokers)  # type: ignore[arg-type]  # the same
+        if settings is not None and not isinstance(settings, Mapping):
+            raise UsageError(f'settings={settings!r}: a dictionary is needed, like {{"autoCreateTopicEnable": False}}')
+        if directory is not None and not isinstance(directory, str | os.PathLike):
+            raise UsageError(f"directory={directory!r}: a path is needed, or None for a temporary folder")
+        texts = {str(key): _as_text(value) for key, value in (settings or {}).items()}
+        folder = None if directory is None else os.fsdecode(directory)
+        return cls(brokers, namesrv_port, broker_port, folder, texts, words=PARAMETERS)  # type: ignore[arg-type]
+
+
+def is_whole(value: object) -> bool:
+    """Tell whether this is a whole number; True is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _as_text(value: object) -> str:
+    """Return a setting as it is written: Python's True is RocketMQ's true."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Folder:
     """Where a cluster keeps its data: the user's folder, or a temporary one that is removed in the end."""
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, words: Words = FLAGS) -> None:
         """Make the folder. Raises: UsageError."""
         self.temporary = path is None
         if path is None:
@@ -24,13 +93,18 @@ class Folder:
 
             self.path = tempfile.mkdtemp(prefix="staticfire-")
             return
+        if not path:
+            raise UsageError(f"{words.directory} is empty: a path is needed; left out, it is a temporary folder")
         self.path = os.path.abspath(path)
         try:
             os.makedirs(self.path, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{self.path} can't be made: {error.strerror}; choose another with --dir") from None
-        if not os.access(self.path, os.W_OK | os.X_OK):
-            raise UsageError(f"{self.path} is not writable; choose another with --dir")
+        except FileExistsError:
+            raise UsageError(f"{self.path} is a file; choose a folder with {words.directory}") from None
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the path.
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"{self.path} can't be made: {reason}; choose another with {words.directory}") from None
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(f"{self.path} can't be read and written; choose another with {words.directory}")
 
     def remove(self) -> None:
         """Remove it if it is temporary."""
@@ -46,12 +120,13 @@ class Folder:
 class Ports:
     """Bound listening sockets, by who will serve them."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Words = FLAGS) -> None:
+        self._words = words
         self._sockets: dict[str, socket.socket] = {}
 
     def bind(self, name: str, port: int) -> int:
         """Listen on a port for somebody; return the port. Raises: UsageError."""
-        self._sockets[name] = sock = listen_on(HOST, port, PORTS_WAY_OUT)
+        self._sockets[name] = sock = listen_on(HOST, port, self._words.ports)
         return port_of(sock)
 
     def bind_all(self, names: Sequence[str], ports: Sequence[int]) -> list[int]:

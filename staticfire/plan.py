@@ -11,7 +11,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
-from staticfire.runtime.config import load_settings
+from staticfire.runtime.config import field_of, load_settings
 
 HOST = "127.0.0.1"
 NAMESRV_PORT, BROKER_PORT, CONTROL_PORT = 9876, 10911, 8082
@@ -22,6 +22,21 @@ BROKERS_MAX = len(ascii_lowercase)
 NAMESERVER = "nameserver"
 STAND_DEFAULTS = {"answerNewerSubscriptionUnfiltered": "true"}
 # Of the brokers of a test stand. One that was started by itself behaves as RocketMQ's unless it is told otherwise.
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSettings:
+    """What a person has set, and where.
+
+    `tell`: hears what isn't understood in a file of RocketMQ's; without it that is an error. `source`: how settings are
+    given, beside file and environment.
+    """
+
+    settings: Mapping[str, str]
+    environment: Mapping[str, str]
+    file: str | None = None
+    tell: Callable[[str], None] | None = None
+    source: str = "--set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +78,49 @@ def plan_cluster(
     directory: str,
     namesrv_port: int,
     ports: Sequence[int],
-    settings: Mapping[str, str],
-    environment: Mapping[str, str],
-    file: str | None = None,
-    tell: Callable[[str], None] | None = None,
+    given: GivenSettings,
 ) -> ClusterPlan:
     """Return the plan of a nameserver and one broker per port. A setting goes to every program that knows it.
 
-    `tell`: hears what isn't understood in a file of RocketMQ's; without it that is an error.
-
     Raises: UsageError.
     """
+    _refuse_places(given)
     nameserver = load_settings(
         NameserverSettings,
-        {**settings, **_nameserver_place(directory, namesrv_port)},
-        environment,
-        file,
+        {**given.settings, **_nameserver_place(directory, namesrv_port)},
+        given.environment,
+        given.file,
         others=(BrokerSettings,),
-        tell=tell,
+        tell=given.tell,
+        source=given.source,
     )
     brokers = [
         load_settings(
             BrokerSettings,
-            {**settings, **_broker_place(directory, name, port, format_address(HOST, namesrv_port))},
-            environment,
-            file,
+            {**given.settings, **_broker_place(directory, name, port, format_address(HOST, namesrv_port))},
+            given.environment,
+            given.file,
             others=(NameserverSettings,),
-            tell=tell,
+            tell=given.tell,
             defaults=STAND_DEFAULTS,
+            source=given.source,
         )
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]
     return ClusterPlan(directory, nameserver, tuple(brokers))
+
+
+def _refuse_places(given: GivenSettings) -> None:
+    """Refuse what the cluster decides for each of its processes: it would be ignored. Raises: UsageError."""
+    own = [(NameserverSettings, _nameserver_place("", 0)), (BrokerSettings, _broker_place("", "", 0, ""))]
+    for key in given.settings:
+        for cls, place in own:
+            name = field_of(cls, key)
+            if name is not None and name in {field_of(cls, theirs) for theirs in place}:
+                raise UsageError(
+                    f"{key} ({given.source}) can't be set for a whole cluster, which gives each process its own: "
+                    "ports and the folder are asked for by themselves; for one broker there is `staticfire broker`"
+                )
 
 
 def _nameserver_place(directory: str, port: int) -> dict[str, str]:

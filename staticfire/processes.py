@@ -6,11 +6,11 @@ in the nameserver's backlog until that one has loaded.
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from staticfire.places import Folder, Ports, describe_cluster
-from staticfire.plan import BROKER_PORT, NAMESERVER, NAMESRV_PORT, ClusterPlan, broker_names, broker_ports, plan_cluster
+from staticfire.places import Folder, Ports, WantedCluster, describe_cluster
+from staticfire.plan import NAMESERVER, ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.config import non_defaults
@@ -36,18 +36,10 @@ class ProcessCluster:
 
     @classmethod
     def prepare(
-        cls,
-        brokers: int = 1,
-        namesrv_port: int = NAMESRV_PORT,
-        broker_port: int = BROKER_PORT,
-        directory: str | None = None,
-        settings: Mapping[str, str] | None = None,
-        file: str | None = None,
-        stdout: int | None = None,
-        signals: SignalInbox | None = None,
+        cls, wanted: WantedCluster, stdout: int | None = None, signals: SignalInbox | None = None
     ) -> "ProcessCluster":
         """Bind the ports, make the folder, check the settings: everything that can be refused. Raises: UsageError."""
-        folder, ports, plan = prepare_places(brokers, namesrv_port, broker_port, directory, settings or {}, file)
+        folder, ports, plan = prepare_places(wanted)
         return cls(folder, ports, plan, stdout, signals)
 
     @property
@@ -60,8 +52,13 @@ class ProcessCluster:
 
     def describe(self) -> dict[str, Any]:
         """Return what there is, ready for JSON."""
-        pids = {name: self.children[name].pid for name in self.names if name in self.children}
-        return describe_cluster(self.plan, self.folder, pids)
+        return describe_cluster(self.plan, self.folder, self.pids)
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of those that run, by name."""
+        children = [self.children[name] for name in self.names if name in self.children]
+        return {child.name: child.pid for child in children if child.exit_code is None}
 
     @property
     def names(self) -> list[str]:
@@ -74,10 +71,15 @@ class ProcessCluster:
 
     def kill(self, name: str) -> None:
         """Kill a process with SIGKILL, as a power cut would. Raises: ClientError."""
-        child = self._child(name)
-        if child.exit_code is not None:
-            raise ClientError(f"{name} doesn't run; `restart` starts it")
-        self.children.kill(child)
+        self.children.kill(self._running_child(name))
+
+    def freeze(self, name: str) -> None:
+        """Let a process stand still (SIGSTOP): connections stay, and nothing is answered. Raises: ClientError."""
+        self.children.freeze(self._running_child(name))
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen process go on; without effect on others. Raises: ClientError."""
+        self.children.thaw(self._running_child(name))
 
     def restart(self, name: str) -> None:
         """Start a process anew on its port and folder, ending it first where it runs.
@@ -112,6 +114,12 @@ class ProcessCluster:
             raise ClientError(f"this cluster has no {name}; it has {', '.join(self.names)}")
         return self.children[name]
 
+    def _running_child(self, name: str) -> Child:
+        child = self._child(name)
+        if child.exit_code is not None:
+            raise ClientError(f"{name} doesn't run; `restart` starts it")
+        return child
+
     def _spawn(self, name: str) -> Child:
         is_nameserver = name == NAMESERVER
         settings = self.plan.nameserver if is_nameserver else self.plan.broker(name)
@@ -129,30 +137,28 @@ class ProcessCluster:
             raise
 
 
-def prepare_places(
-    brokers: int,
-    namesrv_port: int,
-    broker_port: int,
-    directory: str | None,
-    settings: Mapping[str, str],
-    file: str | None,
-) -> tuple[Folder, Ports, ClusterPlan]:
+def prepare_places(wanted: WantedCluster) -> tuple[Folder, Ports, ClusterPlan]:
     """Bind ports and make the folder for a cluster; nothing stays behind when something is refused.
 
     Raises: UsageError.
     """
-    names = broker_names(brokers)
-    wanted = [namesrv_port, *broker_ports(broker_port, brokers)]
-    # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
+    names = broker_names(wanted.brokers)
+    ports_wanted = [wanted.namesrv_port, *broker_ports(wanted.broker_port, wanted.brokers)]
     told: dict[str, None] = {}
-    plan_cluster(directory or "", wanted[0], wanted[1:], settings, os.environ, file, told.setdefault)
+    given = GivenSettings(wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings)
+
+    def planned(folder: str, ports: list[int]) -> ClusterPlan:
+        return plan_cluster(folder, ports[0], ports[1:], given)
+
+    # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
+    planned(wanted.directory or "", ports_wanted)
     for words in told:
         print(f"staticfire: {words}", file=sys.stderr)
-    ports = Ports()
+    ports = Ports(wanted.words)
     try:
-        bound = ports.bind_all([NAMESERVER, *names], wanted)
-        folder = Folder(directory)
+        bound = ports.bind_all([NAMESERVER, *names], ports_wanted)
+        folder = Folder(wanted.directory, wanted.words)
     except BaseException:
         ports.close()
         raise
-    return folder, ports, plan_cluster(folder.path, bound[0], bound[1:], settings, os.environ, file, told.setdefault)
+    return folder, ports, planned(folder.path, bound)

@@ -15,7 +15,7 @@ from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
 
 
-class Face(Protocol):
+class EnteredFace(Protocol):
     """A blocking face, as far as the service itself knows of it."""
 
     def leave(self) -> None:
@@ -38,7 +38,7 @@ class ClientService(Service):
             raise ClientError('no nameserver: write namesrv="host:port", for example "127.0.0.1:9876"')
         self.is_client_shared = client is not None
         self.client = client or ClusterClient(namesrv or "", settings, machine)
-        self._faces: list[Face] = []
+        self._faces: list[EnteredFace] = []
         """The blocking face, while there is one."""
 
     async def _join(self) -> None:
@@ -57,7 +57,7 @@ class ClientService(Service):
             raise ClientError("the shared client was entered with `async with`: enter what uses it so, too")
         return self.client.thread
 
-    def entered_as(self, face: Face) -> None:
+    def entered_as(self, face: EnteredFace) -> None:
         """Have `__exit__` leave through a blocking face."""
         self._faces.append(face)
 

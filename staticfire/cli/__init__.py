@@ -4,7 +4,8 @@ Exit codes: 0, 1 failed, 2 usage, 3 not at rest, and those of `run` (runtime/exi
 one line.
 
 - `commands.py`: the list of commands; `options.py`: flags that several share
-- `up.py`, `run.py`: a cluster, alone or around a command; `stand.py`, `stay.py`: what both do before and while it runs
+- `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
+  `stay.py`: what both do before and while it runs
 - `broker.py`, `nameserver.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names; `serve.py`: all four
 - `send.py`, `peek.py`, `consume.py`: messages; `messages.py`: how they are shown
 - `clock.py`, `reset.py`: message time, and a cluster as if it were new

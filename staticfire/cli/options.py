@@ -24,7 +24,7 @@ class Assignments(click.ParamType):  # type: ignore[type-arg]  # generic since c
 
 def settings_flags(command: Command) -> Command:
     """`--set` and `--config`."""
-    return _all(
+    return all_flags(
         command,
         click.option(
             "--set", "assignments", multiple=True, type=Assignments(),
@@ -32,25 +32,6 @@ def settings_flags(command: Command) -> Command:
         ),
         click.option("-c", "--config", "file", metavar="FILE", help="A file of settings: TOML, or a broker.conf."),
     )  # fmt: skip
-
-
-def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Callable[[Command], Command]:
-    """The flags of a whole cluster; the ports are the defaults."""
-
-    def add(command: Command) -> Command:
-        return _all(
-            command,
-            click.option("--brokers", type=int, default=1, show_default=True, help="How many brokers."),
-            _port_flag("--namesrv-port", namesrv_port, "Port of the nameserver."),
-            _port_flag(
-                "--broker-port", broker_port, "Port of the first broker; the next ones are 20 above each other."
-            ),
-            _port_flag("--control-port", control_port, "Port of the control endpoint."),
-            click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]"),
-            settings_flags,
-        )
-
-    return add
 
 
 def namesrv_flag(command: Command) -> Command:
@@ -69,14 +50,7 @@ def protocol_flag(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
-def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:
-    note = "any free one" if default == 0 else str(default)
-    return click.option(
-        name, type=click.IntRange(0, 65535), default=default, help=f"{text} 0: any free one. [default: {note}]"
-    )
-
-
-def _all(command: Command, *decorators: Callable[[Command], Command]) -> Command:
+def all_flags(command: Command, *decorators: Callable[[Command], Command]) -> Command:
     """Apply decorators so that help lists them in this order."""
     for decorate in reversed(decorators):
         command = decorate(command)

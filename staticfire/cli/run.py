@@ -13,7 +13,7 @@ import subprocess
 
 import click
 
-from staticfire.cli.options import as_settings, cluster_flags
+from staticfire.cli.cluster_flags import cluster_flags
 from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import (
@@ -33,25 +33,13 @@ STOP_TIMEOUT_S = 10
 @click.command(context_settings={"allow_interspersed_args": False})
 @cluster_flags(0, 0, 0)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(
-    brokers: int,
-    namesrv_port: int,
-    broker_port: int,
-    control_port: int,
-    directory: str | None,
-    assignments: tuple[tuple[str, str], ...],
-    file: str | None,
-    command: tuple[str, ...],
-) -> int:
+def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
     """A cluster around a command: `staticfire run -- pytest tests/`.
 
     The command finds NAMESRV_ADDR and STATICFIRE_CONTROL in its environment. The exit code is the command's own;
     128+N when signal N killed it; 125 when staticfire failed or a process of the cluster died; 126 and 127 when the
     command can't be run or isn't there.
     """
-    flags = ClusterFlags(
-        brokers, namesrv_port, broker_port, control_port, directory, as_settings(assignments), file
-    )  # fmt: skip
     try:
         with standing(flags, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
             return _run_command(stand, command)

@@ -9,11 +9,11 @@ between a start and the line that remembers what was started, and never replaces
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from staticfire.places import PORTS_WAY_OUT, url_of
+from staticfire.places import FLAGS, WantedCluster, url_of
 from staticfire.plan import HOST
 from staticfire.processes import ProcessCluster
 from staticfire.runtime.ports import listen_on, port_of
@@ -24,13 +24,10 @@ from staticfire.runtime.signals import SignalInbox, StopAsked
 class ClusterFlags:
     """What the flags say, the same for `up` and `run`."""
 
-    brokers: int
-    namesrv_port: int
-    broker_port: int
+    wanted: WantedCluster
     control_port: int
-    directory: str | None
-    settings: Mapping[str, str]
-    file: str | None
+    control_hosts: tuple[str, ...]
+    """Names under which the control endpoint may be asked, besides this machine's loopback."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,7 @@ class Stand:
     cluster: ProcessCluster
     control_socket: socket.socket
     signals: SignalInbox
+    control_hosts: tuple[str, ...] = ()
 
     @property
     def control_url(self) -> str:
@@ -53,10 +51,10 @@ def standing(
     """Start a cluster, and end it when left. Raises: UsageError, ChildFailed, StopAsked."""
     signals = SignalInbox(*more_signals)
     try:
-        control_socket = listen_on(HOST, flags.control_port, PORTS_WAY_OUT)
+        control_socket = listen_on(HOST, flags.control_port, FLAGS.ports)
         try:
-            with _running_cluster(flags, stdout, signals) as cluster:
-                yield Stand(cluster, control_socket, signals)
+            with _running_cluster(flags.wanted, stdout, signals) as cluster:
+                yield Stand(cluster, control_socket, signals, flags.control_hosts)
         finally:
             control_socket.close()
     finally:
@@ -64,17 +62,8 @@ def standing(
 
 
 @contextmanager
-def _running_cluster(flags: ClusterFlags, stdout: int | None, signals: SignalInbox) -> Iterator[ProcessCluster]:
-    cluster = ProcessCluster.prepare(
-        flags.brokers,
-        flags.namesrv_port,
-        flags.broker_port,
-        flags.directory,
-        flags.settings,
-        flags.file,
-        stdout,
-        signals,
-    )
+def _running_cluster(wanted: WantedCluster, stdout: int | None, signals: SignalInbox) -> Iterator[ProcessCluster]:
+    cluster = ProcessCluster.prepare(wanted, stdout, signals)
     try:
         cluster.start()
         if number := signals.take_stop():

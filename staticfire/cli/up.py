@@ -2,7 +2,7 @@
 
 import click
 
-from staticfire.cli.options import as_settings, cluster_flags
+from staticfire.cli.cluster_flags import cluster_flags
 from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
 from staticfire.plan import BROKER_PORT, CONTROL_PORT, NAMESRV_PORT
 from staticfire.runtime.children import ChildFailed
@@ -12,23 +12,30 @@ from staticfire.runtime.signals import StopAsked
 
 @click.command()
 @cluster_flags(NAMESRV_PORT, BROKER_PORT, CONTROL_PORT)
-def up(
-    brokers: int,
-    namesrv_port: int,
-    broker_port: int,
-    control_port: int,
-    directory: str | None,
-    assignments: tuple[tuple[str, str], ...],
-    file: str | None,
-) -> int:
-    """A cluster of processes in the foreground.
+def up(flags: ClusterFlags) -> int:
+    """A RocketMQ cluster in the foreground: a nameserver and brokers, each a process.
 
-    Prints one line `ready NAMESRV_ADDR=... CONTROL=... DIR=...` when clients can use it, and stops on Ctrl-C or
-    SIGTERM. Exit code 125: a process of the cluster died.
+    When clients can use it, one line says where it is, and everything else is written to stderr:
+
+    \b
+        ready NAMESRV_ADDR=127.0.0.1:9876 CONTROL=http://127.0.0.1:8082 DIR=...
+
+    NAMESRV_ADDR is what RocketMQ's clients are given, unchanged, and `staticfire send`, `peek`, `consume`, `clock`
+    and `mqadmin` look there by themselves. CONTROL answers GET /health, POST /reset, POST /clock/advance?by=2h; GET /
+    lists the rest.
+
+    Ctrl-C or SIGTERM stops it (exit code 0): brokers write what they have first. Data is in a temporary folder and
+    gone then, unless --dir says where to keep it. Exit code 125: a process of the cluster died, and the rest was
+    stopped; 2: a flag or a setting is wrong, or a port is taken.
+
+    \b
+    Examples:
+        staticfire up --brokers 2
+        staticfire up --dir ./data --set autoCreateTopicEnable=false
+        staticfire up --namesrv-port 0 --broker-port 0 --control-port 0      # beside another cluster
+
+    For one command or test run there is `staticfire run`.
     """
-    flags = ClusterFlags(
-        brokers, namesrv_port, broker_port, control_port, directory, as_settings(assignments), file
-    )  # fmt: skip
     try:
         with standing(flags) as stand:
             print(ready_line(stand), flush=True)

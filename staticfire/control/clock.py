@@ -1,8 +1,8 @@
 """Message time over HTTP.
 
 Behaviour
-- GET /clock shows it, POST /clock `{"mode": "frozen"}` says how it goes on, POST /clock/advance?by=2h (or to=, and
-  settle=) jumps and answers at rest, with what was delivered.
+- GET /clock shows it, POST /clock `{"mode": "frozen"}` (or ?mode=frozen) says how it goes on, POST
+  /clock/advance?by=2h (or to=, and settle=) jumps and answers at rest, with what was delivered.
 - 409 when consumers don't settle (NOT_AT_REST) or somebody else moves the clock (CLOCK_BUSY); 400 for what can't be
   read and for a target in the past. Errors name the code, too.
 """
@@ -20,9 +20,14 @@ from staticfire.protocol.requests.clock import SCALED
 
 PATHS = {
     "GET /clock": "message time, its mode, and when the next message falls due",
-    "POST /clock": 'how it goes on: {"mode": "real", "frozen", "skipping" or "scaled", "rate": 60}',
+    "POST /clock": 'how it goes on: {"mode": "real", "frozen", "skipping" or "scaled", "rate": 60}, or ?mode=frozen',
     "POST /clock/advance": "jump ?by=2h or ?to=2027-01-01T00:00:00Z; answers when consumers are at rest (&settle=30s)",
 }
+
+
+MODE_FORMS = 'write {"mode": "frozen"} or ?mode=frozen: real, frozen, skipping, or scaled with a rate'
+MEANT = {"freeze": "frozen", "run": "real", "skip": "skipping", "scale": "scaled"}
+"""The words of the command line, which are verbs."""
 
 
 class Mode(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,11 +51,11 @@ async def show(clock: ClusterClock) -> Answer:
     return await _answered(clock.now)
 
 
-async def go_on(clock: ClusterClock, body: bytes) -> Answer:
-    """Set the mode that a body asks for."""
+async def go_on(clock: ClusterClock, query: Mapping[str, str], body: bytes) -> Answer:
+    """Set the mode that a body, or a query string without one, asks for."""
 
     async def move() -> ClockReport:
-        wanted = _mode(body)
+        wanted = _mode(query, body)
         if wanted.rate is not None:
             return await clock.scale(wanted.rate)
         return await _ACTIONS[wanted.mode](clock)
@@ -76,14 +81,22 @@ async def advance(clock: ClusterClock, query: Mapping[str, str]) -> Answer:
     return await _answered(move)
 
 
-def _mode(body: bytes) -> Mode:
-    """Read the body of POST /clock. Raises: UsageError."""
+def _mode(query: Mapping[str, str], body: bytes) -> Mode:
+    """Read POST /clock. Raises: UsageError."""
+    if query and body.strip():
+        raise UsageError("a mode is given as JSON or as ?mode=frozen, not as both")
     try:
-        wanted = msgspec.json.decode(body, type=Mode)
+        if query:
+            wanted = msgspec.convert(dict(query), Mode, strict=False)
+        elif body.strip():
+            wanted = msgspec.json.decode(body, type=Mode)
+        else:
+            raise UsageError(f"no mode is given; {MODE_FORMS}")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(
-            f'{error}; write {{"mode": "frozen"}}: real, frozen, skipping, or scaled with a rate'
-        ) from None
+        words = str(error)
+        if meant := MEANT.get(query.get("mode", "")):
+            words = f"mode={query['mode']} is unknown: did you mean {meant}"
+        raise UsageError(f"{words}; {MODE_FORMS}") from None
     if (wanted.mode == SCALED) != (wanted.rate is not None):
         raise UsageError('a rate goes with scaled, and scaled with a rate: {"mode": "scaled", "rate": 60}')
     return wanted

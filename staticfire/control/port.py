@@ -5,6 +5,7 @@ aiohttp takes longer to load than the whole cluster takes to start, so it is loa
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from staticfire.control.view import ClusterView
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 class ControlPort:
     """Waits at a listening socket; whoever connects first has the endpoint loaded, and waits in the backlog."""
 
-    def __init__(self, cluster: ClusterView, sock: socket.socket) -> None:
+    def __init__(self, cluster: ClusterView, sock: socket.socket, hosts: Sequence[str] = ()) -> None:
+        """`hosts`: names under which it may be asked, besides this machine's loopback."""
         self._cluster = cluster
+        self._hosts = hosts
         self._sock = sock
         self._opening: asyncio.Task[ControlSite] | None = None
         self._watching = False
@@ -46,8 +49,9 @@ class ControlPort:
             self._watching = False
 
     async def _open(self) -> "ControlSite":
+        from staticfire.control.hosts import KnownHosts
         from staticfire.control.site import ControlSite
 
-        site = ControlSite(self._cluster)
+        site = ControlSite(self._cluster, KnownHosts(self._hosts))
         await site.open(self._sock)
         return site

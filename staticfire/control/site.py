@@ -1,7 +1,8 @@
 """The control endpoint itself.
 
 Behaviour: JSON in every answer, errors included. An unknown path answers with the list of paths, a wrong method with
-the right one, a page of another site with 403. What fails inside is a 500 with its words.
+the right one, a page of another site or an unknown host name with 403 (hosts.py). What fails inside is a 500 with its
+words.
 Not done: faults, dashboard.
 """
 
@@ -15,6 +16,7 @@ from aiohttp import web
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.control import clock
 from staticfire.control.health import complaints
+from staticfire.control.hosts import KnownHosts, is_cross_site
 from staticfire.control.reset import reset
 from staticfire.control.view import ClusterView
 from staticfire.protocol.errors import StaticfireError
@@ -33,8 +35,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class ControlSite:
     """Serves one cluster over HTTP."""
 
-    def __init__(self, cluster: ClusterView) -> None:
+    def __init__(self, cluster: ClusterView, hosts: KnownHosts) -> None:
         self._cluster = cluster
+        self._hosts = hosts
         self._machine = live_machine()
         self._pool = ConnectionPool(self._machine)
         self._runner: web.AppRunner | None = None
@@ -83,7 +86,7 @@ class ControlSite:
         return _json(*await clock.show(self._cluster_clock()))
 
     async def _clock_mode(self, request: web.Request) -> web.Response:
-        return _json(*await clock.go_on(self._cluster_clock(), await request.read()))
+        return _json(*await clock.go_on(self._cluster_clock(), request.query, await request.read()))
 
     async def _clock_advance(self, request: web.Request) -> web.Response:
         return _json(*await clock.advance(self._cluster_clock(), request.query))
@@ -91,11 +94,26 @@ class ControlSite:
     def _cluster_clock(self) -> ClusterClock:
         return ClusterClock(self._pool, self._cluster.namesrv)
 
+    def _why_foreign(self, request: web.Request) -> str:
+        """Say why a request isn't answered: any page in a browser could reset a cluster otherwise."""
+        hosts = request.headers.getall("Host", [])
+        address = request.transport.get_extra_info("sockname")[0] if request.transport else ""
+        if len(hosts) != 1:
+            return "one Host header is needed"
+        if not self._hosts.knows(hosts[0], address):
+            return (
+                f"the host name {hosts[0]!r} isn't known here; if it is yours, name it: --control-hosts of up and run, "
+                "STATICFIRE_CONTROL_HOSTS, or Cluster(control_hosts=[...])"
+            )
+        if is_cross_site(request.headers.get("Origin"), hosts[0]):
+            return "this comes from a page of another site"
+        return ""
+
     @web.middleware
     async def _errors_as_json(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         asked = f"{request.method} {request.path}"
-        if is_cross_site(request.headers.get("Origin"), request.host):
-            return _json(403, {"error": f"{asked}: this comes from a page of another site"})
+        if words := self._why_foreign(request):
+            return _json(403, {"error": f"{asked}: {words}"})
         try:
             return await handler(request)
         except web.HTTPMethodNotAllowed as wrong:
@@ -110,11 +128,6 @@ class ControlSite:
         except Exception as error:  # One request: what went wrong is its answer.  # noqa: BLE001
             log.error("control_failed", asked=asked, error=repr(error))
             return _json(500, {"error": f"{asked}: {type(error).__name__}: {error}"})
-
-
-def is_cross_site(origin: str | None, host: str) -> bool:
-    """Tell whether a browser asks on behalf of a page that isn't ours: any page could reset a cluster otherwise."""
-    return origin is not None and origin.partition("://")[2] != host
 
 
 def _json(status: int, content: dict[str, Any]) -> web.Response:

@@ -126,6 +126,19 @@ def test_what_is_no_advance_is_refused(cluster: Cluster) -> None:
         cluster.clock.advance("1h", hours=1)
     with pytest.raises(UsageError, match="is no duration"):
         cluster.clock.advance("soon")
+    with pytest.raises(UsageError, match=r'advance: 5 of what\? Write advance\(seconds=5\), advance\("5s"\)'):
+        cluster.clock.advance(5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r'settle: 0\.5 of what\? Write settle="0\.5s"'):
+        cluster.clock.advance("1h", settle=0.5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="hours='2' is no number"):
+        cluster.clock.advance(hours="2")  # type: ignore[arg-type]
+    for too_far in (1e300, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match=r"advance\(days="):
+            cluster.clock.advance(days=too_far)
+    with pytest.raises(UsageError, match=r"to=1\.5 is no moment; it takes a datetime, or 2026"):
+        cluster.clock.advance(to=1.5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="how many times faster"):
+        cluster.clock.scale("fast")  # type: ignore[arg-type]
     with pytest.raises(BrokerAnswer, match="can't go back"):
         cluster.clock.advance(hours=-1)
     with pytest.raises(BrokerAnswer, match="can't go back"):
@@ -157,13 +170,16 @@ def test_http_shows_and_moves_message_time(cluster: Cluster) -> None:
     assert post(url, {"mode": "scaled", "rate": 60})[1]["rate"] == 60
     assert post(url, {"mode": "skipping"})[1]["mode"] == "skipping"
     assert post(url, {"mode": "real"})[1]["mode"] == "real"
+    assert get(f"{url}?mode=frozen", "POST")[1]["mode"] == "frozen"
+    assert get(f"{url}?mode=scaled&rate=2.5", "POST")[1]["rate"] == 2.5
+    assert get(f"{url}?mode=real", "POST")[1]["mode"] == "real"
     assert {"GET /clock", "POST /clock", "POST /clock/advance"} <= get(cluster.control)[1]["paths"].keys()
 
 
 def test_http_refuses_in_words(cluster: Cluster) -> None:
     url = f"{cluster.control}/clock"
     for body, words in (
-        ("", "frozen"),
+        ("", 'no mode is given; write {"mode": "frozen"} or ?mode=frozen'),
         ("no json", "frozen"),
         ("[" * 100_000, "frozen"),
         ({}, "missing required field `mode`"),
@@ -176,6 +192,17 @@ def test_http_refuses_in_words(cluster: Cluster) -> None:
         status, refused = post(url, body)
         assert status == 400, refused
         assert words in refused["error"]
+    for query, words in (
+        ("?mode=freeze", "mode=freeze is unknown: did you mean frozen; write"),
+        ("?mode=scaled", "a rate goes with scaled"),
+        ("?mode=scaled&rate=fast", "`$.rate`"),
+        ("?speed=2", "unknown field `speed`"),
+        ("?rate=2", "missing required field `mode`"),
+    ):
+        status, refused = get(f"{url}{query}", "POST")
+        assert status == 400, refused
+        assert words in refused["error"]
+    assert post(f"{url}?mode=real", {"mode": "real"})[0] == 400
     for query, words in (
         ("", "one of them"),
         ("?by=2h&to=1", "one of them"),

@@ -1,15 +1,29 @@
 """`Cluster`: a cluster in one line, from blocking and from asyncio code."""
 
+import asyncio
 import os
 import socket
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from staticfire import Cluster
-from staticfire.client import Message, Producer, PullConsumer
+from staticfire.client import (
+    ConsumeContext,
+    ConsumeStatus,
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    ReceivedMessage,
+)
 from staticfire.protocol.errors import ClientError, TopicNotFound, UsageError
 from tests.cli.commands import get
+
+HOUR_MS = 3_600_000
 
 
 async def sent_and_read(namesrv: str, topic: str, count: int) -> int:
@@ -30,6 +44,12 @@ async def read(namesrv: str, topic: str) -> int:
     return sum(ends)
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
+
+
 def refuses(address: str) -> bool:
     host, port = address.split(":")
     with socket.socket() as sock:
@@ -38,7 +58,7 @@ def refuses(address: str) -> bool:
 
 async def test_messages_go_through_a_cluster_of_two_brokers() -> None:
     async with Cluster(brokers=2) as cluster:
-        cluster.create_topic("orders", queues=3)
+        await cluster.create_topic("orders", queues=3)
         assert await sent_and_read(cluster.namesrv, "orders", 100) == 100
         async with PullConsumer("readers", cluster.namesrv) as consumer:
             brokers = [queue.broker_name for queue in await consumer.queues("orders")]
@@ -58,9 +78,9 @@ def test_blocking_test_has_a_cluster_and_nothing_of_it_afterwards() -> None:
 
 async def test_reset_forgets_messages_topics_and_offsets() -> None:
     async with Cluster(brokers=2) as cluster:
-        cluster.create_topic("orders")
+        await cluster.create_topic("orders")
         await sent_and_read(cluster.namesrv, "orders", 10)
-        assert cluster.reset() == {"topics": ["orders"], "groups": ["readers"]}
+        assert await cluster.reset() == {"topics": ["orders"], "groups": ["readers"]}
         with pytest.raises(TopicNotFound):
             await read(cluster.namesrv, "orders")
         assert await sent_and_read(cluster.namesrv, "orders", 5) == 5
@@ -95,6 +115,53 @@ def test_unknown_broker_and_broker_in_a_thread_are_told_apart() -> None:
             cluster.broker("broker-a").kill()
 
 
+async def test_everything_can_be_awaited() -> None:
+    async with Cluster() as cluster:
+        await cluster.create_topic("orders", queues=1)
+        before = await cluster.clock.freeze()
+        assert (await cluster.clock.advance(hours=2)).message_ms == before.message_ms + 2 * HOUR_MS
+        assert (await cluster.reset())["topics"] == ["orders"]
+        assert (await cluster.clock.run()).mode == "real"
+        assert cluster.pids == {"nameserver": os.getpid(), "broker-a": os.getpid()}
+        with pytest.raises(ClientError, match="isolation='process'"):
+            await cluster.nameserver.kill()
+
+
+async def test_an_awaited_advance_lets_consumers_of_this_loop_consume() -> None:
+    consumed: list[bytes] = []
+    async with Cluster() as cluster:
+        await cluster.create_topic("orders", queues=1)
+        consumer = PushConsumer("billing", cluster.namesrv)
+        consumer.subscribe("orders")
+
+        @consumer.listener
+        async def bill(messages: tuple[ReceivedMessage, ...], context: ConsumeContext) -> ConsumeStatus:
+            consumed.extend(message.body for message in messages)
+            return ConsumeStatus.CONSUME_SUCCESS
+
+        async with consumer, Producer("senders", cluster.namesrv) as producer:
+            assert [member.client_id for member in await cluster.members("billing")] == [consumer.client.client_id]
+            await producer.send(Message("orders", b"in two hours", delay_level=18))
+            report = await cluster.clock.advance(hours=2)
+            assert (report.delivered, consumed) == (1, [b"in two hours"])
+        assert await cluster.members("billing") == await cluster.members("nobody") == []
+
+
+async def test_advance_that_would_block_its_consumers_names_the_way_out(shared: Cluster) -> None:
+    with pytest.raises(ClientError, match=r"await cluster\.aio\.clock\.advance"):
+        shared.clock.advance(hours=2)
+    assert (await shared.aio.clock.advance(hours=2)).ahead_ms > HOUR_MS
+
+
+async def test_who_is_cancelled_cancels_the_call(shared: Cluster) -> None:
+    advance = asyncio.create_task(shared.aio.clock.advance("1s"))
+    await asyncio.sleep(0)
+    advance.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await advance
+    assert (await shared.aio.clock.now()).message_ms > 0  # The next call isn't affected.
+
+
 def test_cluster_outside_of_with_says_so() -> None:
     cluster = Cluster()
     with pytest.raises(ClientError, match="inside `with cluster:`"):
@@ -115,17 +182,107 @@ def test_two_clusters_live_side_by_side() -> None:
 @pytest.mark.row("F4")
 async def test_killed_broker_has_every_acknowledged_message_when_it_is_back() -> None:
     async with Cluster(brokers=2, isolation="process") as cluster:
-        cluster.create_topic("orders", queues=2)
+        await cluster.create_topic("orders", queues=2)
         assert await sent_and_read(cluster.namesrv, "orders", 1_000) == 1_000
         broker = cluster.broker("broker-b")
-        broker.kill()
+        await broker.kill()
         assert refuses(broker.address)
         status, health = get(f"{cluster.control}/health")
         assert status == 503
         assert "broker-b" in health["problems"][0]
 
-        broker.restart()
+        await broker.restart()
 
         assert get(f"{cluster.control}/health")[0] == 200
         assert await read(cluster.namesrv, "orders") == 1_000
         assert cluster.deaths == []
+
+
+@pytest.fixture
+def processes() -> Iterator[Cluster]:
+    with Cluster(isolation="process") as cluster:
+        yield cluster
+
+
+def test_a_killed_nameserver_comes_back_under_its_address(processes: Cluster) -> None:
+    before = processes.pids
+    assert sorted(before) == ["broker-a", "nameserver"]
+    processes.nameserver.kill()
+    assert refuses(processes.nameserver.address)
+    assert list(processes.pids) == ["broker-a"]
+    with pytest.raises(ClientError, match="nameserver doesn't run; `restart` starts it"):
+        processes.freeze("nameserver")
+    processes.nameserver.restart()
+    assert processes.nameserver.address == processes.namesrv
+    assert processes.nameserver.pid not in (None, before["nameserver"])
+    assert processes.pids["broker-a"] == before["broker-a"]
+    assert processes.deaths == []
+
+
+def test_a_frozen_broker_answers_nothing_until_it_is_thawed(processes: Cluster) -> None:
+    broker = processes.broker("broker-a")
+    broker.freeze()
+    assert not refuses(broker.address)  # The system still takes connections for it.
+    assert get(f"{processes.control}/health")[0] == 503
+    broker.thaw()
+    assert get(f"{processes.control}/health") == (200, {"healthy": True, "problems": []})
+
+
+def test_a_cluster_with_frozen_processes_stops_in_order() -> None:
+    with Cluster(isolation="process") as cluster:
+        cluster.freeze("broker-a")
+        cluster.freeze("nameserver")
+        pids = cluster.pids.values()
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    assert cluster.deaths == []
+
+
+# -- parameters --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"brokers": 0}, "a cluster of 0 brokers can't be had; it takes 1 to 26"),
+        ({"brokers": "2"}, "brokers='2': a whole number is needed"),
+        ({"brokers": True}, "brokers=True: a whole number is needed"),
+        ({"namesrv_port": -1}, "namesrv_port=-1: ports are 1 to 65535, and 0 is any free one"),
+        ({"broker_port": 65536}, "broker_port=65536: ports are 1 to 65535"),
+        ({"directory": 5}, "directory=5: a path is needed"),
+        ({"directory": ""}, "directory= is empty"),
+        ({"directory": __file__}, "is a file; choose a folder with directory="),
+        ({"directory": "/dev/null/x"}, "choose another with directory="),
+        ({"settings": ["autoCreateTopicEnable"]}, "a dictionary is needed"),
+        ({"settings": {"autoCreateTopicEnable": "maybe"}}, r"autoCreateTopicEnable=maybe \(settings=\) is no value"),
+        ({"settings": {"listenPort": 1234}}, r"listenPort \(settings=\) can't be set for a whole cluster"),
+        ({"settings": {"storePathRootDir": "/x"}}, "storePathRootDir"),
+        ({"settings": {"brokerName": "x"}}, "brokerName"),
+    ],
+)
+def test_what_a_cluster_cant_be_made_of_is_told_in_terms_of_its_parameters(
+    parameters: dict[str, Any], words: str
+) -> None:
+    before = threading.active_count()
+    with pytest.raises(UsageError, match=words) as refused, Cluster(**parameters):
+        pass
+    assert "--" not in str(refused.value)
+    assert threading.active_count() == before
+
+
+def test_taken_port_is_told_in_terms_of_its_parameter(shared: Cluster) -> None:
+    taken = int(shared.namesrv.rpartition(":")[2])
+    with pytest.raises(UsageError, match="give another namesrv_port=") as refused, Cluster(namesrv_port=taken):
+        pass
+    assert "--" not in str(refused.value)
+
+
+def test_folder_may_be_a_path(tmp_path: Path) -> None:
+    with Cluster(directory=tmp_path / "data") as cluster:
+        assert cluster.directory == str(tmp_path / "data")
+    assert sorted(os.listdir(tmp_path / "data")) == ["broker-a", "nameserver"]
+
+
+@pytest.mark.parametrize("queues", [0, -1, "4", True, 2.5])
+def test_topic_without_a_number_of_queues_is_refused(shared: Cluster, queues: Any) -> None:
+    with pytest.raises(UsageError, match="a topic takes a whole number of queues per broker, 1 or more"):
+        shared.create_topic("orders", queues)

@@ -1,5 +1,6 @@
 """The control endpoint over HTTP."""
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -42,7 +43,46 @@ def test_wrong_method_answers_with_the_right_one(control: str) -> None:
 
 def test_page_of_another_site_cant_reset_the_cluster(control: str) -> None:
     assert get(f"{control}/reset", "POST", Origin="https://elsewhere.example")[0] == 403
+    assert get(f"{control}/reset", "POST", Origin="http://localhost:3000")[0] == 403
+    assert get(f"{control}/reset", "POST", Origin="null")[0] == 403
     assert get(f"{control}/reset", "POST", Origin=control)[0] == 200
+
+
+def test_name_that_was_pointed_at_us_cant_reset_the_cluster(control: str) -> None:
+    """DNS rebinding: Origin and Host are the same, and both are the attacker's."""
+    port = control.rpartition(":")[2]
+    for forged in (
+        f"elsewhere.example:{port}",
+        "127.0.0.1.elsewhere.example",
+        "localhost.elsewhere.example",
+        "8.8.8.8",
+    ):
+        status, told = get(f"{control}/reset", "POST", Host=forged, Origin=f"http://{forged}")
+        assert status == 403, forged
+        assert "--control-hosts" in told["error"]
+        assert get(control, Host=forged)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8082", "localhost.", "127.0.0.1", "127.0.0.9:1", "[::1]:8082"]
+)
+def test_own_names_are_answered(control: str, host: str) -> None:
+    assert get(f"{control}/health", Host=host)[0] == 200
+
+
+def test_two_host_headers_or_none_are_refused(control: str) -> None:
+    host, _, port = control.removeprefix("http://").partition(":")
+    for headers in ("", "Host: 127.0.0.1\r\nHost: elsewhere.example\r\n"):
+        with socket.create_connection((host, int(port)), timeout=20) as sock:
+            sock.sendall(f"GET / HTTP/1.1\r\n{headers}Connection: close\r\n\r\n".encode())
+            answer = sock.makefile("rb").readline()
+        assert answer.split()[1] in (b"400", b"403"), answer
+
+
+def test_names_that_were_given_are_answered() -> None:
+    with Cluster(control_hosts=["stand.example"]) as cluster:
+        assert get(cluster.control, Host="stand.example:8082")[0] == 200
+        assert get(cluster.control, Host="elsewhere.example")[0] == 403
 
 
 def test_reset_tells_what_was_forgotten(control: str) -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from staticfire.plan import ClusterPlan, broker_names, broker_ports, plan_cluster
+from staticfire.plan import ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
 from staticfire.protocol.errors import UsageError
 
 
 def planned(*ports: int, environment: dict[str, str] | None = None, **settings: str) -> ClusterPlan:
-    return plan_cluster("/data", 9876, ports, settings, environment or {})
+    return plan_cluster("/data", 9876, ports, GivenSettings(settings, environment or {}))
 
 
 def test_brokers_are_named_and_numbered_as_in_the_official_compose_files() -> None:

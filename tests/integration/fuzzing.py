@@ -303,8 +303,9 @@ def resident_mib(pid: int) -> float:
 
 
 def places_of(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Return name, address and process id of everything that runs."""
-    return {process["name"]: process for process in cluster._cluster.describe()["processes"]}
+    """Return address and process id of everything that runs, by name."""
+    processes = [cluster.nameserver, *(cluster.broker(name) for name in cluster.addresses)]
+    return {process.name: {"address": process.address, "pid": process.pid} for process in processes}
 
 
 def main(seconds: float, seed: int) -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from staticfire import Cluster
+from staticfire import AsyncCluster, Cluster
 from staticfire.client import Message, MessageQueue, Producer
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.pipeline.errors import DataLost, SourceUnreachable
@@ -21,13 +21,13 @@ FIRST = MessageQueue("orders", "broker-a", 0)
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
+async def cluster() -> AsyncIterator[AsyncCluster]:
     async with Cluster() as cluster:
-        cluster.create_topic("orders", queues=1)
+        await cluster.create_topic("orders", queues=1)
         yield cluster
 
 
-async def fill(cluster: Cluster, count: int, body: bytes = b"x") -> SourceOptions:
+async def fill(cluster: AsyncCluster, count: int, body: bytes = b"x") -> SourceOptions:
     async with Producer("tests", cluster.namesrv) as producer:
         for number in range(count):
             await producer.send(Message("orders", b"%d " % number + body), queue=FIRST)
@@ -46,7 +46,7 @@ async def read_all(client: ClusterClient, options: SourceOptions, wanted: QueueR
     return offsets
 
 
-async def test_range_is_read_once_and_ends_where_it_ends(cluster: Cluster) -> None:
+async def test_range_is_read_once_and_ends_where_it_ends(cluster: AsyncCluster) -> None:
     options = await fill(cluster, 60)
     async with ClusterClient(cluster.namesrv) as client:
         few = replace(options, pull_batch_size=7)
@@ -54,7 +54,7 @@ async def test_range_is_read_once_and_ends_where_it_ends(cluster: Cluster) -> No
         assert await read_all(client, options, QueueRange(FIRST, 0, 60)) == list(range(60))
 
 
-async def test_what_the_reader_does_not_take_is_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_the_reader_does_not_take_is_bounded(cluster: AsyncCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("staticfire.pipeline.pulls.AHEAD_BYTES_MAX", 10_000)
     monkeypatch.setattr("staticfire.pipeline.pulls.HANDED_BYTES", 10_000)
     options = replace(await fill(cluster, 40, b"x" * 1_000), pull_batch_size=1)
@@ -66,7 +66,7 @@ async def test_what_the_reader_does_not_take_is_bounded(cluster: Cluster, monkey
         await pulls.stop()
 
 
-async def test_messages_that_are_gone_end_the_read_or_are_left_out(cluster: Cluster) -> None:
+async def test_messages_that_are_gone_end_the_read_or_are_left_out(cluster: AsyncCluster) -> None:
     options = await fill(cluster, 10)
     async with ClusterClient(cluster.namesrv) as client:
         with pytest.raises(
@@ -78,7 +78,7 @@ async def test_messages_that_are_gone_end_the_read_or_are_left_out(cluster: Clus
         assert await read_all(client, lenient, QueueRange(FIRST, 50, 55)) == []
 
 
-async def test_refused_pull_is_told_with_the_brokers_words(cluster: Cluster) -> None:
+async def test_refused_pull_is_told_with_the_brokers_words(cluster: AsyncCluster) -> None:
     options = await fill(cluster, 1)
     async with ClusterClient(cluster.namesrv) as client:
         with pytest.raises(
@@ -90,15 +90,15 @@ async def test_refused_pull_is_told_with_the_brokers_words(cluster: Cluster) -> 
 @pytest.mark.slow
 async def test_broker_that_is_killed_and_comes_back_is_read_to_the_end() -> None:
     async with Cluster(isolation="process") as cluster:
-        cluster.create_topic("orders", queues=1)
+        await cluster.create_topic("orders", queues=1)
         options = replace(await fill(cluster, 400, Random(1).randbytes(20_000)), pull_batch_size=16)
         async with ClusterClient(cluster.namesrv) as client:
             pulls = PullAhead(client, options, QueueRange(FIRST, 0, 400))
             first = await pulls.take()
             assert first is not None
             broker = cluster.broker("broker-a")
-            await client.machine.workers.run(broker.kill)
-            await client.machine.workers.run(broker.restart)
+            await broker.kill()
+            await broker.restart()
             offsets = offsets_in(first.bodies)
             assert len(offsets) < 400
             while (pulled := await pulls.take()) is not None:
@@ -109,11 +109,11 @@ async def test_broker_that_is_killed_and_comes_back_is_read_to_the_end() -> None
 @pytest.mark.slow
 async def test_broker_that_stays_away_is_named_after_a_while() -> None:
     async with Cluster(isolation="process") as cluster:
-        cluster.create_topic("orders", queues=1)
+        await cluster.create_topic("orders", queues=1)
         options = replace(await fill(cluster, 3), reconnect_timeout_ms=300)
         async with ClusterClient(cluster.namesrv) as client:
             await find_queues(client, ["orders"])
-            await client.machine.workers.run(cluster.broker("broker-a").kill)
+            await cluster.kill("broker-a")
             words = (
                 r"orders broker-a/0: offsets 0 to 3 can't be read, tried for 300 ms \(reconnectTimeoutMs\): .* running"
             )
@@ -121,7 +121,7 @@ async def test_broker_that_stays_away_is_named_after_a_while() -> None:
                 await read_all(client, options, QueueRange(FIRST, 0, 3))
 
 
-async def test_survey_tells_queues_ends_and_moments(cluster: Cluster) -> None:
+async def test_survey_tells_queues_ends_and_moments(cluster: AsyncCluster) -> None:
     await fill(cluster, 5)
     async with ClusterClient(cluster.namesrv) as client:
         queues = await find_queues(client, ["orders"])

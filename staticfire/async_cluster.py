@@ -1,0 +1,134 @@
+"""`async with Cluster(...) as cluster`: a cluster for code that awaits, whose own event loop goes on meanwhile.
+
+    async with Cluster() as cluster, PushConsumer(...):
+        await cluster.clock.advance(hours=2)        # consumers of this loop consume while it waits for them
+
+Also `cluster.aio` of a cluster that was entered with `with`, for asynchronous tests of a shared fixture.
+"""
+
+from typing import TYPE_CHECKING
+
+from staticfire.cluster_calls import Face, awaiting
+from staticfire.cluster_clock import RunningClock
+from staticfire.plan import NAMESERVER
+from staticfire.running_cluster import RunningCluster
+from staticfire.runtime.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from staticfire.cluster import Cluster
+
+
+class AsyncClock(Face[RunningClock]):
+    """The message time of one cluster, awaited."""
+
+    def __init__(self, cluster: Face[RunningCluster]) -> None:
+        self._cluster = cluster
+
+    now = awaiting(RunningClock.now)
+    freeze = awaiting(RunningClock.freeze)
+    run = awaiting(RunningClock.run)
+    scale = awaiting(RunningClock.scale)
+    skip = awaiting(RunningClock.skip)
+    advance = awaiting(RunningClock.advance)
+
+    def _behind(self) -> tuple[LoopThread, RunningClock]:
+        thread, running = self._cluster._behind()
+        return thread, RunningClock(running)
+
+
+class AsyncCluster(Face[RunningCluster]):
+    """A running cluster. Properties are known at once, methods are awaited."""
+
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
+
+    @property
+    def namesrv(self) -> str:
+        """The nameserver's address, what others call NAMESRV_ADDR."""
+        return self._cluster.namesrv
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each broker is, by its name."""
+        return self._cluster.addresses
+
+    @property
+    def directory(self) -> str:
+        """Where the data is."""
+        return self._cluster.directory
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of those that run, by name; in a thread: this process's."""
+        return self._cluster.pids
+
+    @property
+    def deaths(self) -> list[str]:
+        """Processes, or services of the thread, that ended unasked: in words."""
+        return self._cluster.deaths
+
+    @property
+    def control(self) -> str:
+        """The URL of the control endpoint, which starts when this is first asked for: a millisecond, not awaited."""
+        return self._cluster.control
+
+    @property
+    def clock(self) -> AsyncClock:
+        """Message time: `await cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()` ..."""
+        return AsyncClock(self)
+
+    @property
+    def nameserver(self) -> "AsyncClusterProcess":
+        """The nameserver, to be killed or frozen."""
+        return AsyncClusterProcess(self, NAMESERVER)
+
+    def broker(self, name: str) -> "AsyncClusterProcess":
+        """Return one broker. Raises: ClientError."""
+        self._behind()[1].check_broker(name)
+        return AsyncClusterProcess(self, name)
+
+    create_topic = awaiting(RunningCluster.create_topic)
+    members = awaiting(RunningCluster.members)
+    reset = awaiting(RunningCluster.reset)
+    kill = awaiting(RunningCluster.kill)
+    restart = awaiting(RunningCluster.restart)
+    freeze = awaiting(RunningCluster.freeze)
+    thaw = awaiting(RunningCluster.thaw)
+
+    def _behind(self) -> tuple[LoopThread, RunningCluster]:
+        return self._cluster._behind()
+
+
+class AsyncClusterProcess:
+    """The nameserver or one broker of a cluster."""
+
+    def __init__(self, cluster: AsyncCluster, name: str) -> None:
+        self._cluster = cluster
+        self.name = name
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        cluster = self._cluster
+        return cluster.namesrv if self.name == NAMESERVER else cluster.addresses[self.name]
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None while it doesn't run."""
+        return self._cluster.pids.get(self.name)
+
+    async def kill(self) -> None:
+        """Kill its process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""
+        await self._cluster.kill(self.name)
+
+    async def restart(self) -> None:
+        """Start its process anew on its port and folder; return when it is ready. Raises: as `Cluster.restart`."""
+        await self._cluster.restart(self.name)
+
+    async def freeze(self) -> None:
+        """Let its process stand still (SIGSTOP) until `thaw`. Raises: ClientError."""
+        await self._cluster.freeze(self.name)
+
+    async def thaw(self) -> None:
+        """Let its process go on. Raises: ClientError."""
+        await self._cluster.thaw(self.name)

@@ -1,0 +1,54 @@
+"""The flags of a whole cluster, which `up` and `run` share: the command gets them as one value."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from staticfire.cli.options import Command, all_flags, as_settings, settings_flags
+from staticfire.cli.stand import ClusterFlags
+from staticfire.places import WantedCluster
+
+
+def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Callable[[Command], Command]:
+    """Give a command `flags`, a ClusterFlags. The ports are the defaults."""
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def with_flags(**given: Any) -> Any:
+            wanted = WantedCluster(
+                brokers=given.pop("brokers"),
+                namesrv_port=given.pop("namesrv_port"),
+                broker_port=given.pop("broker_port"),
+                directory=given.pop("directory"),
+                settings=as_settings(given.pop("assignments")),
+                file=given.pop("file"),
+            )
+            hosts = tuple(name.strip() for name in given.pop("control_hosts").split(",") if name.strip())
+            return command(flags=ClusterFlags(wanted, given.pop("control_port"), hosts), **given)
+
+        return all_flags(
+            with_flags,
+            click.option("--brokers", type=int, default=1, show_default=True, help="How many brokers."),
+            _port_flag("--namesrv-port", namesrv_port, "Port of the nameserver."),
+            _port_flag(
+                "--broker-port", broker_port, "Port of the first broker; the next ones are 20 above each other."
+            ),
+            _port_flag("--control-port", control_port, "Port of the control endpoint."),
+            click.option(
+                "--control-hosts", envvar="STATICFIRE_CONTROL_HOSTS", default="", metavar="NAME,NAME",
+                help="Host names under which the control endpoint may be asked, besides localhost and 127.0.0.1.",
+            ),
+            click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]"),
+            settings_flags,
+        )  # fmt: skip
+
+    return add
+
+
+def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:
+    note = "any free one" if default == 0 else str(default)
+    return click.option(
+        name, type=click.IntRange(0, 65535), default=default, help=f"{text} 0: any free one. [default: {note}]"
+    )

@@ -1,0 +1,122 @@
+"""What can be done with a running cluster, from within the event loop that it lives in.
+
+`Cluster` (which blocks) and `AsyncCluster` (which is awaited) have these methods: see cluster_calls.py. Names of
+processes are `nameserver` and those of the brokers.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from staticfire.control.port import ControlPort
+from staticfire.places import PARAMETERS, is_whole, url_of
+from staticfire.plan import HOST, NAMESERVER
+from staticfire.processes import ProcessCluster
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.ports import listen_on, port_of
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin, ClientConnection
+    from staticfire.embedded import EmbeddedCluster
+    from staticfire.runtime.pool import ConnectionPool
+
+T = TypeVar("T")
+
+
+class RunningCluster:
+    """A nameserver and brokers, in processes or in a thread."""
+
+    def __init__(self, cluster: "EmbeddedCluster | ProcessCluster", stack: AsyncExitStack) -> None:
+        """`stack`: ends whatever is opened on the way."""
+        self.cluster = cluster
+        self._stack = stack
+
+    # -- topics and groups ---------------------------------------------------------------------------------------
+
+    async def create_topic(self, topic: str, queues: int = 4) -> None:
+        """Create a topic on every broker; its route is known when this returns.
+
+        Raises: UsageError, BrokerAnswer, NetworkError.
+        """
+        if not is_whole(queues) or queues < 1:
+            raise UsageError(f"queues={queues!r}: a topic takes a whole number of queues per broker, 1 or more")
+        await self._asked(lambda admin: admin.create_topic(topic, queues))
+
+    async def members(self, group: str) -> "list[ClientConnection]":
+        """Return who consumes in a group now, sorted by client id; nobody for an unknown group.
+
+        Raises: BrokerAnswer, NetworkError.
+        """
+        return await self._asked(lambda admin: admin.members(group))
+
+    async def reset(self) -> dict[str, Any]:
+        """Forget all messages, topics, groups and offsets; return which. Raises: BrokerAnswer, NetworkError."""
+        from staticfire.control.reset import reset
+
+        async with self.pool() as pool:
+            return await reset(pool, self.cluster.namesrv, self.cluster.addresses.values())
+
+    # -- processes -----------------------------------------------------------------------------------------------
+
+    async def kill(self, name: str) -> None:
+        """Kill a process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""
+        self._processes(name).kill(name)
+
+    async def restart(self, name: str) -> None:
+        """Start a process anew on its port and folder, stopping it first where it runs; return when it is ready.
+
+        Raises: ClientError, UsageError, ChildFailed.
+        """
+        self._processes(name).restart(name)
+
+    async def freeze(self, name: str) -> None:
+        """Let a process stand still (SIGSTOP): its connections stay, and nothing is answered. Raises: ClientError."""
+        self._processes(name).freeze(name)
+
+    async def thaw(self, name: str) -> None:
+        """Let a frozen process go on; without effect on others. Raises: ClientError."""
+        self._processes(name).thaw(name)
+
+    def _processes(self, name: str) -> ProcessCluster:
+        """Return the processes, one of which has this name. Raises: ClientError."""
+        if name != NAMESERVER:
+            self.check_broker(name)
+        if not isinstance(self.cluster, ProcessCluster):
+            raise ClientError(
+                f"{name} lives in a thread, which can't be killed, frozen or restarted; "
+                "Cluster(isolation='process') has real processes"
+            )
+        return self.cluster
+
+    def check_broker(self, name: str) -> None:
+        """Raise ClientError when there is no such broker."""
+        if name not in self.cluster.addresses:
+            raise ClientError(f"this cluster has no {name}; it has {', '.join(self.cluster.addresses)}")
+
+    # -- connections ---------------------------------------------------------------------------------------------
+
+    async def open_control(self, hosts: tuple[str, ...]) -> str:
+        """Start the control endpoint; return its URL. `hosts`: more names that it may be asked under."""
+        sock = listen_on(HOST, 0, PARAMETERS.ports)
+        await self._stack.enter_async_context(ControlPort(self.cluster, sock, hosts))
+        return url_of(port_of(sock))
+
+    @asynccontextmanager
+    async def pool(self) -> "AsyncIterator[ConnectionPool]":
+        """Connections of one call alone."""
+        from staticfire.runtime.live import live_machine
+        from staticfire.runtime.pool import ConnectionPool
+
+        machine = live_machine()
+        pool = ConnectionPool(machine)
+        try:
+            yield pool
+        finally:
+            await pool.close()
+            await machine.workers.close()
+
+    async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
+        from staticfire.client import Admin
+
+        async with Admin(self.cluster.namesrv) as admin:
+            return await ask(admin)
