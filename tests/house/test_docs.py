@@ -1,11 +1,15 @@
 """What docs/ says is what the tests show."""
 
+import re
+
 import pytest
 
 from tests.house.source import ROOT
 from tools.compatibility import MarkedTest, Row, complaints, marks_of, read_marks, read_rows
 from tools.docs import fresh_documents
 from tools.generated import PartMissing, replace_part
+
+PATH = re.compile(r"`([\w<>/]+(?:\.(?:py|c|sh)|/))`")
 
 MARKED_FILE = """
 import pytest
@@ -23,6 +27,20 @@ class TestPull:
 def test_generated_parts_are_fresh() -> None:
     stale = [path for path, text in fresh_documents().items() if (ROOT / path).read_text() != text]
     assert not stale, f"run `make docs`: {', '.join(stale)}"
+
+
+def test_the_architectures_paths_are_there() -> None:
+    """In a cell, a bare name stands in the folder of the path before it."""
+    missing = []
+    for line in (ROOT / "docs" / "architecture.md").read_text().splitlines():
+        folder = ROOT
+        for named in PATH.findall(line):
+            if "<" in named:
+                continue
+            path = ROOT / named if "/" in named else folder / named
+            folder = path if named.endswith("/") else path.parent
+            missing += [] if path.exists() else [named]
+    assert not missing, ", ".join(missing)
 
 
 def test_rows_and_marks_fit_together() -> None:

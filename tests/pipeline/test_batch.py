@@ -73,8 +73,8 @@ def test_tag_expression_chooses_messages(spark: SparkSession, cluster: Cluster) 
     send(cluster.namesrv, [Message("orders", b"1000", tags="Aa"), Message("orders", b"2000", tags="BB")])
     read = rows(spark, cluster.namesrv, "orders", subExpression="paid || Aa")
     assert bodies(read) == [*range(0, 90, 3), 1000]
-    (count,) = (
-        frame(spark, cluster.namesrv, "orders", subExpression="open", minPartitions=9).selectExpr("count(*)").head()
+    ((count,),) = (
+        frame(spark, cluster.namesrv, "orders", subExpression="open", minPartitions=9).selectExpr("count(*)").collect()
     )
     assert count == 30
 

@@ -1,7 +1,9 @@
 """Columns made of whole answers are what the records say, one by one."""
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -90,7 +92,7 @@ def expected(stored: bytes, host: bytes) -> dict[str, object]:
 
 
 def as_rows(batch: pa.RecordBatch) -> list[dict[str, object]]:
-    rows = batch.to_pylist()
+    rows: list[dict[str, Any]] = batch.to_pylist()
     for row in rows:
         row["properties"] = sorted(row["properties"])
         for name in ("bornTimestamp", "storeTimestamp"):
@@ -129,7 +131,7 @@ def plain(number: int, body: bytes, properties: bytes = b"", sys_flag: int = 0) 
 
 def test_compressed_bodies_are_expanded_and_a_damaged_one_stays() -> None:
     text = b"again and " * 50
-    compressors = {
+    compressors: dict[CompressionKind, Callable[[bytes], bytes]] = {
         CompressionKind.ZLIB: zlib.compress,
         CompressionKind.LZ4: lambda body: _arrow_compressed(body, "lz4"),
         CompressionKind.ZSTD: lambda body: _arrow_compressed(body, "zstd"),

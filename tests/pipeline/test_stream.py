@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -37,12 +38,12 @@ def test_limit_makes_batches_and_a_restart_reads_nothing_twice(
     assert stream.run() == []
     send(cluster.namesrv, numbered("orders", 30, start=250))
     assert [bodies(batch) for batch in stream.run()] == [list(range(250, 280))]
-    offsets = last_offsets(stream.checkpoint)
-    assert {name: sorted(queues) for name, queues in offsets["orders"].items()} == {  # type: ignore[attr-defined]
+    offsets: Any = last_offsets(stream.checkpoint)
+    assert {name: sorted(queues) for name, queues in offsets["orders"].items()} == {
         "broker-a": ["0", "1"],
         "broker-b": ["0", "1"],
     }
-    assert sum(sum(queues.values()) for queues in offsets["orders"].values()) == 280  # type: ignore[attr-defined]
+    assert sum(sum(queues.values()) for queues in offsets["orders"].values()) == 280
 
 
 def test_new_queue_and_new_broker_entry_are_read_from_their_begin(

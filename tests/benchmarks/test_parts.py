@@ -1,0 +1,27 @@
+"""The measurements of single parts still run: they use the insides of what they measure, which change."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.house.source import ROOT
+
+SHORT = {
+    "burst": ["--rounds", "2", "--only", "json_send"],
+    "consume_path": ["--rounds", "2"],
+    "producer_encode": ["--rounds", "1", "--messages", "640"],
+    "store_append": ["--records", "2000"],
+}
+
+
+def test_each_part_is_tried_here() -> None:
+    assert {path.stem for path in (ROOT / "benchmarks" / "parts").glob("[a-z]*.py")} == SHORT.keys()
+
+
+@pytest.mark.parametrize("part", SHORT)
+def test_a_part_is_measured(part: str) -> None:
+    command = [sys.executable, "-m", f"benchmarks.parts.{part}", *SHORT[part]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
