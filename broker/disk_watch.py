@@ -49,7 +49,7 @@ class DiskWatch:
         """Loop: look, remove what has to go."""
         self._looked_ms = self._state.clock.message_ms()
         while True:
-            await self._pause(self._state.settings.clean_resource_interval)
+            await self._pause(max(1, self._state.settings.clean_resource_interval))
             try:
                 self.look()
                 await self.remove_old()

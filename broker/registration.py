@@ -7,11 +7,12 @@ RocketMQ: BrokerOuterAPI.registerBrokerAll.
 import asyncio
 from contextlib import suppress
 
-from staticfire.broker.settings import reach_of
+from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.permissions import INHERIT
 from staticfire.protocol.requests.brokers import (
+    BrokerHeartbeat,
     RegisterBroker,
     RegistrationAnswer,
     RegistrationBody,
@@ -30,6 +31,8 @@ TIMEOUT_MS = 24_000
 RETRY_MS = 50
 RETRY_MS_MAX = 1_000
 UNREGISTER_TIMEOUT_MS = 1_000
+LIVES = 3
+# Signs of life within the time after which a nameserver gives a broker up.
 TOLD_MS_MAX = 1_000
 # RocketMQ waits for up to 24 s, and the producer whose topic it is has given up by then.
 
@@ -110,11 +113,34 @@ class Registration:
                 continue
             retry_ms = RETRY_MS
             if whole and full_wanted == self._full_wanted:
-                full_at_ms = uptime_ms() + self._state.settings.register_name_server_period
+                full_at_ms = uptime_ms() + max(1, self._state.settings.register_name_server_period)
                 self._registered[address].set()
             if not self._changed[address].is_set():
                 self._told[address].set()
-            await _wait(self._changed[address], max(1, full_at_ms - uptime_ms()))
+            await self._stay_alive(address, full_at_ms)
+
+    async def _stay_alive(self, address: str, full_at_ms: int) -> None:
+        """Wait until something changes or the next full registration is due, with signs of life meanwhile."""
+        uptime_ms, changed = self._state.machine.clock.uptime_ms, self._changed[address]
+        while not changed.is_set() and (left_ms := full_at_ms - uptime_ms()) > 0:
+            life_ms = sign_of_life_ms(self._state.settings)
+            await _wait(changed, min(left_ms, life_ms))
+            if life_ms < left_ms and not changed.is_set():
+                try:
+                    await self._pool.ask(address, self._heartbeat(), TIMEOUT_MS)
+                except (NetworkError, BrokerAnswer, ProtocolError) as error:
+                    log.warning("heartbeat_failed", nameserver=address, error=str(error))
+                    return
+
+    def _heartbeat(self) -> BrokerHeartbeat:
+        settings = self._state.settings
+        return BrokerHeartbeat(
+            settings.broker_cluster_name,
+            self.address,
+            settings.broker_name,
+            settings.broker_id,
+            settings.broker_heartbeat_timeout_ms,
+        )
 
     def _take_pending(self, address: str) -> list[str]:
         names = sorted(self._pending[address])
@@ -218,6 +244,12 @@ class Registration:
                 )
             except NetworkError as error:
                 log.warning("unregistration_failed", nameserver=address, error=str(error))
+
+
+def sign_of_life_ms(settings: BrokerSettings) -> int:
+    """Return how often a nameserver has to hear of a broker at least, so that it doesn't take it for gone."""
+    asked_ms = settings.broker_heartbeat_interval or settings.register_name_server_period
+    return max(1, min(asked_ms, settings.broker_heartbeat_timeout_ms // LIVES))
 
 
 async def _wait(event: asyncio.Event, timeout_ms: int) -> None:

@@ -223,7 +223,7 @@ class Broker(Service):
 
     async def _client_scan_loop(self) -> None:
         while True:
-            await self.pause(self.settings.channel_scan_interval_ms)
+            await self.pause(max(1, self.state.settings.channel_scan_interval_ms))
             uptime_ms = self.state.machine.clock.uptime_ms()
             self._clients.expire(uptime_ms)
             self.state.queue_locks.expire(uptime_ms)
@@ -235,7 +235,7 @@ class Broker(Service):
 
     async def _offset_loop(self) -> None:
         while True:
-            await self.pause(self.settings.flush_consumer_offset_interval)
+            await self.pause(max(1, self.state.settings.flush_consumer_offset_interval))
             if self.state.offsets.dirty:
                 self.state.config_files.changed("consumerOffset.json")
 

@@ -24,7 +24,7 @@ class BrokerSettings:
     """Nameservers, separated by semicolons. Empty: none, the broker is reached by its address only."""
 
     # Where it listens
-    listen_host: str = "0.0.0.0"
+    listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
     listen_port: int = 10911
     broker_ip1: str = field(default="", metadata={"rocketmq": "brokerIP1"})
@@ -45,6 +45,9 @@ class BrokerSettings:
     default_topic_queue_nums: int = 8
     auto_create_subscription_group: bool = True
     broker_permission: int = 6
+    refuse_retries_when_read_only: bool = False
+    """Without write permission (brokerPermission=4) refuse sends to retry topics, too: consumers whose send-back was
+    refused try that. RocketMQ takes them until clients have seen the new route."""
     broker_topic_enable: bool = True
     cluster_topic_enable: bool = True
     trace_topic_enable: bool = True
@@ -88,7 +91,7 @@ class BrokerSettings:
     answer_newer_subscription_unfiltered: bool = False
     """A pull whose tag subscription is newer than any heartbeat has told gets all messages, if its client filters them
     itself, and isn't refused as SUBSCRIPTION_NOT_LATEST. On in `up`, `run` and `Cluster`."""
-    channel_expired_timeout_ms: int = 120_000
+    channel_expired_timeout_ms: int = field(default=120_000, metadata={"rocketmq": "channelExpiredTimeout"})
     channel_scan_interval_ms: int = 10_000
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
@@ -97,7 +100,7 @@ class BrokerSettings:
     flush_disk_type: str = field(default="ASYNC_FLUSH", metadata={"choices": ("ASYNC_FLUSH", "SYNC_FLUSH")})
     flush_interval_commit_log: int = 500
     sync_flush_timeout: int = 5000
-    mapped_file_size_commit_log: int = 64 * MIB
+    mapped_file_size_commit_log: int = field(default=64 * MIB, metadata={"also": ("mapedFileSizeCommitLog",)})
     flush_interval_consume_queue: int = 1000
     flush_consumer_offset_interval: int = 5000
     file_reserved_time: int = 72
@@ -117,7 +120,12 @@ class BrokerSettings:
 
     # The nameserver
     register_name_server_period: int = 30_000
-    broker_heartbeat_timeout_ms: int = 120_000
+    broker_heartbeat_interval: int = 0
+    """A sign of life that often, in milliseconds. 0: registrations are enough. RocketMQ has this for acting masters."""
+    broker_heartbeat_timeout_ms: int = field(
+        default=120_000, metadata={"rocketmq": "brokerNotActiveTimeoutMillis", "also": ("brokerHeartbeatTimeoutMs",)}
+    )
+    """After so much silence the nameserver takes this broker for gone."""
 
 
 def reach_of(settings: BrokerSettings) -> Reach:

@@ -1,5 +1,7 @@
 """What the parts of one broker share, made and wired in one place."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE, MessageClock
@@ -22,6 +24,7 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.log import logger
+from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
 from staticfire.runtime.machine import DiskUse, Machine
 
 log = logger("broker")
@@ -51,12 +54,19 @@ class BrokerState(msgspec.Struct):
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     disk_use: DiskUse = DiskUse(0, 0)
     """When it was last looked at."""
+    _keepers: list[Callable[[BrokerSettings], None]] = []
 
     def use(self, settings: BrokerSettings) -> None:
         """Put other settings in place, for all that looks them up while the broker runs."""
         self.settings = settings
         self.topics.use(settings)
         self.groups.use(settings)
+        for keeper in self._keepers:
+            keeper(settings)
+
+    def on_settings(self, keeper: Callable[[BrokerSettings], None]) -> None:
+        """Let who keeps what it made of some settings hear of others."""
+        self._keepers.append(keeper)
 
     @property
     def cluster(self) -> str:
@@ -106,6 +116,7 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
 def _store_settings(settings: BrokerSettings) -> StoreSettings:
     return StoreSettings(
         segment_bytes_max=settings.mapped_file_size_commit_log,
+        record_bytes_max=FRAME_BYTES_MAX - PROPERTIES_BYTES_MAX - HEADER_BYTES_MAX,
         flush_disk_type=FlushDiskType(settings.flush_disk_type),
         flush_ms=settings.flush_interval_commit_log,
         sync_flush_timeout_ms=settings.sync_flush_timeout,

@@ -4,7 +4,7 @@ RocketMQ: NamesrvConfig. On the command line and in a configuration file the sam
 (`needWaitForService=true`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +12,7 @@ class NameserverSettings:
     """One nameserver. Read once, passed down as a value; UPDATE_NAMESRV_CONFIG puts another in its place."""
 
     # Where it listens
-    listen_host: str = "0.0.0.0"
+    listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
     listen_port: int = 9876
     """0: any free port."""

@@ -2,7 +2,8 @@
 
 Precedence: flag > environment (STATICFIRE_<NAME>) > file > default, in `load_settings` and nowhere else. A file is
 TOML, or RocketMQ's `key=value` lines when its name doesn't end in .toml. A field goes by its name in camel case, as
-RocketMQ writes it, by what `field(metadata={"rocketmq": ...})` says, and by its own name. A number takes a unit only
+RocketMQ writes it, by what `field(metadata={"rocketmq": ...})` says, by the names that `also` lists, and by its
+own. A number takes a unit only
 where the field's name says of what: `flush_ms=2s`, `segment_bytes_max=64MiB`.
 
 Anything that isn't understood is an error that names the way out: a setting that is silently ignored costs an
@@ -86,7 +87,8 @@ def non_defaults(settings: Any) -> dict[str, str]:
 def field_of(cls: type, key: str) -> str | None:
     """Return which field a key means, if any."""
     for one in fields(cls):
-        if key in (one.name, _camel(one.name), one.metadata.get("rocketmq")):
+        names = (one.name, _camel(one.name), one.metadata.get("rocketmq"), *one.metadata.get("also", ()))
+        if key in names:
             return one.name
     return None
 

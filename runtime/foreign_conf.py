@@ -16,12 +16,6 @@ from staticfire.runtime.rocketmq_settings import ROCKETMQ_SETTINGS
 
 Tell = Callable[[str], None]
 
-OTHER_NAMES = {
-    "bindAddress": "listenHost",
-    "channelExpiredTimeout": "channelExpiredTimeoutMs",
-    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
-}
-"""Settings whose name is another one here, or was in earlier versions."""
 MASTERS = frozenset({"ASYNC_MASTER", "SYNC_MASTER"})
 
 
@@ -35,11 +29,10 @@ def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], t
     for key, text in given.items():
         if key == "brokerRole":
             continue
-        known = OTHER_NAMES.get(key, key)
-        cls = next((cls for cls in classes if field_of(cls, known) is not None), None)
+        cls = next((cls for cls in classes if field_of(cls, key) is not None), None)
         if cls is not None:
-            if _is_readable(cls, key, known, text, path, tell):
-                taken[known] = text
+            if _is_readable(cls, key, text, path, tell):
+                taken[key] = text
         elif key in ROCKETMQ_SETTINGS:
             without_meaning.append(key)
         else:
@@ -49,8 +42,8 @@ def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], t
     return taken
 
 
-def _is_readable(cls: type, key: str, known: str, text: str, path: str, tell: Tell) -> bool:
-    name = field_of(cls, known)
+def _is_readable(cls: type, key: str, text: str, path: str, tell: Tell) -> bool:
+    name = field_of(cls, key)
     one = next(one for one in fields(cls) if one.name == name)
     try:
         parse_value(text, cls, one)

@@ -7,7 +7,7 @@ Behaviour
   the same, as in RocketMQ; the remark and the log say so.
 - `staticfireClock` is read as what the clock shows. Written, it moves message time (`+2h`, `freeze`, `run`, `skip`,
   `60x`, `now`) through the first nameserver and is answered when that is done, with its refusal if it refuses.
-  Nothing of a request counts whose `staticfireClock` can't be read.
+  Nothing of a request counts whose `staticfireClock` or `deleteWhen` can't be read.
 - What routes depend on (permission, auto-created groups) is answered when the nameservers know it.
 - A change lasts until the process ends: it isn't written to the configuration file.
 """
@@ -17,6 +17,7 @@ import asyncio
 import msgspec
 
 from staticfire.broker.registration import Registration
+from staticfire.broker.retention import parse_hours
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.clock_words import clock_text, parse_clock_words
@@ -42,22 +43,40 @@ REGISTRATION_WAIT_MS_MAX = 3_000
 LIVE = frozenset(
     {
         "answer_newer_subscription_unfiltered",
-        "auto_create_topic_enable",
         "auto_create_subscription_group",
+        "auto_create_topic_enable",
+        "broker_heartbeat_interval",
+        "broker_heartbeat_timeout_ms",
         "broker_permission",
+        "channel_expired_timeout_ms",
+        "channel_scan_interval_ms",
+        "clean_file_forcibly_enable",
+        "clean_file_forcibly_keep_bytes",
+        "clean_resource_interval",
+        "delete_when",
+        "disk_max_used_space_ratio",
+        "disk_space_clean_forcibly_ratio",
+        "disk_space_warning_level_ratio",
         "dlq_perm",
+        "file_reserved_time",
+        "flush_consumer_offset_interval",
+        "hold_ms_max",
         "lite_pull_message_enable",
+        "long_polling_enable",
+        "max_message_size",
         "max_transfer_bytes_on_message_in_memory",
         "max_transfer_count_on_message_in_memory",
-        "long_polling_enable",
-        "short_polling_time_mills",
-        "hold_ms_max",
-        "channel_expired_timeout_ms",
         "notify_consumer_ids_changed_enable",
+        "refuse_retries_when_read_only",
+        "region_id",
+        "register_name_server_period",
+        "short_polling_time_mills",
+        "trace_on",
         "use_server_side_reset_offset",
     }
 )
-"""What is looked up in `state.settings` whenever it matters. Everything else is read at the start."""
+"""What is looked up in `state.settings` whenever it matters, or kept by who hears of `on_settings`. Everything else is
+read at the start."""
 IN_ROUTES = frozenset({"auto_create_topic_enable", "auto_create_subscription_group", "broker_permission"})
 
 
@@ -92,6 +111,11 @@ class ConfigHandlers:
             move = None if words is None else parse_clock_words(words)
         except UsageError as error:
             return refusal(ResponseCode.INVALID_PARAMETER, f"{CLOCK_PROPERTY}: {error}")
+        hours = properties.get("deleteWhen")
+        try:
+            parse_hours(hours or "")
+        except UsageError as error:
+            return refusal(ResponseCode.INVALID_PARAMETER, str(error))
         change = change_settings(self._state.settings, properties, LIVE)
         if properties:
             await self._apply(change)

@@ -52,6 +52,7 @@ class SendHandlers:
         self._batch = BatchHandler(state, sending)
         self._many = ManyHandler(state, targets, intake, sending)
         self._writers: dict[int, SentWriter] = {}
+        state.on_settings(lambda _: self._writers.clear())
         self._burst_position = -1
         self._sent: list[Sent] = []
 

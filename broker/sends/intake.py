@@ -46,6 +46,9 @@ class Intake:
         RocketMQ: handleRetryAndDLQ. Raises: as `put`, and BrokerAnswer (unknown group).
         """
         state = self._state
+        if state.settings.refuse_retries_when_read_only and not state.writable:
+            remark = f"the broker[{state.machine.identity.host_ip}] sending message is forbidden"
+            raise BrokerAnswer(ResponseCode.NO_PERMISSION, remark)
         name = group_of_topic(record.queue.topic) or ""
         group = state.groups.find(name)
         if group is None:

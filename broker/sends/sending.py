@@ -7,6 +7,7 @@ the sender says under the names that only brokers may set is taken out before.
 from staticfire.broker.delay.door import MAY_WAIT
 from staticfire.broker.retention import disk_words
 from staticfire.broker.sends.not_built import refuse_not_built
+from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
@@ -44,10 +45,16 @@ class Sending:
     """Prepares messages and words refusals, for one broker."""
 
     def __init__(self, state: BrokerState) -> None:
-        settings = state.settings
         self._state = state
         self._store = state.store
         self._message_ms = state.clock.message_ms
+        identity = state.machine.identity
+        self._unique_ids = UniqueIds(pack_host(identity.host_ip, 0)[:-4], identity.pid, identity.random.getrandbits(32))
+        self._use(state.settings)
+        state.on_settings(self._use)
+
+    def _use(self, settings: BrokerSettings) -> None:
+        """Keep what is put behind each message's properties, and how large it may be."""
         self.body_bytes_max = settings.max_message_size
         self.region = settings.region_id
         self.trace_on = "true" if settings.trace_on else "false"
@@ -56,8 +63,6 @@ class Sending:
         self.added = self._added_text.encode()
         """What is put behind the properties of every message."""
         self._properties_bytes_max = PROPERTIES_BYTES_MAX - len(self.added)
-        identity = state.machine.identity
-        self._unique_ids = UniqueIds(pack_host(identity.host_ip, 0)[:-4], identity.pid, identity.random.getrandbits(32))
         self.illegal = (
             "the message is illegal, maybe msg body or properties length not matched. "
             f"msg body length limit {self.body_bytes_max}B, msg properties length limit 32KB."

@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--only", default="*", help="show only differences of steps like this")
     arguments = parser.parse_args()
     steps = script()
-    with Cluster() as cluster:
+    with Cluster(settings={"answerNewerSubscriptionUnfiltered": False}) as cluster:  # as in a broker by itself
         theirs, ours = play_both(arguments.nameserver, cluster.namesrv, steps)
     if not theirs or not ours:
         return 1

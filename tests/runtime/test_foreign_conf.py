@@ -8,6 +8,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import load_settings
+from staticfire.runtime.live_settings import change_settings
 
 pytestmark = pytest.mark.row("E2")
 
@@ -49,6 +50,23 @@ def test_names_of_earlier_versions_count(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "mapedFileSizeCommitLog=1048576\nbindAddress=127.0.0.1\n")
     assert conf.settings == BrokerSettings(mapped_file_size_commit_log=1048576, listen_host="127.0.0.1")
     assert conf.told == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("channelExpiredTimeout=5000", BrokerSettings(channel_expired_timeout_ms=5_000)),
+        ("brokerNotActiveTimeoutMillis=5000", BrokerSettings(broker_heartbeat_timeout_ms=5_000)),
+        ("brokerHeartbeatInterval=500", BrokerSettings(broker_heartbeat_interval=500)),
+        ("bindAddress=127.0.0.1", BrokerSettings(listen_host="127.0.0.1")),
+        ("mapedFileSizeCommitLog=1048576", BrokerSettings(mapped_file_size_commit_log=1_048_576)),
+    ],
+)
+def test_rocketmqs_names_count_in_files_flags_and_updates(tmp_path: Path, line: str, expected: BrokerSettings) -> None:
+    key, _, value = line.partition("=")
+    assert Conf(tmp_path, line).settings == expected
+    assert load_settings(BrokerSettings, {key: value}, {}, None) == expected
+    assert change_settings(BrokerSettings(), {key: value}).settings == expected
 
 
 def test_what_means_nothing_here_is_told_in_one_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -33,13 +34,13 @@ class Cluster:
         self.world = world
         self._pool = ConnectionPool(world.machine("client", "10.0.0.9"))
 
-    async def start_nameserver(self) -> None:
+    async def start_nameserver(self, **settings: Any) -> None:
         machine = self.world.machine("nameserver", "10.0.0.1")
-        await self.world.start("nameserver", Nameserver(machine, NameserverSettings()))
+        await self.world.start("nameserver", Nameserver(machine, NameserverSettings(**settings)))
 
-    async def start_broker(self, name: str) -> None:
+    async def start_broker(self, name: str, **chosen: Any) -> None:
         machine = self.world.machine(name, MACHINES[name])
-        settings = BrokerSettings(broker_name=name, namesrv_addr=NAMESERVER, store_path_root_dir="/store")
+        settings = BrokerSettings(broker_name=name, namesrv_addr=NAMESERVER, store_path_root_dir="/store", **chosen)
         await self.world.start(name, Broker(machine, settings))
 
     async def masters(self, topic: str) -> dict[str, str]:
@@ -125,6 +126,24 @@ async def test_a_nameserver_that_is_away_delays_the_first_message_of_a_topic_onl
 
 async def test_a_new_group_has_retry_queues_everywhere(cluster: Cluster) -> None:
     assert await cluster.masters("%RETRY%new") == BOTH
+
+
+async def test_a_broker_is_given_up_when_its_own_time_is_over(world: SimulatedWorld) -> None:
+    """Its signs of life follow from that time, so one that is well is never given up."""
+    cluster = Cluster(world)
+    await cluster.start_nameserver(scan_not_active_broker_interval=500)
+    await cluster.start_broker("broker-a", broker_heartbeat_timeout_ms=3_000)
+    await cluster.start_broker("broker-b", broker_heartbeat_timeout_ms=3_000, broker_heartbeat_interval=200)
+    for _ in range(60):
+        await world.run_for(seconds=1)
+        assert await cluster.masters(TOPIC) == BOTH
+    world.freeze("broker-a")
+    world.freeze("broker-b")
+    await world.run_for(ms=1_500)
+    assert await cluster.masters(TOPIC) == BOTH
+    await world.run_for(ms=2_500)
+    assert await cluster.masters(TOPIC) == {}
+    await cluster.close()
 
 
 async def test_a_broker_that_stops_leaves_the_routes(world: SimulatedWorld, cluster: Cluster) -> None:

@@ -174,6 +174,18 @@ async def test_a_broker_that_cant_be_written_to_refuses(stand: BrokerStand) -> N
 
 
 @pytest.mark.row("A3")
+@pytest.mark.parametrize(("refuse", "code"), [(False, 0), (True, 16)])
+async def test_a_retry_sent_as_a_message_to_a_broker_that_cant_be_written_to(
+    stand: BrokerStand, refuse: bool, code: int
+) -> None:
+    """RocketMQ takes it until clients have seen the new route; refuseRetriesWhenReadOnly doesn't."""
+    await stand.put_group("billing")
+    await stand.restart(broker_permission=4, refuse_retries_when_read_only=refuse)
+    assert (await stand.send(RETRY, b"x", DELAY="3")).code == code
+    assert (await stand.send("orders", b"x")).code == 0
+
+
+@pytest.mark.row("A3")
 async def test_a_slave_refuses(stand: BrokerStand) -> None:
     record = await sent(stand)
     await stand.restart(broker_id=1)

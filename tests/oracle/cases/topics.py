@@ -15,6 +15,8 @@ ATTRIBUTES = (
     "+message.type",
     "-message.type",
     "+message.type=MIXED",
+    "+queue.type=BatchCQ",
+    "+cleanup.policy=COMPACTION",
     "+reserve.time=5",
     "+reserve.time=x",
     "",
