@@ -23,8 +23,8 @@ from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import StorageError
-from staticfire.runtime.log import logger
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
+from staticfire.runtime.log import logger
 from staticfire.runtime.machine import DiskUse, Machine
 
 log = logger("broker")
