@@ -19,7 +19,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import SAMPLE_MS
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.errors import StorageError
-from staticfire.runtime.connection import Dispatcher
+from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause, Spawn
 

@@ -53,7 +53,7 @@ class Registration:
         """Set while a nameserver knows every change, or could not be told."""
         self._full_wanted = 0
         """Counts what a full registration was wanted for: one that was under way then doesn't have it."""
-        pool.disconnected = self._lost
+        self._is_leaving = False
         state.topics.on_change(self.topic_changed)
 
     def start(self, port: int) -> None:
@@ -88,8 +88,9 @@ class Registration:
             self._told[address].clear()
             event.set()
 
-    def _lost(self, address: str, _: object) -> None:
-        if address in self._registered:
+    def lost(self, address: str) -> None:
+        """Register anew: the connection to a nameserver has ended. While we leave, it is us who end it."""
+        if address in self._registered and not self._is_leaving:
             self._registered[address].clear()
             self._changed[address].set()
 
@@ -229,7 +230,7 @@ class Registration:
 
     async def unregister(self) -> None:
         """Take the routes out before the broker goes; a nameserver that doesn't answer can't stop that."""
-        self._pool.disconnected = None  # A connection that ends from here on ends because we do.
+        self._is_leaving = True
         settings = self._state.settings
         for address in self.nameservers:
             connection = self._pool.open_connection(address)

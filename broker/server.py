@@ -37,11 +37,12 @@ from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
-from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.server import IDLE_MS_MAX, Server
+from staticfire.runtime.server import IDLE_MS_MAX, SLOW_LOOK_MS, Server, ServerLimits
 from staticfire.runtime.service import Service
 
 log = logger("broker")
@@ -73,20 +74,19 @@ class Broker(Service):
         self._clients = ClientHandlers(state)
         self._administration = Administration(state, self._pull, self.delays, index, self._disk_watch.remove_expired)
         self._clock_control = ClockControl(state, self.delays, self._disk_watch)
-        asked_by_nameservers = Dispatcher()
+        asked_by_nameservers = Dispatcher(self._settle)
         self._clock_control.register(asked_by_nameservers)
-        asked_by_nameservers.settle = self._settle
-        self._pool = ConnectionPool(machine, asked_by_nameservers)
+        self._pool = ConnectionPool(machine, asked_by_nameservers, lost=self._lost_nameserver)
         self._registration = Registration(state, self._pool)
         self._targets = TargetTable(state, NewTopics(self._registration.told, self.spawn, self._settle))
         self.dispatcher = self._file_handlers()
-        self._server = Server(machine, self.dispatcher, reach_of(settings))
-        self._server.disconnected = self._disconnected
+        limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
+        self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._clients.disconnected)
         self._started = False
 
     def _file_handlers(self) -> Dispatcher:
         """Return what the broker answers, family by family."""
-        state, dispatcher = self.state, Dispatcher()
+        state, dispatcher = self.state, Dispatcher(self._settle)
         dead_letters = DeadLetters(state)
         intake = Intake(state, DelayDoor(state.store, self.delays), dead_letters)
         for family in (
@@ -103,7 +103,6 @@ class Broker(Service):
             self._administration,
         ):
             family.register(dispatcher)
-        dispatcher.settle = self._settle
         return dispatcher
 
     @property
@@ -136,6 +135,7 @@ class Broker(Service):
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._idle_loop(), "idle_connections")
+        self.spawn(self._slow_loop(), "slow_connections")
         self.spawn(self._offset_loop(), "offsets")
         self.spawn(self._disk_watch.loop(), "disk")
         await self._registration.registered()
@@ -211,8 +211,8 @@ class Broker(Service):
             self._pull.arrived(arrivals)
         self._clock_control.settled()
 
-    def _disconnected(self, connection: Connection) -> None:
-        self._clients.disconnected(connection)
+    def _lost_nameserver(self, address: str, _: Connection) -> None:
+        self._registration.lost(address)
 
     async def _expiry_loop(self) -> None:
         clock, held = self.state.machine.clock, self.state.held
@@ -232,6 +232,11 @@ class Broker(Service):
         while True:
             await self.pause(IDLE_MS_MAX)
             self._server.close_idle()
+
+    async def _slow_loop(self) -> None:
+        while True:
+            await self.pause(SLOW_LOOK_MS)
+            self._server.close_slow()
 
     async def _offset_loop(self) -> None:
         while True:

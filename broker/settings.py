@@ -78,6 +78,10 @@ class BrokerSettings:
     # Pulls
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1000
+    unfinished_frame_bytes_max: int = 128 * MIB
+    """Of frames that have begun and aren't whole, on all connections together. Above it the oldest go."""
+    unfinished_frame_ms_max: int = 60_000
+    """From a frame's first byte to its last; then its connection is closed."""
     held_pulls_max: int = 100_000
     """Pulls that wait for messages, over all queues; one more is answered at once."""
     hold_ms_max: int = 30_000

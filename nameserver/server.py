@@ -15,10 +15,11 @@ from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
 from staticfire.protocol.errors import ProtocolError, UsageError
-from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import FolderLock, Machine
-from staticfire.runtime.server import IDLE_MS_MAX, Server
+from staticfire.runtime.server import IDLE_MS_MAX, SLOW_LOOK_MS, Server, ServerLimits
 from staticfire.runtime.service import Service
 
 log = logger("nameserver")
@@ -35,8 +36,15 @@ class Nameserver(Service):
         clock = ClockOwner(machine.clock, self.pause)
         self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock)
         self.dispatcher = Dispatcher()
-        self._server = Server(machine, self.dispatcher)
-        self._server.disconnected = self._lost
+        self._server = Server(
+            machine,
+            self.dispatcher,
+            limits=ServerLimits(
+                self.state.settings.unfinished_frame_bytes_max, self.state.settings.unfinished_frame_ms_max
+            ),
+            lost=self._lost,
+        )
+        self._is_stopping = False
         self._sock = sock
         self._folder_lock: FolderLock | None = None
         add_handlers(self.dispatcher, self.state)
@@ -52,11 +60,12 @@ class Nameserver(Service):
         await self._listen()
         self.spawn(self._expiry_loop(), "nameserver_expiry")
         self.spawn(self._idle_loop(), "nameserver_idle_connections")
+        self.spawn(self._slow_loop(), "nameserver_slow_connections")
         self.spawn(self.state.clock.skip_loop(), "nameserver_clock")
         log.info("nameserver_started", port=self.port)
 
     async def _stop(self) -> None:
-        self._server.disconnected = None  # Connections that we close are no lost brokers.
+        self._is_stopping = True
         await self._server.close()
         await self.dispatcher.close()
         if self._folder_lock is not None:
@@ -89,6 +98,8 @@ class Nameserver(Service):
             raise UsageError(f"the nameserver can't listen: {error}; choose another listenPort, or 0 for any") from None
 
     def _lost(self, connection: Connection) -> None:
+        if self._is_stopping:
+            return  # Connections that we close are no lost brokers.
         self.state.clock.left(connection)
         drop_connection(self.state, connection)
 
@@ -96,6 +107,11 @@ class Nameserver(Service):
         while True:
             await self.pause(IDLE_MS_MAX)
             self._server.close_idle()
+
+    async def _slow_loop(self) -> None:
+        while True:
+            await self.pause(SLOW_LOOK_MS)
+            self._server.close_slow()
 
     async def _expiry_loop(self) -> None:
         while True:

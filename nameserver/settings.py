@@ -16,6 +16,10 @@ class NameserverSettings:
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
     listen_port: int = 9876
     """0: any free port."""
+    unfinished_frame_bytes_max: int = 128 * 1024 * 1024
+    """Of frames that have begun and aren't whole, on all connections together. Above it the oldest go."""
+    unfinished_frame_ms_max: int = 60_000
+    """From a frame's first byte to its last; then its connection is closed."""
     folder: str = ""
     """Where kvConfig.json is kept. Empty: key-value configuration lives in memory and is gone with the process."""
 

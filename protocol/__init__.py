@@ -4,6 +4,7 @@ Commands:
 
 - `command.py`: what a request and its answer are, and how one is declared; `requests/`: all of them, by family
 - `codecs/`: headers and bodies as bytes, one module per codec byte
+- `frame_reader.py`: the frames of one connection, bytes in and calls out
 - `codes.py`, `limits.py`, `remarks.py`: numbers, maxima and words that are RocketMQ's or agreed on
 - `errors.py`: every exception of staticfire, by what the caller can do about it
 

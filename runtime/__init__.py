@@ -4,7 +4,8 @@
 
 Connections:
 
-- `connection.py`: frames in, handlers called, answers out
+- `connection.py`: what frames bring is handled, and answers leave; `dispatcher.py`: who handles which request
+- `unfinished.py`: frames that don't become whole, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened
 - `addresses.py`, `reach.py`: addresses as people write them, and the one that peers are told
 - `ports.py`: sockets that one process binds and another one serves

@@ -8,10 +8,12 @@ from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed
 from staticfire.runtime.addresses import parse_address
-from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.machine import Machine
 
 A = TypeVar("A", bound=Answer)
+Heard = Callable[[str, Connection], None]
 
 CONNECT_TIMEOUT_MS = 3_000
 REQUEST_TIMEOUT_MS = 3_000
@@ -20,17 +22,23 @@ REQUEST_TIMEOUT_MS = 3_000
 class ConnectionPool:
     """One connection per address. Concurrent callers of an address share the attempt to connect."""
 
-    def __init__(self, machine: Machine, dispatcher: Dispatcher | None = None, codec_byte: int = NATIVE) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        dispatcher: Dispatcher | None = None,
+        codec_byte: int = NATIVE,
+        connected: Heard | None = None,
+        lost: Heard | None = None,
+    ) -> None:
+        """`connected` and `lost` are called with the address and the connection that was made, or has ended."""
         self._machine = machine
         self._dispatcher = dispatcher or Dispatcher()
         self._codec = codec_for(codec_byte)
         self._open: dict[str, Connection] = {}
         self._attempts: dict[str, asyncio.Task[Connection]] = {}
         self._closed = False
-        self.connected: Callable[[str, Connection], None] | None = None
-        """Called with the address when a connection has been made."""
-        self.disconnected: Callable[[str, Connection], None] | None = None
-        self._dispatcher.disconnected = self._lost
+        self._heard_connected = connected
+        self._heard_lost = lost
 
     def open_connection(self, address: str) -> Connection | None:
         """Return the connection if there is one now."""
@@ -53,22 +61,28 @@ class ConnectionPool:
         if self._closed:
             raise ConnectFailed(f"{address}: this client is closed")
         host, port = parse_address(address)
-        connection = Connection(self._dispatcher, self._codec, accepting=False)
+        connection = Connection(self._dispatcher, self._codec, accepting=False, owner=self)
         try:
             await self._machine.network.connect(lambda: connection, host, port, CONNECT_TIMEOUT_MS)
         except (OSError, TimeoutError) as error:
             raise ConnectFailed(f"connect to {address} failed: {error}") from None
         self._open[address] = connection
-        if self.connected is not None:
-            self.connected(address, connection)
+        if self._heard_connected is not None:
+            self._heard_connected(address, connection)
         return connection
 
-    def _lost(self, connection: Connection) -> None:
+    def connected(self, connection: Connection) -> None:
+        pass  # Told with its address, when whoever waits for it has it.
+
+    def left_unfinished(self, connection: Connection, unread_bytes: int, is_new: bool) -> None:
+        pass  # Whom we have connected to may take its time; who asked has a deadline.
+
+    def disconnected(self, connection: Connection) -> None:
         for address, held in list(self._open.items()):
             if held is connection:
                 del self._open[address]
-                if self.disconnected is not None:
-                    self.disconnected(address, connection)
+                if self._heard_lost is not None:
+                    self._heard_lost(address, connection)
 
     async def ask(self, address: str, request: Request, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Answer:
         """Ask whoever is there. Raises: ConnectFailed, ConnectionLost, AnswerTimeout, ProtocolError."""

@@ -7,30 +7,58 @@ one is told.
 import asyncio
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import offset_id_prefix
 from staticfire.runtime.addresses import Address, parse_address
-from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener, Machine
 from staticfire.runtime.reach import Reach
+from staticfire.runtime.unfinished import UnfinishedFrames
 
 log = logger("server")
 
 ANY_IPV4, ANY_IPV6 = "0.0.0.0", "::"
 IDLE_MS_MAX = 120_000
 # As in RocketMQ: clients send heartbeats every 30 s, so who is silent for that long is gone without a word.
+SLOW_LOOK_MS = 5_000
+# How often frames that don't become whole are looked for.
 CONNECTIONS_MAX = 50_000
 # Above that new connections are closed at once.
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """What the peers of a server may take of it, all together."""
+
+    unfinished_bytes_max: int = 128 * 1024 * 1024
+    """Of frames that have begun and aren't whole."""
+    frame_ms_max: int = 60_000
+    """From a frame's first bytes to its last. Who sends it has given up long before."""
 
 
 class Server:
     """Accepts connections on one or more ports and closes them all in the end."""
 
-    def __init__(self, machine: Machine, dispatcher: Dispatcher, reach: Reach | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        dispatcher: Dispatcher,
+        reach: Reach | None = None,
+        limits: ServerLimits | None = None,
+        lost: Callable[[Connection], None] | None = None,
+    ) -> None:
+        """`lost` is called with each connection that has ended."""
+        limits = limits or ServerLimits()
         self._machine = machine
+        self._unfinished: UnfinishedFrames[Connection] = UnfinishedFrames(
+            limits.unfinished_bytes_max, limits.frame_ms_max
+        )
+        self._lost = lost
         self._dispatcher = dispatcher
         self._reach = reach or Reach()
         self._listeners: list[Listener] = []
@@ -38,10 +66,6 @@ class Server:
         """In the order in which they came: closing them must not depend on addresses in memory."""
         self.port = 0
         """The main port: that of the first listener."""
-        self.connected: Callable[[Connection], None] | None = None
-        self.disconnected: Callable[[Connection], None] | None = None
-        dispatcher.connected = self._connected
-        dispatcher.disconnected = self._disconnected
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
         """Accept connections there, too; return the port. Raises: OSError."""
@@ -62,9 +86,9 @@ class Server:
         return port
 
     def _accept(self) -> Connection:
-        return Connection(self._dispatcher, codec_for(NATIVE), accepting=True)
+        return Connection(self._dispatcher, codec_for(NATIVE), accepting=True, owner=self)
 
-    def _connected(self, connection: Connection) -> None:
+    def connected(self, connection: Connection) -> None:
         if len(self.connections) >= CONNECTIONS_MAX:
             connection.reject(f"{CONNECTIONS_MAX} connections are open, no more are accepted")
             return
@@ -72,18 +96,27 @@ class Server:
         connection.store_host = pack_host(*self._store_address(connection))
         connection.store_id_prefix = offset_id_prefix(connection.store_host)
         connection.born_host = pack_host(*parse_address(connection.peer.address))
-        if self.connected is not None:
-            self.connected(connection)
 
     def _store_address(self, connection: Connection) -> Address:
         network, peer_host = self._machine.network, parse_address(connection.peer.address)[0]
         is_near = not self._reach.external_host or network.surroundings().has_near(peer_host)
         return self._reach.ip_address((connection.local_address[0], self.port), is_near)
 
-    def _disconnected(self, connection: Connection) -> None:
+    def disconnected(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
-        if self.disconnected is not None:
-            self.disconnected(connection)
+        self._unfinished.forget(connection)
+        if self._lost is not None:
+            self._lost(connection)
+
+    def left_unfinished(self, connection: Connection, unread_bytes: int, is_new: bool) -> None:
+        uptime_ms = self._machine.clock.uptime_ms()
+        for oldest in self._unfinished.note(connection, unread_bytes, is_new, uptime_ms):
+            oldest.reject("the unfinished frames of all connections are over their limit, and this one is the oldest")
+
+    def close_slow(self) -> None:
+        """Close the connections whose frame doesn't become whole: call it every SLOW_LOOK_MS."""
+        for connection in self._unfinished.overdue(self._machine.clock.uptime_ms()):
+            connection.reject("a frame isn't whole yet, a long time after its first bytes")
 
     def close_idle(self) -> None:
         """Close the connections from which nothing came since this was last called: call it every IDLE_MS_MAX."""

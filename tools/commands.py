@@ -59,8 +59,8 @@ def _body(shape: Shape) -> str:
 def request_code_table() -> str:
     """Every request code of RocketMQ 5.3 and of staticfire: who answers it here."""
     machine = live_machine()
-    nameserver = Nameserver(machine).dispatcher.handlers
-    broker = Broker(machine, BrokerSettings(store_path_root_dir="unused")).dispatcher.handlers
+    nameserver = Nameserver(machine).dispatcher.routes.handlers
+    broker = Broker(machine, BrokerSettings(store_path_root_dir="unused")).dispatcher.routes.handlers
     served = [code for code in RequestCode if code in broker or code in nameserver]
     rows = [
         f"{len(served)} of {len(list(RequestCode))} request codes are answered. Every other one gets",

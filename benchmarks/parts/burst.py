@@ -70,10 +70,14 @@ def bursts_of(name: str, burst: int) -> tuple[list[bytes], int]:
 
 def without_handlers(broker: Broker) -> Callable[[], None]:
     """Leave only: frames, decoded requests."""
-    broker.dispatcher.intercept = lambda call, code: True
+    routes = broker.dispatcher.routes
+    handlers, hot = dict(routes.handlers), dict(routes.hot)
+    routes.handlers.update(dict.fromkeys(handlers, lambda call: None))
+    routes.hot.update({mark: (decode, lambda call: None) for mark, (decode, _) in hot.items()})
 
     def back() -> None:
-        broker.dispatcher.intercept = None
+        routes.handlers.update(handlers)
+        routes.hot.update(hot)
 
     return back
 
@@ -123,7 +127,7 @@ async def measure(name: str, arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
         settings = BrokerSettings(store_path_root_dir=folder, listen_port=0, listen_host="127.0.0.1")
         async with Broker(live_machine(), settings) as broker:
-            connection = Connection(broker.dispatcher, codec_for(NATIVE), accepting=True)
+            connection = Connection(broker.dispatcher, codec_for(NATIVE), accepting=True, owner=broker._server)
             connection.connection_made(NullTransport())
             await create_topic(connection)
             if name.endswith("pull"):

@@ -19,7 +19,7 @@ from staticfire.protocol.requests.clock import (
     RestAnswer,
     SetBrokerClock,
 )
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class ClockControl:

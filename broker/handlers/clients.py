@@ -26,7 +26,8 @@ from staticfire.protocol.requests.clients import (
     UnregisterClient,
 )
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.connection import Call, Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.log import logger
 
 log = logger("broker")

@@ -28,7 +28,7 @@ from staticfire.protocol.java_properties import read_properties, write_propertie
 from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS, Clock
 from staticfire.protocol.requests.config import BrokerConfigAnswer
 from staticfire.protocol.requests.topics import DataVersion
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.live_settings import Change, as_properties, change_settings
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool

@@ -46,7 +46,8 @@ from staticfire.protocol.requests.connections import (
 )
 from staticfire.protocol.requests.routes import TopicList, TopicListAnswer
 from staticfire.protocol.rocketmq_record import to_rocketmq
-from staticfire.runtime.connection import Call, Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 CLIENT_TIMEOUT_MS = 10_000
 VERSION_3_1_8 = 62

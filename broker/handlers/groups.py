@@ -22,7 +22,7 @@ from staticfire.protocol.requests.groups import (
     UpdateGroup,
     UpdateGroups,
 )
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class GroupHandlers:

@@ -15,7 +15,7 @@ from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.requests.clients import NotifyConsumerIdsChanged
 from staticfire.protocol.requests.locks import LockAnswer, LockBatchResponseBody, LockQueues, UnlockQueues
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 NO_BODY = "a request for locks needs a body with a consumerGroup, a clientId and a mqSet"
 

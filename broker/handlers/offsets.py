@@ -22,7 +22,7 @@ from staticfire.protocol.requests.offsets import (
     UpdateConsumerOffset,
 )
 from staticfire.protocol.times import MessageMs
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class OffsetHandlers:

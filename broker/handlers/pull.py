@@ -11,6 +11,7 @@ Not done
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from staticfire.broker.pulls.checks import Forbidden, PullChecks
 from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, most, moved
@@ -25,7 +26,8 @@ from staticfire.protocol.command import Answer, Records, RocketmqRecords
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, ForbiddenAnswer, PullMessage
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.connection import Call, Connection, Dispatcher, failure
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher, failure
 
 _CAME, _WOKEN, _LAST = Occasion.CAME, Occasion.WOKEN, Occasion.LAST
 
@@ -141,8 +143,11 @@ class PullHandlers:
         self._look_again(pull, _LAST)
 
     def _look_again(self, pull: HeldPull, occasion: Occasion) -> None:
-        """Answer a pull that was held, or hold it on."""
+        """Answer a pull that was held, or hold it on; when its peer takes no answers, once it does."""
         call = pull.call
+        if not call.connection.takes_answers:
+            call.connection.when_taken(partial(self._look_again, pull, occasion))
+            return
         try:
             outcome = self._look(call, pull.offset, occasion)
             if outcome.hold_ms and self._hold_on(pull, outcome):

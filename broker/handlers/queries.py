@@ -32,7 +32,7 @@ from staticfire.protocol.requests.queries import (
     ViewMessage,
 )
 from staticfire.protocol.tags import TagExpression, TagExpressionError
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 MESSAGES_MAX = 64
 UNIQUE_KEY_MESSAGES_MAX = 32

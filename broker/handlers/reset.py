@@ -19,7 +19,7 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import is_system_group
 from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class ResetHandlers:

@@ -41,7 +41,7 @@ from staticfire.protocol.requests.reset_offset import (
 )
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.protocol.times import MessageMs
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 Offsets = dict[MessageQueue, int]
 

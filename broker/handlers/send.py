@@ -31,7 +31,7 @@ from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.sys_flag import UNSEEN
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 Sent = tuple[Call, int, str, int, int]
 """A message on the burst: call, queue id, unique id, queue offset, log position."""

@@ -33,7 +33,7 @@ from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.protocol.tags import tags_code
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.log import logger
 
 log = logger("broker")

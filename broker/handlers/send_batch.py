@@ -22,7 +22,7 @@ from staticfire.protocol.properties import DELAY, UNIQ_KEY, find_property, with_
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.rocketmq_record import decode_batch
 from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK
-from staticfire.runtime.connection import Call
+from staticfire.runtime.dispatcher import Call
 
 TRANSACTION_FLAGS = 0xC
 

@@ -21,7 +21,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendMany, SendManyAnswer, SendMessage
 from staticfire.protocol.sys_flag import UNSEEN
-from staticfire.runtime.connection import Call
+from staticfire.runtime.dispatcher import Call
 
 _STORED = OUTCOME_CODE[PutOutcome.STORED]
 

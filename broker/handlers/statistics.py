@@ -42,7 +42,7 @@ from staticfire.protocol.requests.statistics import (
     ViewStats,
 )
 from staticfire.protocol.requests.topics import TopicConfig
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class StatisticsHandlers:

@@ -26,7 +26,7 @@ from staticfire.protocol.requests.topics import (
     UpdateTopic,
     UpdateTopics,
 )
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 

@@ -26,7 +26,7 @@ from staticfire.protocol.requests.upkeep import (
     HighAvailability,
     HighAvailabilityAnswer,
 )
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class UpkeepHandlers:

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.frame_reader import Peer
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
-from staticfire.runtime.connection import Peer
 
 Wanted = Callable[[int], bool] | None
 """Whether a message with this tags code is wanted; None: all are."""

@@ -8,7 +8,7 @@ no task, no timer each.
 import msgspec
 
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.connection import Call
+from staticfire.runtime.dispatcher import Call
 
 
 class HeldPull(msgspec.Struct, gc=False):

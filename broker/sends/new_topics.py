@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from staticfire.protocol.command import Answer
-from staticfire.runtime.connection import Call, failure
+from staticfire.runtime.dispatcher import Call, failure
 from staticfire.runtime.service import Spawn
 
 Send = Callable[[Call], Answer | None]

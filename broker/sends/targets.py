@@ -12,13 +12,13 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.topics import describe
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.frame_reader import Peer
 from staticfire.protocol.names import is_retry_topic, may_be_sent_to, topic_fault
 from staticfire.protocol.permissions import MULTI_TAG
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.protocol.sys_flag import MULTI_TAGS
-from staticfire.runtime.connection import Peer
 
 
 class Target:

@@ -19,7 +19,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests import connections, locks, reset_offset
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class Asked(Protocol):

@@ -27,7 +27,8 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import ClientError, ConnectFailed
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, UnregisterClient
-from staticfire.runtime.connection import Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.machine import Machine
@@ -58,9 +59,9 @@ class ClusterClient(Service):
         self.machine = machine or _live_machine()
         self.dispatcher = Dispatcher()
         """Who handles what brokers ask of this client."""
-        self.pool = ConnectionPool(self.machine, self.dispatcher, self.settings.codec_byte)
-        self.pool.connected = self._connected
-        self.pool.disconnected = self._disconnected
+        self.pool = ConnectionPool(
+            self.machine, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
+        )
         random = self.machine.identity.random
         self.nameservers = Nameservers(namesrv, self.pool, random, self.settings.mq_client_api_timeout_ms)
         self.routes = RouteCache(self.nameservers, self.spawn)

@@ -13,7 +13,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.connection import Call
+from staticfire.runtime.dispatcher import Call
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock
 

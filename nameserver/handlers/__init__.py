@@ -15,7 +15,7 @@ from staticfire.nameserver.handlers.kv import KVHandlers
 from staticfire.nameserver.handlers.routes import RouteHandlers
 from staticfire.nameserver.handlers.topics import NameserverTopicHandlers
 from staticfire.nameserver.state import NameserverState
-from staticfire.runtime.connection import Dispatcher
+from staticfire.runtime.dispatcher import Dispatcher
 
 FAMILIES = (BrokerHandlers, ClockHandlers, NameserverConfigHandlers, KVHandlers, RouteHandlers, NameserverTopicHandlers)
 

@@ -22,7 +22,8 @@ from staticfire.protocol.requests.brokers import (
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.routes import KVTable
 from staticfire.protocol.requests.topics import DataVersion
-from staticfire.runtime.connection import Call, Connection, Handler
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger
 
 log = logger("nameserver")

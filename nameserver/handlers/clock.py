@@ -27,7 +27,7 @@ from staticfire.protocol.requests.clock import (
     Clock,
     ClockAnswer,
 )
-from staticfire.runtime.connection import AsyncHandler, Call
+from staticfire.runtime.dispatcher import AsyncHandler, Call
 
 RATE_MAX = 100_000.0
 ADVANCE_MS_MAX = 3_650 * 86_400_000

@@ -9,7 +9,7 @@ from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.java_properties import read_properties, write_properties
 from staticfire.protocol.requests.routes import NameserverConfigAnswer
-from staticfire.runtime.connection import Call, Handler
+from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.live_settings import as_properties, change_settings
 from staticfire.runtime.log import logger
 

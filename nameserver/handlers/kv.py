@@ -17,7 +17,7 @@ from staticfire.protocol.requests.routes import (
     KVTableAnswer,
     PutKVConfig,
 )
-from staticfire.runtime.connection import Call, Handler
+from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger
 
 log = logger("nameserver")

@@ -12,7 +12,7 @@ from staticfire.protocol.command import Answer, StandardJson, refusal
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer, MemberGroupBody
 from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetRoute, RouteAnswer
-from staticfire.runtime.connection import Call, Handler
+from staticfire.runtime.dispatcher import Call, Handler
 
 STANDARD_JSON_VERSION = 401
 # V4_9_4

@@ -23,7 +23,7 @@ from staticfire.protocol.requests.routes import (
     WipeAnswer,
     WipeWritePerm,
 )
-from staticfire.runtime.connection import Call, Handler
+from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger
 
 log = logger("nameserver")

@@ -12,7 +12,7 @@ the few frequent commands written by hand. Whatever the bytes, a codec raises `P
 
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -40,6 +40,20 @@ The command itself isn't made, nor the message id by itself: there is one for ea
 """
 
 
+Called: TypeAlias = tuple[Callable[[Any], Answer | None], Any]
+"""Who handles a request, and the call that it is handled with."""
+
+
+class ReadingPlace(Protocol):
+    """A frame reader, as the hot codecs see it."""
+
+    make_call: Callable[[Any, int, bool, "Codec", Any], Any]
+    """Of request, opaque, whether it is one-way, codec, and `source`."""
+    source: Any
+    taken_bytes: int
+    """As far as whole frames were read: set before a call is yielded."""
+
+
 class Codec(Protocol):
     """Bytes to commands and back, for one codec byte."""
 
@@ -63,8 +77,11 @@ class Codec(Protocol):
         Raises: ProtocolError when it is larger than a frame may be.
         """
 
-    def write_answer(self, out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
-        """Put the same frame behind what is in `out`, in pieces. Raises: ProtocolError, and `out` is as before."""
+    def write_answer(self, out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
+        """Put the same frame behind what is in `out`, in pieces; return its bytes.
+
+        Raises: ProtocolError, and `out` is as before.
+        """
 
     def sent_writer(self, region: str, trace_on: str) -> "SentWriter":
         """Return what writes the answers to stored messages, for a broker that says these two in each of them."""

@@ -6,19 +6,20 @@ same command, what is written the same bytes as the generic way's. What doesn't 
 included.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from struct import Struct
 from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import SentWriter, json
+from staticfire.protocol.codecs import Called, ReadingPlace, SentWriter, json
 from staticfire.protocol.codecs.json import decode_answer, decode_envelope, decode_request, encode_request, number
-from staticfire.protocol.codes import VERSION, RequestCode
+from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
 from staticfire.protocol.errors import ProtocolError
-from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.rocketmq_record import rocketmq_records
 
@@ -39,6 +40,10 @@ _BEGIN_BYTES = 12
 
 _encode = msgspec.json.Encoder().encode
 _pack_head = Struct(">II").pack
+_unpack_head = Struct(">II").unpack_from
+_LENGTH_MAX = FRAME_BYTES_MAX - 4
+_OTHER = int(LanguageCode.OTHER)
+_CODEC = sys.modules[__name__]
 _TEXT = lru_cache(maxsize=64)(_encode)
 # Of texts that come again and again: regions, remarks.
 
@@ -56,6 +61,48 @@ class HotHeader(msgspec.Struct, gc=False, kw_only=True):
     language: str | None = None
     remark: str | None = None
     extFields: Any  # noqa: N815 (RocketMQ's name)
+
+
+Handlers = Mapping[int, Callable[[Any], Answer | None]]
+
+
+class HotJsonRequests:
+    """Reads requests of one connection whose headers can be read in one step."""
+
+    def __init__(self, handlers: Handlers, heard: Callable[[int, int], None]) -> None:
+        """`heard` is told version and language of the peer when they aren't those of its last request here."""
+        self._handlers = handlers
+        self._heard = heard
+        self._version: int | None = None
+        self._language: str | None = None
+
+    def forget(self) -> None:
+        """Have `heard` told with the next request, whatever it says."""
+        self._version = None
+
+    def requests(self, data: bytes, at: int, end: int, place: ReadingPlace) -> Iterator[Called]:
+        """Yield the requests from there on, up to one that has to be read the generic way, or isn't whole. Hot."""
+        find, make_call, source = self._handlers.get, place.make_call, place.source
+        while end - at >= 8:
+            length, header_bytes = _unpack_head(data, at)
+            body_at = at + 8 + header_bytes
+            stop = at + 4 + length
+            # A header that is longer has another codec, or is refused.
+            if header_bytes > HEADER_BYTES_MAX or not body_at <= stop <= end or length > _LENGTH_MAX:
+                return
+            header = read_header(data, at + 8, body_at)
+            if header is None or header.flag or header.remark:
+                return
+            handler = find(header.code)
+            if handler is None:
+                return
+            if header.version != self._version or header.language != self._language:
+                self._version, self._language = header.version, header.language
+                self._heard(header.version, LANGUAGES_BY_NAME.get(header.language or "", _OTHER))
+            request = header.extFields
+            request.body = data[body_at:stop]
+            place.taken_bytes = at = stop
+            yield handler, make_call(request, header.opaque, False, _CODEC, source)
 
 
 def read_header(data: bytes, at: int, end: int) -> HotHeader | None:
@@ -99,11 +146,18 @@ def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes
     return b"".join(out)
 
 
-def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
-    """Put the frame behind what is in `out`, in one piece or several. Raises: ProtocolError, and `out` is as before."""
+def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
+    """Put the frame behind what is in `out`, in one piece or several; return its bytes.
+
+    Raises: ProtocolError, and `out` is as before.
+    """
     write = _WRITERS.get(type(answer))
-    if write is None or not write(out, answer, opaque, store_host):
-        out.append(json.encode_answer(answer, opaque, store_host))
+    written = write(out, answer, opaque, store_host) if write is not None else 0
+    if not written:
+        frame = json.encode_answer(answer, opaque, store_host)
+        out.append(frame)
+        written = len(frame)
+    return written
 
 
 def sent_writer(region: str, trace_on: str) -> SentWriter:
@@ -145,11 +199,11 @@ _PULLED = (
 )
 
 
-def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes) -> bool:
-    """Write the answer to a pull."""
+def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes) -> int:
+    """Write the answer to a pull; return its bytes, 0 when it has to be written the generic way."""
     remark, records = answer.remark, answer.body
     if remark is None or answer.offset_delta is not None or answer.forbidden_type is not None:
-        return False
+        return 0
     if records is None:
         written = []
     elif isinstance(records, RocketmqRecords):
@@ -157,20 +211,20 @@ def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes)
     elif isinstance(records, Records):
         written = rocketmq_records(records.slices, store_host)
     else:
-        return False
+        return 0
     try:
         header = _PULLED % (
             answer.code, answer.suggest_which_broker_id, answer.next_begin_offset, answer.min_offset, answer.max_offset,
             answer.topic_sys_flag, answer.group_sys_flag, opaque, _TEXT(remark),
         )  # fmt: skip
     except (TypeError, UnicodeEncodeError):
-        return False
+        return 0
     body_bytes = sum(map(len, written))
     if 8 + len(header) + body_bytes > FRAME_BYTES_MAX:
         raise ProtocolError(f"a frame of {8 + len(header) + body_bytes} bytes is over the limit of {FRAME_BYTES_MAX}")
     out.append(_pack_head(4 + len(header) + body_bytes, len(header)) + header)
     out.extend(written)
-    return True
+    return 8 + len(header) + body_bytes
 
 
-_WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int, bytes], bool]] = {PullAnswer: _write_pulled}
+_WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int, bytes], int]] = {PullAnswer: _write_pulled}

@@ -1,7 +1,9 @@
-"""Codec 2 as programs use it: `native` for everything, the hot answers by hand.
+"""Codec 2 as programs use it: `native` for everything, the hot few by hand.
 
-What is written here reads as what `native` writes, but its numbers have fixed widths, so that one `struct` call makes
-the answer to a send:
+Reading: of a request that looks like the one before, one `struct` call reads frame and envelope (`HotNativeRequests`).
+
+Writing: what is written here reads as what `native` writes, but its numbers have fixed widths, so that one `struct`
+call makes the answer to a send:
 
     0    u32 length | 02, u24 header length | 97 ce code 0 ce          start of `sent_writer`
     15   u32 opaque                                                    in the frame, as in native.py
@@ -15,16 +17,18 @@ Invariant, held by tests: an answer decodes to the same command as the generic o
 `native`.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, SentWriter, native
+from staticfire.protocol.codecs import ANSWER_FLAG, Called, ReadingPlace, SentWriter, native
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,
+    ENVELOPE_BYTES,
     ENVELOPE_HEADER_BYTES,
     NIL,
     PYTHON,
@@ -59,6 +63,68 @@ _PULL_HEADER_BYTES = 11 + len(_MIDDLE) - 1
 # From the array's mark to the remark, which a pull's answer has.
 
 
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+HotTable = dict[bytes, tuple[Callable[[bytes], Any], Callable[[Any], Answer | None]]]
+"""By a request's mark: what reads its header fields, and who handles it."""
+
+_start = Struct(">II7sI6s").unpack_from
+# As far as the header's fields, see native.py: length, codec and header length, seven bytes that say which code,
+# opaque, and the six bytes from the flag to the remark.
+_pack_mark = Struct(">BBIB").pack
+_WORD_WITHOUT_FIELDS = CODEC_WORD | ENVELOPE_HEADER_BYTES
+# Codec and header length of a header whose fields have no bytes.
+_TAIL_AT = 19
+_READ_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
+_CODEC = sys.modules[__name__]
+
+
+def request_mark(code: int) -> bytes:
+    """Return how a request's code stands in its header, with the marks around it."""
+    return _pack_mark(ARRAY_OF_7, U32, code, U32)
+
+
+class HotNativeRequests:
+    """Reads requests that are like the last one of a connection, in one step."""
+
+    def __init__(self, table: HotTable) -> None:
+        self._table = table
+        self._tail = b""
+
+    def remember(self, data: bytes, at: int) -> None:
+        """Take the request that begins there for the last one.
+
+        What stands between opaque and fields (no flag, version and language of the peer, no remark) is the same in the
+        next ones: there is nothing to read there.
+        """
+        self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES]
+
+    def requests(self, data: bytes, at: int, end: int, place: ReadingPlace) -> Iterator[Called]:
+        """Yield the requests from there on, up to one that isn't like the last, isn't whole, or isn't right. Hot."""
+        find, make_call, source, last_tail = self._table.get, place.make_call, place.source, self._tail
+        while end - at >= ENVELOPE_BYTES:
+            length, word, mark, opaque, tail = _start(data, at)
+            found = find(mark)
+            if found is None or tail != last_tail:
+                return
+            fields_at = at + ENVELOPE_BYTES
+            body_at = fields_at + word - _WORD_WITHOUT_FIELDS
+            stop = at + 4 + length
+            if not fields_at <= body_at <= stop <= end:
+                return
+            decode, handler = found
+            try:
+                request = decode(data[fields_at:body_at])
+            except _READ_ERRORS:
+                return
+            request.body = data[body_at:stop]
+            place.taken_bytes = at = stop
+            yield handler, make_call(request, opaque, False, _CODEC, source)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
 def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
     """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
     out: list[bytes] = []
@@ -66,11 +132,18 @@ def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes
     return b"".join(out)
 
 
-def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
-    """Put the frame behind what is in `out`, in one piece or several. Raises: ProtocolError, and `out` is as before."""
+def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
+    """Put the frame behind what is in `out`, in one piece or several; return its bytes.
+
+    Raises: ProtocolError, and `out` is as before.
+    """
     write = _WRITERS.get(type(answer))
-    if write is None or not write(out, answer, opaque):
-        out.append(native.encode_answer(answer, opaque, store_host))
+    written = write(out, answer, opaque) if write is not None else 0
+    if not written:
+        frame = native.encode_answer(answer, opaque, store_host)
+        out.append(frame)
+        written = len(frame)
+    return written
 
 
 def sent_writer(region: str, trace_on: str) -> SentWriter:
@@ -104,11 +177,11 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
     return write
 
 
-def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> bool:
-    """Write the answer to a pull: the slices of the log as they are, without joining them first."""
+def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> int:
+    """Write the answer to a pull, the slices of the log as they are; return its bytes, 0 for the generic way."""
     remark, records = answer.remark, answer.body
     if remark is None or not (records is None or isinstance(records, Records)):
-        return False
+        return 0
     rest = _encode(remark) + _encode(
         (
             answer.suggest_which_broker_id, answer.next_begin_offset, answer.min_offset, answer.max_offset,
@@ -126,8 +199,8 @@ def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> bool:
     if records is not None:
         out.append(_pack_records(0xDD, records.count))
         out.extend(records.slices)
-    return True
+    return 8 + header_bytes + body_bytes
 
 
-_WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int], bool]] = {PullAnswer: _write_pulled}
+_WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int], int]] = {PullAnswer: _write_pulled}
 assert 11 + len(_MIDDLE) == ENVELOPE_HEADER_BYTES

@@ -109,9 +109,11 @@ def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes
     return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, texts, body)
 
 
-def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> None:
-    """Put the frame behind what is in `out`. Raises: ProtocolError, and `out` is as before."""
-    out.append(encode_answer(answer, opaque, store_host))
+def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
+    """Put the frame behind what is in `out`; return its bytes. Raises: ProtocolError, and `out` is as before."""
+    frame = encode_answer(answer, opaque, store_host)
+    out.append(frame)
+    return len(frame)
 
 
 def sent_writer(region: str, trace_on: str) -> SentWriter:

@@ -21,7 +21,7 @@ from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullAnswer
 from staticfire.protocol.requests.routes import BrokerData, QueueData, RouteAnswer, TopicRouteData
 from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendAnswer, SendManyAnswer
 from staticfire.protocol.rocketmq_record import decode_batch
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.server import Server
 from staticfire.runtime.service import Service

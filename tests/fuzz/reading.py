@@ -7,7 +7,8 @@ from typing import Any
 from staticfire.protocol.codecs import codec_for
 from staticfire.protocol.command import REQUESTS, Answer, Declaration
 from staticfire.protocol.errors import ConnectionLost, ProtocolError
-from staticfire.runtime.connection import Call, Connection, Dispatcher
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.mutations import Mutator
 

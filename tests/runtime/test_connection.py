@@ -9,10 +9,12 @@ import pytest
 from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.command import REQUESTS, Answer, Request
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError
+from staticfire.protocol.frame_reader import recognise
 from staticfire.protocol.requests.clients import NotifyConsumerIdsChanged
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset, OffsetAnswer
 from staticfire.protocol.requests.send import SendMessageV2
-from staticfire.runtime.connection import Call, Connection, Dispatcher, recognise
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
 
 NATIVE_CODEC, JSON_CODEC = codec_for(NATIVE), codec_for(JSON)
 
@@ -280,6 +282,7 @@ async def test_a_peer_that_takes_no_answers_is_not_read_from() -> None:
     connection.pause_writing()
     assert not wire.reading
     connection.resume_writing()
+    await asyncio.sleep(0)
     assert wire.reading
 
 

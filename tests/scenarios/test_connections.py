@@ -30,7 +30,7 @@ from staticfire.protocol.requests.connections import (
 )
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 

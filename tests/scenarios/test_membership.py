@@ -20,7 +20,7 @@ from staticfire.protocol.requests.clients import (
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient, UnlockQueues
 from staticfire.protocol.requests.topics import GetTopicConfig
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.stand import Stand
 

@@ -21,7 +21,7 @@ from staticfire.protocol.requests.reset_offset import (
     QueryCorrectionOffset,
     ResetOffset,
 )
-from staticfire.runtime.connection import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 

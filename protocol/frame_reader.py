@@ -1,0 +1,256 @@
+"""Bytes in, calls out: the frames of one connection. Knows no socket and no clock, and handles nothing itself.
+
+`receive` takes what a socket brought. `calls` yields one pair for each whole frame: who handles it, and the call that
+it is to be handled with. What can't be understood is a call, too: its handler returns the refusal. So whoever drives
+this has one loop, and may leave it after any call; the rest is there when `calls` is asked for again.
+
+Most frames look like the one before. Those a hot codec reads in one step each (`_fast_path`: `HotNativeRequests` or
+`HotJsonRequests`); everything else, every error included, is read piece by piece (`_slow_path`). Both make the same
+calls.
+
+A frame whose bytes are no frame raises ProtocolError; then the connection has to be closed, since where the next one
+begins isn't known any more.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from struct import Struct
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from staticfire.protocol import requests as _declarations  # noqa: F401 (fills REQUESTS)
+from staticfire.protocol.codecs import (
+    ANSWER_FLAG,
+    JSON,
+    NATIVE,
+    ONEWAY_FLAG,
+    Called,
+    Codec,
+    Envelope,
+    ReadingPlace,
+    codec_for,
+)
+from staticfire.protocol.codecs.hot_json import HotJsonRequests
+from staticfire.protocol.codecs.hot_native import HotNativeRequests, HotTable, request_mark
+from staticfire.protocol.codes import ResponseCode, name_of_request
+from staticfire.protocol.command import REQUESTS, Answer, refusal
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+
+Handler = Callable[[Any], Answer | None]
+MakeCall = Callable[[Any, int, bool, Codec, Any], Any]
+"""Of request, opaque, whether it is one-way, codec, and whose reader this is."""
+
+FastPath = Callable[[bytes, int, int, ReadingPlace], Iterator[Called]]
+
+HEAD_BYTES = 8
+# Length, codec, header length.
+_HEAD = Struct(">II").unpack_from
+_LENGTH_MAX = FRAME_BYTES_MAX - 4
+_SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
+
+
+class Peer(msgspec.Struct, gc=False, frozen=True):
+    """Who is on the other side, as far as its frames tell."""
+
+    address: str
+    version: int = 0
+    language: int = 0
+
+
+class AnswerFrame(NamedTuple):
+    """An answer as it came: only who asked knows which fields it has."""
+
+    codec: Codec
+    envelope: Envelope
+    body: bytes
+
+
+class Routes:
+    """Who handles which request code: shared by all readers of a server or client."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Handler] = {}
+        self.hot: HotTable = {}
+        """Those of requests whose body is bytes as they are, by how the code stands in a native header."""
+
+    def add(self, code: int, handler: Handler) -> None:
+        """Raises: ValueError when the code has a handler, or isn't declared."""
+        if code in self.handlers:
+            raise ValueError(f"{name_of_request(code)} has a handler already")
+        if code not in REQUESTS:
+            raise ValueError(f"{name_of_request(code)} is not declared")
+        self.handlers[code] = handler
+        shape = REQUESTS[code].request
+        if shape.hot_body:
+            self.hot[request_mark(code)] = shape.native.decode, handler
+
+
+class FrameReader:
+    """The frames of one connection, in the order in which they came."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        make_call: MakeCall,
+        source: Any,
+        answered: Callable[[AnswerFrame], None],
+        header_bytes_max: int = HEADER_BYTES_MAX,
+    ) -> None:
+        """`source` goes into each call; `answered` handles answers to what was asked on this connection."""
+        self._routes = routes
+        self.make_call = make_call
+        self.source = source
+        self._answered = cast(Handler, answered)
+        self._header_bytes_max = header_bytes_max
+        self._pieces: list[bytes] = []
+        self._wanted_bytes = HEAD_BYTES
+        self._is_recognised = False
+        self._ended_by = ""
+        # Why nothing can be read any more.
+        self._native = HotNativeRequests(routes.hot)
+        self._json = HotJsonRequests(routes.handlers, self._heard_json)
+        self._fast_path: FastPath = self._json.requests
+        self.peer = Peer("?")
+        self.codec: Codec | None = None
+        """Of the peer's last request."""
+        self.unread_bytes = 0
+        """Of frames that aren't whole, and of those that nobody has taken yet."""
+        self.taken_bytes = 0
+        """Of the calls that were taken since `calls` was asked for."""
+
+    def receive(self, data: bytes) -> bool:
+        """Take bytes in; tell whether there may be a whole frame now."""
+        self._pieces.append(data)
+        self.unread_bytes += len(data)
+        return self.unread_bytes >= self._wanted_bytes
+
+    def clear(self) -> None:
+        """Forget what hasn't been read."""
+        self._pieces.clear()
+        self.unread_bytes = 0
+
+    def calls(self) -> Generator[Called, None, None]:
+        """Yield handler and call of each whole frame. Closed early, it leaves the rest. Raises: ProtocolError."""
+        if self._ended_by:
+            raise ProtocolError(self._ended_by)
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        at, end, self.taken_bytes = 0, len(data), 0
+        if end and not self._is_recognised:
+            recognise(data)
+            self._is_recognised = True
+        self._wanted_bytes = HEAD_BYTES
+        try:
+            while True:
+                yield from self._fast_path(data, at, end, self)
+                at = self.taken_bytes
+                if end - at < HEAD_BYTES:
+                    return
+                length, word = _HEAD(data, at)
+                header_bytes = word & 0xFFFFFF
+                if length > _LENGTH_MAX or header_bytes > length - 4:
+                    yield from self._refuse_length(data, at, length, word)
+                stop = at + 4 + length
+                if stop > end:
+                    self._wanted_bytes = 4 + length
+                    return
+                self.taken_bytes = stop
+                yield self._slow_path(data, at, at + HEAD_BYTES + header_bytes, stop, word >> 24)
+                at = stop
+        finally:
+            at = self.taken_bytes
+            self.unread_bytes = end - at
+            if at < end:
+                self._pieces.append(data[at:] if at else data)
+
+    # -- everything that isn't like the last request -------------------------------------------------------------
+
+    def _slow_path(self, data: bytes, at: int, body_at: int, stop: int, codec_byte: int) -> Called:
+        """Read one frame of any codec, request or answer. Raises: ProtocolError when its header can't be read."""
+        codec = codec_for(codec_byte)
+        if body_at - at - HEAD_BYTES > self._header_bytes_max:
+            words = f"a header of {body_at - at - HEAD_BYTES} bytes is over the limit of {self._header_bytes_max}"
+            raise ProtocolError(words)
+        envelope = codec.decode_envelope(data[at + HEAD_BYTES : body_at])
+        self._heard(envelope.version, envelope.language)
+        if envelope.flag & ANSWER_FLAG:
+            return self._answered, AnswerFrame(codec, envelope, data[body_at:stop])
+        self.codec = codec
+        self._json.forget()
+        is_like_native = codec.number == NATIVE and envelope.flag == 0 and envelope.remark is None
+        if is_like_native and self._routes.hot:
+            self._native.remember(data, at)
+            self._fast_path = self._native.requests
+        else:
+            self._fast_path = self._json.requests
+        return self._read_request(codec, envelope, data[body_at:stop])
+
+    def _read_request(self, codec: Codec, envelope: Envelope, body: bytes) -> Called:
+        code, is_oneway = envelope.code, envelope.flag & ONEWAY_FLAG != 0
+        handler, request = self._routes.handlers.get(code), None
+        if handler is None:
+            words = f" request type {code} not supported ({name_of_request(code)})"
+            handler = _refuses(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, words)
+        else:
+            try:
+                request = codec.decode_request(REQUESTS[code], envelope, body)
+            except ProtocolError as error:
+                handler = _refuses(_SYSTEM_ERROR, str(error))
+        return handler, self.make_call(request, envelope.opaque, is_oneway, codec, self.source)
+
+    def _refuse_length(self, data: bytes, at: int, length: int, word: int) -> Iterator[Called]:
+        """Refuse a request that is too long, if its header is there, and end. Raises: ProtocolError."""
+        header_bytes = word & 0xFFFFFF
+        if length <= _LENGTH_MAX:
+            raise ProtocolError(f"a frame of {length} bytes with a header of {header_bytes} bytes")
+        words = f"a frame of {length + 4} bytes is over the limit of {FRAME_BYTES_MAX}"
+        header_at = at + HEAD_BYTES
+        if header_bytes <= HEADER_BYTES_MAX and header_at + header_bytes <= len(data):
+            codec = codec_for(word >> 24)
+            envelope = codec.decode_envelope(data[header_at : header_at + header_bytes])
+            if not envelope.flag & ANSWER_FLAG:
+                is_oneway = envelope.flag & ONEWAY_FLAG != 0
+                call = self.make_call(None, envelope.opaque, is_oneway, codec, self.source)
+                self._ended_by = words
+                yield _refuses(ResponseCode.MESSAGE_ILLEGAL, words), call
+        raise ProtocolError(words)
+
+    # -- who speaks ----------------------------------------------------------------------------------------------
+
+    def _heard(self, version: int, language: int) -> None:
+        if self.peer.version != version or self.peer.language != language:
+            self.peer = Peer(self.peer.address, version, language)
+
+    def _heard_json(self, version: int, language: int) -> None:
+        self.codec = _JSON_CODEC
+        self._heard(version, language)
+
+
+def _refuses(code: int, words: str) -> Handler:
+    """Return a handler that says no."""
+    return partial(_refuse, refusal(code, words))
+
+
+def _refuse(answer: Answer, _call: Any) -> Answer:
+    return answer
+
+
+def recognise(data: bytes) -> None:
+    """Say what the first bytes of a connection are when they are another protocol's. Raises: ProtocolError.
+
+    A frame's length is below 16 MiB, so its first byte is 0 (or 1); anything else isn't RocketMQ remoting.
+    """
+    if data[0] <= 1:
+        return
+    if data[:2] == b"\x16\x03":
+        raise ProtocolError("this is TLS; staticfire speaks plain TCP: turn useTLS off in the client")
+    if b"PRI * HTTP/2".startswith(data[:12]):
+        raise ProtocolError("this is HTTP/2, so probably a 5.x gRPC client; it needs a proxy, remoting clients don't")
+    if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):
+        raise ProtocolError("this is HTTP; this port speaks RocketMQ remoting, the control endpoint is another port")
+    raise ProtocolError(f"these bytes are no frame: {data[:16].hex(' ')}")
+
+
+_JSON_CODEC = codec_for(JSON)

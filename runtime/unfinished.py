@@ -1,0 +1,58 @@
+"""Frames that have begun and aren't whole, over all connections of a server.
+
+Their bytes are kept until the rest comes, up to 16 MiB each, and whoever connects may begin one. So there is a limit
+for all of them together, above which the oldest go, with their connections: a client's own frame is whole in a moment,
+and one that waits for longer is answered to nobody any more. Pure: who is to be closed is returned.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+from staticfire.protocol.times import UptimeMs
+
+C = TypeVar("C", bound=Hashable)
+
+
+class _Begun(NamedTuple):
+    unread_bytes: int
+    since_ms: UptimeMs
+
+
+class UnfinishedFrames(Generic[C]):
+    """By connection, oldest first."""
+
+    def __init__(self, bytes_max: int, frame_ms_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._frame_ms_max = frame_ms_max
+        self._begun: dict[C, _Begun] = {}
+        self.total_bytes = 0
+
+    def note(self, connection: C, unread_bytes: int, is_new: bool, uptime_ms: UptimeMs) -> list[C]:
+        """Take down what a connection has left unread; return the connections that have to go for it."""
+        before = self._begun.get(connection)
+        if before is not None and not is_new:
+            self.total_bytes += unread_bytes - before.unread_bytes
+            self._begun[connection] = before._replace(unread_bytes=unread_bytes)
+        else:
+            self.forget(connection)
+            if unread_bytes:
+                self._begun[connection] = _Begun(unread_bytes, uptime_ms)
+                self.total_bytes += unread_bytes
+        too_much: list[C] = []
+        while self.total_bytes > self._bytes_max:
+            oldest = next(iter(self._begun))
+            self.forget(oldest)
+            too_much.append(oldest)
+        return too_much
+
+    def forget(self, connection: C) -> None:
+        """Its frame is whole, or the connection is gone."""
+        begun = self._begun.pop(connection, None)
+        if begun is not None:
+            self.total_bytes -= begun.unread_bytes
+
+    def overdue(self, uptime_ms: UptimeMs) -> list[C]:
+        """Return the connections whose frame hasn't become whole in time."""
+        return [
+            connection for connection, begun in self._begun.items() if uptime_ms - begun.since_ms >= self._frame_ms_max
+        ]

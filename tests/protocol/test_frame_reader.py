@@ -1,0 +1,184 @@
+"""Bytes in, calls out: however they are cut, whatever stands before and behind, and whenever the reader is left."""
+
+import random
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, strategies as st
+
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
+from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Routes
+from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
+from staticfire.protocol.requests.pull import PullMessage
+from staticfire.protocol.requests.send import SendMessageV2
+
+CODECS = [codec_for(number) for number in (NATIVE, JSON, ROCKETMQ)]
+SEND = SendMessageV2("g", "t", "TBW102", 4, 1, 0, 5, 0, "TAGS\x01a\x02", body=b"hello")
+PULL = PullMessage("g", "t", 1, 7, 32, 3, 0, 15_000, "*", 0, "TAG")
+REQUESTS: list[Request] = [SEND, PULL, GetMaxOffset("t", 3)]
+
+
+class Taken(NamedTuple):
+    """A call as the reader makes it."""
+
+    request: Any
+    opaque: int
+    oneway: bool
+    codec: Any
+    source: Any
+
+
+def ignore(_: Taken) -> Answer | None:
+    return None
+
+
+class Read:
+    """A reader and what it yielded."""
+
+    def __init__(self, *codes: int) -> None:
+        routes = Routes()
+        for code in codes or (10, 310, 11, 30):
+            routes.add(code, ignore)
+        self.answers: list[AnswerFrame] = []
+        self.reader = FrameReader(routes, Taken, "source", self.answers.append)
+        self.calls: list[Taken] = []
+        self.refusals: list[tuple[int, Answer]] = []
+
+    def feed(self, pieces: Iterable[bytes], calls_max: int = 1_000_000) -> "Read":
+        """Have pieces read; after every `calls_max` calls the reader is left and asked again."""
+        for piece in pieces:
+            if not self.reader.receive(piece):
+                continue
+            while self._take(calls_max):
+                pass
+        return self
+
+    def _take(self, calls_max: int) -> bool:
+        calls = self.reader.calls()
+        for count, (handler, call) in enumerate(calls, 1):
+            answer = handler(call)
+            if answer is not None:
+                self.refusals.append((call.opaque, answer))
+            elif isinstance(call, Taken):
+                self.calls.append(call)
+            if count == calls_max:
+                calls.close()
+                return True
+        return False
+
+    def seen(self) -> list[Any]:
+        """Return what came, in a form that compares."""
+        return [
+            (type(call.request).__name__, call.opaque, call.oneway, call.codec.number, fields(call.request))
+            for call in self.calls
+        ]
+
+
+def fields(request: Any) -> tuple[Any, ...]:
+    return tuple(getattr(request, name) for name in request.__struct_fields__)
+
+
+def burst() -> bytes:
+    """Requests of all kinds in all codecs, an answer and a one-way request between them."""
+    frames = [
+        codec.encode_request(request, opaque, False)
+        for codec in CODECS
+        for opaque, request in enumerate([*REQUESTS, *REQUESTS, SEND, SEND])
+    ]
+    frames.insert(5, CODECS[0].encode_request(SEND, 99, True))
+    frames.insert(7, CODECS[1].encode_answer(OffsetAnswer(5), 98, b""))
+    return b"".join(frames)
+
+
+WHOLE = Read().feed([burst()])
+
+
+def test_every_frame_is_a_call_in_its_order() -> None:
+    assert len(WHOLE.calls) == 3 * 8 + 1
+    assert [call.opaque for call in WHOLE.calls[:6]] == [0, 1, 2, 3, 4, 99]
+    assert [frame.envelope.opaque for frame in WHOLE.answers] == [98]
+    assert WHOLE.refusals == []
+    assert WHOLE.reader.unread_bytes == 0
+    assert {call.source for call in WHOLE.calls} == {"source"}
+
+
+def test_cut_at_every_byte_the_calls_are_the_same() -> None:
+    data = burst()
+    for cut in range(len(data)):
+        read = Read().feed([data[:cut], data[cut:]])
+        assert read.seen() == WHOLE.seen()
+        assert read.reader.unread_bytes == 0
+
+
+@given(st.lists(st.integers(0, len(burst())), max_size=30), st.integers(1, 5))
+def test_in_any_pieces_and_left_at_any_call_they_are_the_same(cuts: list[int], calls_max: int) -> None:
+    data, places = burst(), [0, *sorted(cuts), len(burst())]
+    pieces = [data[begin:end] for begin, end in pairwise(places)]
+    assert Read().feed([piece for piece in pieces if piece], calls_max).seen() == WHOLE.seen()
+
+
+def test_byte_by_byte_nothing_is_joined_before_it_is_whole() -> None:
+    read = Read()
+    frame = CODECS[0].encode_request(SEND, 1, False)
+    assert [read.reader.receive(bytes([byte])) for byte in frame[:7]] == [False] * 7
+    read.feed([frame[7:8]])
+    assert [read.reader.receive(bytes([byte])) for byte in frame[8:-1]] == [False] * (len(frame) - 9)
+    assert read.feed([frame[-1:]]).seen()[0][:2] == ("SendMessageV2", 1)
+
+
+def test_bytes_that_come_while_calls_wait_are_behind_them() -> None:
+    read, frames = Read(), [CODECS[0].encode_request(SEND, opaque, False) for opaque in range(6)]
+    read.reader.receive(b"".join(frames[:4]))
+    calls = read.reader.calls()
+    read.calls.append(next(calls)[1])
+    calls.close()
+    assert read.reader.unread_bytes == sum(map(len, frames[1:4]))
+    read.feed([frames[4], frames[5]])
+    assert [call.opaque for call in read.calls] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=["native", "json", "rocketmq"])
+def test_what_nobody_handles_or_can_be_read_is_refused_in_its_place(codec: Any) -> None:
+    unknown, unread = codec.encode_request(SEND, 1, False), codec.encode_request(GetMaxOffset("t", 3), 2, False)
+    unread = (
+        unread.replace(b"\xa1t\x03", b"\xa1t\xc0").replace(b'"3"', b'"x"').replace(b"\x00\x00\x013", b"\x00\x00\x01x")
+    )
+    read = Read(11, 30).feed([unknown + unread + codec.encode_request(PULL, 3, False)])
+    assert [(opaque, answer.code) for opaque, answer in read.refusals] == [(1, 3), (2, 1)]
+    assert "GET_MAX_OFFSET" in str(read.refusals[1][1].remark)
+    assert [call.opaque for call in read.calls] == [3]
+
+
+def test_peer_and_codec_are_those_of_the_last_request() -> None:
+    read = Read()
+    for codec in CODECS:
+        read.feed([codec.encode_request(SEND, 1, False)])
+        assert read.reader.codec is not None
+        assert read.reader.codec.number == codec.number
+        assert read.reader.peer.version > 0
+
+
+@pytest.mark.parametrize("frame", ["00000003 00000000", "00000010 00000040", "00000004 07000000", "ff" * 16])
+def test_bytes_that_are_no_frame_raise_behind_the_frames_before_them(frame: str) -> None:
+    read = Read()
+    before = b"" if frame == "ff" * 16 else CODECS[0].encode_request(SEND, 1, False)
+    with pytest.raises(ProtocolError):
+        read.feed([before + bytes.fromhex(frame)])
+    assert len(read.calls) == (1 if before else 0)
+
+
+def test_garbage_raises_protocol_errors_and_nothing_else() -> None:
+    chance = random.Random(11)
+    for _ in range(3_000):
+        data = bytearray(burst())
+        for _ in range(chance.randrange(1, 8)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        cut = chance.randrange(len(data))
+        try:
+            Read().feed([bytes(data[:cut]), bytes(data[cut:])], chance.randrange(1, 9))
+        except ProtocolError:
+            continue
