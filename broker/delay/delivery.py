@@ -26,7 +26,7 @@ log = logger("broker")
 HOMES_MAX = 10_000
 
 
-class Slice(msgspec.Struct, gc=False):
+class DueSlice(msgspec.Struct, gc=False):
     """Some messages on the burst, and what became of them."""
 
     last_offsets: dict[int, int]
@@ -51,9 +51,9 @@ class Delivery:
         self._homes: dict[bytes, Queue] = {}
         # Queues by the end of the properties, where `delayed` has put their names.
 
-    def put(self, due: list[DueEntry], stored_ms: MessageMs) -> Slice:
+    def put(self, due: list[DueEntry], stored_ms: MessageMs) -> DueSlice:
         """Put messages on the burst in this order; what can't be delivered is skipped, so nobody waits behind it."""
-        part = Slice({})
+        part = DueSlice({})
         for entry, record in zip(due, self._read(due), strict=True):
             try:
                 # A burst is written as a whole or not at all, so one of its messages tells how it ended.

@@ -10,6 +10,7 @@ from typing import Any
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target
 from staticfire.broker.state import BrokerState
+from staticfire.broker.store.new_record import NewRows
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.batch_rows import batch_rows
 from staticfire.protocol.codes import ResponseCode
@@ -51,8 +52,8 @@ class BatchHandler:
             if quickly is not None:
                 positions += quickly
                 return
-        rows = self._rows(batch, added)
-        positions += self._append_all(queue, born_ms, sys_flag, born_host, rows, now_ms, self._stored, context)
+        new = NewRows(queue, born_ms, born_host, self._rows(batch, added), sys_flag)
+        positions += self._append_all(new, now_ms, self._stored, context)
 
     def _checked(self, request: SendMessage, target: Target, header: bytes) -> tuple[bytes, int]:
         """Return the batch, not compressed as a whole, and the sysFlag of its messages. Raises: BrokerAnswer."""

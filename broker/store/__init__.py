@@ -2,7 +2,8 @@
 
 - `store.py`: `MessageStore`, the face and only owner of the files; `settings.py`: its sizes and periods
 - `new_record.py`: a message that is to be stored
-- `appender.py`: records that were appended and not written yet; `outcomes.py`: how appends and reads end
+- `appender.py`: records that were appended and not written yet; `settling.py`: who learns
+  that they are stored, and when; `outcomes.py`: how appends and reads end
 - `commit_log.py`: all records in one row; `segments.py`: its files; `log_sync.py`: bringing them to the disk
 - `consume_queue.py`: where one queue's records are; `queue_table.py`: all queues; `queue_files.py`: their files
 - `reading.py`: messages from an offset on; `time_search.py`: an offset by time

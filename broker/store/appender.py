@@ -1,26 +1,26 @@
 """The burst: records that were appended and are not written yet. The hottest code of the store.
 
 The dispatcher runs all handlers of one socket read, each appends, then `commit` writes everything with one write, makes
-it visible and settles every append, or none of it. Invariants: a burst that fails has handed out nothing: the next one
-gets the same offsets and positions; nobody is told STORED before the bytes are where the flush policy promises.
+it visible and settles every append (settling.py), or none of it. Invariant: a burst that fails has handed out nothing:
+the next one gets the same offsets and positions.
 """
 
-from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 from staticfire.broker.store.commit_log import Chunk, CommitLog
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.new_record import NewRecord, NewRows
 from staticfire.broker.store.outcomes import OnStored, PutOutcome, Settlement, settle
 from staticfire.broker.store.queue_files import ENTRY
 from staticfire.broker.store.queue_table import QueueTable
-from staticfire.broker.store.settings import FlushDiskType, StoreSettings
+from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.settling import Settling
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.plain_records import Row, pack_plain_row
+from staticfire.protocol.plain_records import pack_plain_row
 from staticfire.protocol.record import (
     BLANK_BYTES_MIN,
     IPV4_HOST_BYTES,
@@ -31,28 +31,24 @@ from staticfire.protocol.record import (
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 
-WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
-"""Takes over appends that are to be settled when the log is synced up to a position."""
-
 _flag_of, _tags_code_of = itemgetter(0), itemgetter(3)
 _pack_entry = ENTRY.pack
 
 
-class Appender:
+class Appender:  # house: a burst is gathered, written and taken back in one place, or a failure in between tears it
     """Appends and commits at the end of one log."""
 
-    def __init__(self, log: CommitLog, queues: QueueTable, settings: StoreSettings, name: str) -> None:
+    def __init__(
+        self, log: CommitLog, queues: QueueTable, settings: StoreSettings, settling: Settling, name: str
+    ) -> None:
         self._log = log
+        self._settling = settling
         self._dirty = queues.dirty
         self._settings = settings
         self._name = name
         self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
-        self._waits_for_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._is_open = False
         self._refusals: dict[str, StorageError] = {}
-        self.wait_for_sync: WaitForSync = self._sync_at_once
-        self.on_written: Callable[[], None] = _ignore
-        """Called after each burst: there is something to flush."""
         self.failure: StorageError | None = None
         self.last_stored_ms = MessageMs(0)
         self.last_position = -1
@@ -100,12 +96,10 @@ class Appender:
     def _start(self) -> None:
         self._position = self._chunk_position = self._log.end_position
         self._set_room_end(self._log.room_end() - BLANK_BYTES_MIN)
-        self._chunks = []
-        self._records = []
-        self._queues = {}
-        self._settlements = []
+        self._chunks, self._records = [], []
+        self._queues, self._settlements = {}, []
 
-    def append(
+    def append(  # house: hot, and a value object would cost each send more than all its look-ups
         self,
         queue: Queue,
         born_ms: int,
@@ -148,7 +142,7 @@ class Appender:
         entry = _pack_entry(position, size, tags_code)
         pack_plain = queue.pack_plain or queue.plain_packer()
         self._records += pack_plain(position, queue_offset, stored_ms, born_ms, born_host, properties, body)
-        # Nothing has changed before that line; from here on nothing can fail.
+        # Nothing has changed so far; from here on nothing can fail.
         self._position = end
         self._last_start = position
         self.last_stored_ms = stored_ms
@@ -159,35 +153,23 @@ class Appender:
             self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
         return position
 
-    def append_all(
-        self,
-        queue: Queue,
-        born_ms: int,
-        sys_flag: int,
-        born_host: bytes,
-        rows: Sequence[Row],
-        stored_ms: MessageMs,
-        on_stored: OnStored,
-        context: Any,
-    ) -> list[int]:
+    def append_all(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
         """Put records of one queue on the burst, side by side, and return their log positions.
 
         `on_stored` is called once, for the first: a burst is written as a whole or not at all. Raises: as `append`.
         """
+        queue, rows = new.queue, new.rows
         if not rows:
             return []
         first = self._position
-        if sys_flag or queue.deleted or len(born_host) != IPV4_HOST_BYTES or any(map(_flag_of, rows)):
-            return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
-        # fmt: off
+        if new.sys_flag or queue.deleted or len(new.born_host) != IPV4_HOST_BYTES or any(map(_flag_of, rows)):
+            return self._append_each(new, stored_ms, on_stored, context)
         pieces, sizes = pack_plain_row(
-            first, queue.queue_id, queue.next_offset, stored_ms, born_ms, born_host, queue.packed_topic,
-            rows,
+            first, queue.queue_id, queue.next_offset, stored_ms, new.born_ms, new.born_host, queue.packed_topic, rows
         )
         *positions, end = accumulate(sizes, initial=first)
         if max(sizes) > self._record_bytes_max or end > self._records_end:
-            return self._append_each(queue, born_ms, sys_flag, born_host, rows, stored_ms, on_stored, context)
-        # fmt: on
+            return self._append_each(new, stored_ms, on_stored, context)
         entries = b"".join(map(_pack_entry, positions, sizes, map(_tags_code_of, rows)))
         # Nothing has changed so far; from here on nothing can fail.
         self._settlements.append((on_stored, context, queue.next_offset, first, True))
@@ -240,28 +222,14 @@ class Appender:
         self._queues[queue] = None
         return positions
 
-    def _append_each(
-        self,
-        queue: Queue,
-        born_ms: int,
-        sys_flag: int,
-        born_host: bytes,
-        rows: Sequence[Row],
-        stored_ms: MessageMs,
-        on_stored: OnStored,
-        context: Any,
-    ) -> list[int]:
+    def _append_each(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
         """`append_all` of records that aren't plain or don't all fit into this segment."""
         positions: list[int] = []
-        self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in rows))
-        for flag, properties, body, tags_code in rows:
-            # fmt: off
-            position = self.append(
-                queue, born_ms, sys_flag, flag, 0, 0, born_host, properties, body, tags_code, stored_ms,
-                None if positions else on_stored, context,
-            )
-            # fmt: on
-            positions.append(position)
+        queue, born_host = new.queue, new.born_host
+        self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in new.rows))
+        for flag, properties, body, tags_code in new.rows:
+            record = NewRecord(queue, properties, tags_code, body, new.born_ms, born_host, new.sys_flag, flag)
+            positions.append(self._append_any(record, stored_ms, None if positions else on_stored, context))
         return positions
 
     def _append_any(self, new: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> int:
@@ -340,11 +308,7 @@ class Appender:
         self._records = []
         self._queues = {}
         self._settlements = []
-        if self._waits_for_sync:
-            settlements = self._hand_over(end, settlements)
-        for on_stored, context, queue_offset, position, _ in settlements:
-            on_stored(context, queue_offset, position, PutOutcome.STORED)
-        self.on_written()
+        self._settling.written(end, settlements)
         return arrivals
 
     def _fail(self, error: OSError) -> None:
@@ -357,34 +321,10 @@ class Appender:
         self._start()
         settle(settlements, PutOutcome.FAILED)
 
-    def _hand_over(self, end_position: int, settlements: list[Settlement]) -> list[Settlement]:
-        waiting = [settlement for settlement in settlements if settlement[4]]
-        if waiting:
-            self.wait_for_sync(end_position, waiting)
-        return [settlement for settlement in settlements if not settlement[4]]
-
-    def forget_flusher(self) -> None:
-        """Sync at once from now on, where an append waits for it."""
-        self.on_written = _ignore
-        self.wait_for_sync = self._sync_at_once
-
-    def _sync_at_once(self, _end_position: int, settlements: list[Settlement]) -> None:
-        outcome = PutOutcome.STORED
-        try:
-            self._log.sync()
-        except (OSError, StorageError):
-            outcome = PutOutcome.FLUSH_TIMEOUT
-        settle(settlements, outcome)
-
-
-def _ignore() -> None:
-    """Do nothing."""
-
 
 def _pack(new: NewRecord, position: int, queue_offset: int, stored_ms: MessageMs) -> bytes:
-    # fmt: off
+    queue = new.queue
     return pack_record(
-        position, new.queue.queue_id, queue_offset, stored_ms, new.born_ms, new.sys_flag, new.flag, new.reconsume_times,
-        new.prepared_position, new.born_host, new.queue.packed_topic, new.properties, new.body,
-    )
-    # fmt: on
+        position, queue.queue_id, queue_offset, stored_ms, new.born_ms, new.sys_flag, new.flag, new.reconsume_times,
+        new.prepared_position, new.born_host, queue.packed_topic, new.properties, new.body,
+    )  # fmt: skip

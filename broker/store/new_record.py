@@ -1,8 +1,11 @@
-"""A record that is to be appended, as one value: for everybody but the hot path, which spares the object."""
+"""What is to be appended, as one value: for everybody but the hot path of sends, which spares the object."""
+
+from collections.abc import Sequence
 
 import msgspec
 
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.plain_records import Row
 
 
 class NewRecord(msgspec.Struct, frozen=True, gc=False):
@@ -21,3 +24,13 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
     prepared_position: int = 0
     wait_flush: bool = True
     """With SYNC_FLUSH: whether the append is settled only after the fsync."""
+
+
+class NewRows(msgspec.Struct, frozen=True, gc=False):
+    """Records of one queue that are appended side by side, all of them or none."""
+
+    queue: Queue
+    born_ms: int
+    born_host: bytes
+    rows: Sequence[Row]
+    sys_flag: int = 0

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.broker.store.appender import Appender, WaitForSync
+from staticfire.broker.store.appender import Appender
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
@@ -25,6 +25,7 @@ from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.reading import read_queue
 from staticfire.broker.store.recovery import Recovery, RecoveryReport, TagsCodeOf
 from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.settling import Settling, WaitForSync
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, search_offset
 from staticfire.protocol.errors import StorageError
@@ -50,7 +51,8 @@ class MessageStore:
         self._deleted_topics: dict[str, int] = {}
         self._lock: FolderLock | None = None
         self._early_arrivals: dict[Queue, int] = {}
-        self._burst = Appender(self.log, self._queues, settings, folder)
+        self._settling = Settling(self.log, settings)
+        self._burst = Appender(self.log, self._queues, settings, self._settling, folder)
         self.append = self._burst.append
         """Put a record on the burst: `Appender.append`, without a hop on the hot path."""
         self.append_all = self._burst.append_all
@@ -197,12 +199,11 @@ class MessageStore:
 
     def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
         """Tell `on_written` after each burst; with SYNC_FLUSH leave what waits for the disk to `wait_for_sync`."""
-        self._burst.on_written = on_written
-        self._burst.wait_for_sync = wait_for_sync
+        self._settling.use_flusher(on_written, wait_for_sync)
 
     def forget_flusher(self) -> None:
         """Sync in `commit` again, where an append waits for it."""
-        self._burst.forget_flusher()
+        self._settling.forget_flusher()
 
     # --- reading
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from staticfire.broker.store.new_record import NewRows
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
@@ -25,9 +26,8 @@ def rows(*bodies: bytes, flag: int = 0) -> list[Row]:
 
 def append_all(store: MessageStore, settled: list[Any], given: list[Row], sys_flag: int = 0) -> list[int]:
     queue = store.queue("orders", 0)
-    return store.append_all(
-        queue, 5, sys_flag, HOST, given, MessageMs(1000), lambda *told: settled.append(told), "context"
-    )
+    new = NewRows(queue, 5, HOST, given, sys_flag)
+    return store.append_all(new, MessageMs(1000), lambda *told: settled.append(told), "context")
 
 
 @pytest.mark.parametrize("flag", [0, 7], ids=["plain", "with a flag"])
