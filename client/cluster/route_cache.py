@@ -12,6 +12,7 @@ from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.routes import broker_addresses, limit_queues, same_route
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StaticfireError, TopicNotFound, broker_answer
+from staticfire.protocol.names import DLQ_PREFIX, RETRY_PREFIX, topic_fault
 from staticfire.protocol.requests.routes import GetRoute, RouteAnswer, TopicRouteData
 from staticfire.runtime.log import logger
 
@@ -103,8 +104,7 @@ class RouteCache:
             ResponseCode.TOPIC_NOT_EXIST,
             f"no route to topic {topic} at nameserver {self._nameservers.chosen}"
             + (f" ({detail})" if detail else "")
-            + f"; create it with `mqadmin updateTopic -n {self._nameservers} -c DefaultCluster -t {topic}`, "
-            "or let brokers create topics at the first send: autoCreateTopicEnable=true",
+            + f"; {_way_out(topic, self._nameservers)}",
         )
 
     def _keep(self, topic: str, route: TopicRouteData, guessed: bool = False) -> None:
@@ -135,3 +135,19 @@ class RouteCache:
                 log.debug("route_missing", topic=topic, reason=error.remark)
             except StaticfireError as error:
                 log.warning("route_not_refreshed", topic=topic, reason=str(error))
+
+
+def _way_out(topic: str, nameservers: Nameservers) -> str:
+    """Say how a topic comes to be there: those of groups are made by brokers, and nobody should make one by hand."""
+    if (fault := topic_fault(topic)) is not None:
+        return f"there can't be such a topic: {fault}"
+    if topic.startswith(DLQ_PREFIX):
+        group = topic.removeprefix(DLQ_PREFIX)
+        return f"a broker makes it with the first dead letter of group {group}: there is none, or no such group"
+    if topic.startswith(RETRY_PREFIX):
+        group = topic.removeprefix(RETRY_PREFIX)
+        return f"a broker makes it when group {group} first consumes: no such group is known"
+    return (
+        f"create it with `mqadmin updateTopic -n {nameservers} -c DefaultCluster -t {topic}`, "
+        "or let brokers create topics at the first send: autoCreateTopicEnable=true"
+    )

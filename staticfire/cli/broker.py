@@ -26,7 +26,16 @@ def broker(
     file: str | None,
     listing: str | None,
 ) -> None:
-    """One broker in the foreground."""
+    """One broker in the foreground, which registers at the nameservers it is given.
+
+    It says `ready` on stdout when clients can use it, logs to stderr, and stops on Ctrl-C or SIGTERM after writing
+    what it has. Settings come from flags, then STATICFIRE_<NAME> in the environment, then --config; --settings lists
+    them all. For a nameserver with brokers in one command there is `staticfire up`.
+
+    \b
+    Example:
+        staticfire broker -n 127.0.0.1:9876 --name broker-a --dir ./data
+    """
     if listing is not None:
         show_settings(BrokerSettings, listing == "toml")
         return

@@ -24,9 +24,16 @@ from staticfire.cli.mqadmin_tables import (
 )
 from staticfire.cli.options import namesrv_flag
 from staticfire.client import Admin, Message, MessageQueue, Producer
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
-from staticfire.protocol.errors import BrokerAnswer, UsageError, broker_answer
-from staticfire.protocol.requests.groups import DeleteGroup, SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.errors import BrokerAnswer, ClientError, GroupNotFound, UsageError, broker_answer
+from staticfire.protocol.requests.groups import (
+    DeleteGroup,
+    GetAllGroups,
+    GroupConfigTable,
+    SubscriptionGroupConfig,
+    UpdateGroup,
+)
 from staticfire.protocol.requests.routes import KVTable
 from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetRuntimeInfo, GetTopicStats
 from staticfire.protocol.requests.topics import TopicConfig, UpdateTopic
@@ -89,6 +96,15 @@ async def addresses(admin: Admin, cluster: str | None, broker: str | None) -> li
     return list((await admin.masters(cluster)).values())
 
 
+async def is_group(admin: Admin, group: str) -> bool:
+    """Tell whether any broker knows a group. Asking for it by name could create it."""
+    for address in (await admin.masters()).values():
+        known: GroupConfigTable = (await ask(admin, address, GetAllGroups())).body
+        if group in known.subscription_group_table:
+            return True
+    return False
+
+
 async def ask(admin: Admin, address: str, request: Request) -> Answer:
     """Return an answer. Raises: BrokerAnswer, NetworkError."""
     answer = await admin.client.pool.ask(address, request, TIMEOUT_MS)
@@ -104,8 +120,8 @@ async def ask(admin: Admin, address: str, request: Request) -> Answer:
 @namesrv_flag
 @target_flags
 @topic_flag
-@option("-r", "--readQueueNums", "read", type=int, default=8, show_default=True)
-@option("-w", "--writeQueueNums", "write", type=int, default=8, show_default=True)
+@option("-r", "--readQueueNums", "read", type=click.IntRange(1), default=8, show_default=True)
+@option("-w", "--writeQueueNums", "write", type=click.IntRange(1), default=8, show_default=True)
 @option("-p", "--perm", type=click.Choice(["2", "4", "6"]), default="6", show_default=True, help="2: write, 4: read.")
 @option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", help="As +message.type=FIFO.")
 def update_topic(
@@ -195,8 +211,8 @@ def topic_status(namesrv: str, topic: str) -> None:
 @option("-s", "--consumeEnable", "enable", type=bool, default=True, show_default=True)
 @option("-d", "--consumeBroadcastEnable", "broadcast", type=bool, default=False, show_default=True)
 @option("-o", "--consumeMessageOrderly", "orderly", type=bool, default=False, show_default=True)
-@option("-q", "--retryQueueNums", "retry_queues", type=int, default=1, show_default=True)
-@option("-r", "--retryMaxTimes", "retries", type=int, default=16, show_default=True)
+@option("-q", "--retryQueueNums", "retry_queues", type=click.IntRange(0), default=1, show_default=True)
+@option("-r", "--retryMaxTimes", "retries", type=click.IntRange(-1), default=16, show_default=True)
 def update_group(
     namesrv: str,
     cluster: str | None,
@@ -260,6 +276,11 @@ def consumer_progress(namesrv: str, group: str, topic: str | None) -> None:
             except BrokerAnswer as refused:
                 click.echo(f"staticfire mqadmin: {refused}", err=True)
         rows = progress_rows(found)
+        if len(rows) == 1 and not await is_group(admin, group):
+            raise GroupNotFound(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"no broker knows a group {group}: it is known when it has consumed, or by `mqadmin updateSubGroup`",
+            )
         click.echo(table(rows))
         click.echo(f"\nConsume TPS: {sum(stats.consume_tps for stats in found):.2f}")
         click.echo(f"Consume Diff Total: {sum(int(row[5]) for row in rows[1:])}")
@@ -278,6 +299,9 @@ def cluster_list(namesrv: str, cluster: str | None) -> None:
 
     async def work(admin: Admin) -> None:
         info = await admin.cluster_info()
+        if cluster is not None and cluster not in info.cluster_addr_table:
+            known = ", ".join(sorted(info.cluster_addr_table)) or "none"
+            raise ClientError(f"no broker of a cluster {cluster} is registered; registered clusters: {known}")
         states: dict[str, dict[str, str]] = {}
         for broker in info.broker_addr_table.values():
             for address in broker.broker_addrs.values():

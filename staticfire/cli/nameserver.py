@@ -19,7 +19,12 @@ def nameserver(
     file: str | None,
     listing: str | None,
 ) -> None:
-    """One nameserver in the foreground."""
+    """One nameserver in the foreground, at which brokers register and clients ask for routes.
+
+    It says `ready` on stdout when it can be asked, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come from
+    flags, then STATICFIRE_<NAME> in the environment, then --config; --settings lists them all. For a nameserver with
+    brokers in one command there is `staticfire up`.
+    """
     if listing is not None:
         show_settings(NameserverSettings, listing == "toml")
         return

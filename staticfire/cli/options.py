@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from staticfire.plan import NAMESRV_PORT
+from staticfire.protocol.errors import UsageError
 
 Command = Callable[..., Any]
 
@@ -34,11 +35,17 @@ def settings_flags(command: Command) -> Command:
     )  # fmt: skip
 
 
+def _not_empty(_: click.Context, __: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise UsageError("--namesrv is empty; write host:port, for example 127.0.0.1:9876")
+    return value
+
+
 def namesrv_flag(command: Command) -> Command:
     """`--namesrv`."""
     return click.option(
         "-n", "--namesrv", envvar="NAMESRV_ADDR", default=f"127.0.0.1:{NAMESRV_PORT}", show_default=True,
-        metavar="HOST:PORT", help="The nameserver; also NAMESRV_ADDR in the environment.",
+        metavar="HOST:PORT", help="The nameserver; also NAMESRV_ADDR in the environment.", callback=_not_empty,
     )(command)  # fmt: skip
 
 

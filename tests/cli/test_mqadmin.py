@@ -62,6 +62,8 @@ def test_a_group_and_how_far_it_has_come(cluster: Cluster) -> None:
     progress = admin(cluster, "consumerProgress", "-g", "Billing", "-t", "Orders")
     assert "Orders broker-a 2 1 1 0 0" in [" ".join(line.split()[:7]) for line in progress]
     assert progress[-1] == "Consume Diff Total: 0"
+    admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Idle")
+    assert admin(cluster, "consumerProgress", "-g", "Idle")[-1] == "Consume Diff Total: 0"
     deleted = admin(cluster, "deleteSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "true")
     assert all(line.startswith("delete subscription group [Billing] from broker [") for line in deleted)
 
@@ -78,6 +80,10 @@ def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> Non
     ("arguments", "exit_code", "words"),
     [
         (["topicRoute", "-t", "Nowhere"], 1, "Nowhere"),
+        (["consumerProgress", "-g", "Nobody"], 1, "no broker knows a group Nobody"),
+        (["clusterList", "-c", "Nowhere"], 1, "no broker of a cluster Nowhere is registered"),
+        (["updateTopic", "-c", "DefaultCluster", "-t", "Orders", "-r", "-1"], 2, "-1 is not in the range x>=1"),
+        (["topicList", "-n", ""], 2, "--namesrv is empty; write host:port"),
         (["updateTopic", "-t", "Orders"], 2, "say where: -c CLUSTER or -b HOST:PORT"),
         (["updateTopic", "-c", "DefaultCluster"], 2, "Missing option '-t'"),
         (["updateTopic", "-c", "Nowhere", "-t", "Orders"], 1, "no master of cluster Nowhere"),

@@ -75,6 +75,8 @@ def test_peek_leaves_no_group_and_no_topic_behind(namesrv: str) -> None:
         (["send", "--delay-level", "19", "orders", "x"], 2, "0<=x<=18"),
         (["send", "--property", "a", "orders", "x"], 2, "is no key=value"),
         (["peek", "--last", "--offset", "3", "orders"], 2, "exclude each other"),
+        (["peek", "%DLQ%nobody"], 1, "a broker makes it with the first dead letter of group nobody"),
+        (["peek", "a topic"], 1, "there can't be such a topic"),
         (["send", "-n", "127.0.0.1", "orders", "x"], 2, "host:port"),
         (["send", "-n", "127.0.0.1:1", "orders", "x"], 1, "127.0.0.1:1"),
     ],
@@ -83,6 +85,11 @@ def test_what_is_wrong_is_told(namesrv: str, arguments: list[str], exit_code: in
     done = call(*arguments, NAMESRV_ADDR=namesrv)
     assert done.returncode == exit_code
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("topic", ["%DLQ%nobody", "a topic"])
+def test_nobody_is_advised_to_create_what_only_brokers_create_or_cant_be(namesrv: str, topic: str) -> None:
+    assert "updateTopic" not in call("peek", topic, NAMESRV_ADDR=namesrv).stderr
 
 
 def test_reset_leaves_nothing_to_peek_at() -> None:
