@@ -33,7 +33,7 @@ RETRY_MS_MAX = 1_000
 UNREGISTER_TIMEOUT_MS = 1_000
 LIVES = 3
 # Signs of life within the time after which a nameserver gives a broker up.
-TOLD_MS_MAX = 1_000
+ANNOUNCED_MS_MAX = 1_000
 # RocketMQ waits for up to 24 s, and the producer whose topic it is has given up by then.
 
 
@@ -49,8 +49,8 @@ class Registration:
         self._changed: dict[str, asyncio.Event] = {}
         self._pending: dict[str, set[str]] = {}
         self._registered: dict[str, asyncio.Event] = {}
-        self._told: dict[str, asyncio.Event] = {}
-        """Set while a nameserver knows every change, or could not be told."""
+        self._announced: dict[str, asyncio.Event] = {}
+        """Set while a nameserver knows every change, or could not be reached."""
         self._full_wanted = 0
         """Counts what a full registration was wanted for: one that was under way then doesn't have it."""
         self._is_leaving = False
@@ -62,7 +62,7 @@ class Registration:
         for address in self.nameservers:
             self._changed[address] = asyncio.Event()
             self._registered[address] = asyncio.Event()
-            self._told[address] = asyncio.Event()
+            self._announced[address] = asyncio.Event()
             self._pending[address] = set()
 
     async def registered(self) -> None:
@@ -70,11 +70,11 @@ class Registration:
         for event in self._registered.values():
             await event.wait()
 
-    async def told(self) -> None:
+    async def announced(self) -> None:
         """Return when the nameservers know every change so far, soon when one of them can't be reached."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(TOLD_MS_MAX / 1000):
-                for event in self._told.values():
+            async with asyncio.timeout(ANNOUNCED_MS_MAX / 1000):
+                for event in self._announced.values():
                     await event.wait()
 
     def topic_changed(self, topic: TopicConfig | None) -> None:
@@ -85,7 +85,7 @@ class Registration:
                 self._registered[address].clear()
             else:
                 self._pending[address].add(topic.topic_name)
-            self._told[address].clear()
+            self._announced[address].clear()
             event.set()
 
     def lost(self, address: str) -> None:
@@ -108,7 +108,7 @@ class Registration:
             except (NetworkError, BrokerAnswer, ProtocolError) as error:
                 log.warning("registration_failed", nameserver=address, error=str(error), retry_ms=retry_ms)
                 self._registered[address].clear()
-                self._told[address].set()
+                self._announced[address].set()
                 await _wait(self._changed[address], retry_ms)
                 retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
                 continue
@@ -117,7 +117,7 @@ class Registration:
                 full_at_ms = uptime_ms() + max(1, self._state.settings.register_name_server_period)
                 self._registered[address].set()
             if not self._changed[address].is_set():
-                self._told[address].set()
+                self._announced[address].set()
             await self._stay_alive(address, full_at_ms)
 
     async def _stay_alive(self, address: str, full_at_ms: int) -> None:
@@ -201,7 +201,7 @@ class Registration:
 
     @property
     def external_address(self) -> str | None:
-        """What to tell clients that come through a port mapping, if there is one."""
+        """The address for clients that come through a port mapping, if there is one."""
         settings = self._state.settings
         if settings.broker_ip1 or not settings.external_host:
             return None

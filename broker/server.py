@@ -1,6 +1,6 @@
 """One broker: its parts in order, from the folder lock to the routes, and back.
 
-Starting: the store recovers, the small state is read, the ports open, the nameservers are told. Stopping: the routes go
+Starting: the store recovers, the small state is read, the ports open, the broker registers. Stopping: the routes go
 first, then the ports; what producers were promised is written before the files close.
 """
 
@@ -78,7 +78,7 @@ class Broker(Service):
         self._clock_control.register(asked_by_nameservers)
         self._pool = ConnectionPool(machine, asked_by_nameservers, lost=self._lost_nameserver)
         self._registration = Registration(state, self._pool)
-        self._targets = TargetTable(state, NewTopics(self._registration.told, self.spawn, self._settle))
+        self._targets = TargetTable(state, NewTopics(self._registration.announced, self.spawn, self._settle))
         self.dispatcher = self._file_handlers()
         limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
         self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._clients.disconnected)

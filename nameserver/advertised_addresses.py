@@ -1,4 +1,4 @@
-"""Under which address a client is told to reach a broker.
+"""Under which address a client can reach a broker.
 
 A broker that isn't given an address to advertise knows only where it listens: `0.0.0.0:10911`. What others have to
 call is decided here, twice:
@@ -8,8 +8,8 @@ call is decided here, twice:
                         `*0.0.0.0:10911` if it runs on the nameserver's machine;
                         else the host that it registered from, with its port;
                         behind a port mapping both: `172.18.0.3:10911|127.0.0.1:10911`, see externalHost
-    in an answer        the *told* address: what is filed; of two, the second one for a client that comes through the
-                        mapping, too (`Surroundings.has_near`); for `*` the host at which this very client reaches
+    in an answer        the *advertised* address: what is filed; of two, the second one for a client that comes
+                        through the mapping, too (`Surroundings.has_near`); for `*` the host at which this very client reaches
                         the nameserver, since that is the broker's machine
 
 Invariant: no address with `*` or `|` leaves the nameserver. The broker's half of the rule: `staticfire.runtime.reach`.

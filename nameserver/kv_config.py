@@ -1,7 +1,7 @@
 """Key-value configuration: namespaces of names and values. RocketMQ: KVConfigManager, kvConfig.json.
 
 A `KVConfig` is a value: a change returns another one, so that what can't be saved never was. Invariant: a namespace
-that was there once stays, also when it is empty, since the answer to a registration tells these cases apart.
+that was there once stays, also when it is empty, since the answer to a registration differs between these cases.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import msgspec
 from staticfire.protocol import fastjson
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
-"""The namespace that tells the queues of ordered topics, as `brokerName:queues;brokerName:queues` by topic."""
+"""The namespace with the queues of ordered topics, as `brokerName:queues;brokerName:queues` by topic."""
 
 
 class _File(msgspec.Struct, rename="camel"):

@@ -43,7 +43,7 @@ class NameserverState(msgspec.Struct):
         """Return under which address a broker that registered on this connection is filed; else the given one."""
         return self.filed.get(connection, {}).get(declared, declared)
 
-    def teller(self, connection: Connection) -> Callable[[str], str]:
+    def advertiser(self, connection: Connection) -> Callable[[str], str]:
         """Return what turns filed addresses into those for the client on this connection."""
         local_host, is_near = connection.local_address[0], self._is_near(connection)
         return lambda filed: advertised_address(filed, local_host, is_near)

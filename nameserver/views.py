@@ -1,6 +1,6 @@
 """What clients and tools are shown of the route table. RocketMQ: RouteInfoManager's pickupTopicRouteData and lists.
 
-Pure functions. `told` turns the address under which a broker is filed into the one for the client that asks; every
+Pure functions. `advertise` turns the address under which a broker is filed into the one for the client that asks; every
 address goes through it. Ids of brokers come sorted, everything else in the order of registration.
 """
 
@@ -12,13 +12,15 @@ from staticfire.protocol.permissions import READ_WRITE, UNIT, UNIT_SUB, writable
 from staticfire.protocol.requests.brokers import MemberGroup
 from staticfire.protocol.requests.routes import BrokerData, ClusterInfo, QueueData, TopicList, TopicRouteData
 
-Told = Callable[[str], str]
+Advertise = Callable[[str], str]
 
 SYNC_MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 # Replicas of one broker find each other by this topic, so its route shows them as they are.
 
 
-def topic_route(table: RouteTable, topic: str, told: Told, acting_masters: bool = False) -> TopicRouteData | None:
+def topic_route(
+    table: RouteTable, topic: str, advertise: Advertise, acting_masters: bool = False
+) -> TopicRouteData | None:
     """Return where a topic's queues are; None when no broker has any.
 
     `acting_masters`: a broker without master shows its lowest slave as one, if it allows that and can't be written to.
@@ -26,10 +28,10 @@ def topic_route(table: RouteTable, topic: str, told: Told, acting_masters: bool 
     queues = table.topics.get(topic, {})
     if topic.startswith(RETRY_PREFIX):
         queues = queues | _retry_queues(table, topic, queues)
-    brokers = [_advertised_broker(table.brokers[name], told) for name in queues if name in table.brokers]
+    brokers = [_advertised_broker(table.brokers[name], advertise) for name in queues if name in table.brokers]
     if not brokers:
         return None
-    filters = _filter_servers(table, [broker.broker_name for broker in brokers], told)
+    filters = _filter_servers(table, [broker.broker_name for broker in brokers], advertise)
     if acting_masters and not topic.startswith(SYNC_MEMBERS_PREFIX):
         for broker in brokers:
             _promote_lowest_slave(broker, queues[broker.broker_name])
@@ -52,19 +54,19 @@ def _retry_queues(table: RouteTable, topic: str, known: dict[str, QueueData]) ->
     return {name: QueueData(name, 1, 1, READ_WRITE) for name in creating if name not in known}
 
 
-def _advertised_broker(broker: BrokerData, told: Told) -> BrokerData:
-    addresses = advertised_addresses(broker, told)
+def _advertised_broker(broker: BrokerData, advertise: Advertise) -> BrokerData:
+    addresses = advertised_addresses(broker, advertise)
     return BrokerData(broker.cluster, broker.broker_name, addresses, broker.enable_acting_master, broker.zone_name)
 
 
-def advertised_addresses(broker: BrokerData, told: Told) -> dict[int, str]:
-    """Return a broker's addresses as they are told, lowest id first."""
-    return {broker_id: told(address) for broker_id, address in sorted(broker.broker_addrs.items())}
+def advertised_addresses(broker: BrokerData, advertise: Advertise) -> dict[int, str]:
+    """Return a broker's addresses as clients get them, lowest id first."""
+    return {broker_id: advertise(address) for broker_id, address in sorted(broker.broker_addrs.items())}
 
 
-def _filter_servers(table: RouteTable, broker_names: list[str], told: Told) -> dict[str, list[str]]:
+def _filter_servers(table: RouteTable, broker_names: list[str], advertise: Advertise) -> dict[str, list[str]]:
     return {
-        told(live.entry.address): live.entry.filter_servers
+        advertise(live.entry.address): live.entry.filter_servers
         for live in table.live.values()
         if live.entry.filter_servers and live.entry.broker_name in broker_names
     }
@@ -77,16 +79,16 @@ def _promote_lowest_slave(broker: BrokerData, queues: QueueData) -> None:
         broker.broker_addrs = {MASTER_ID: acting} | addresses
 
 
-def cluster_info(table: RouteTable, told: Told) -> ClusterInfo:
+def cluster_info(table: RouteTable, advertise: Advertise) -> ClusterInfo:
     """Return all brokers and the clusters they belong to."""
-    brokers = {name: _advertised_broker(broker, told) for name, broker in table.brokers.items()}
+    brokers = {name: _advertised_broker(broker, advertise) for name, broker in table.brokers.items()}
     return ClusterInfo(brokers, {cluster: list(names) for cluster, names in table.clusters.items()})
 
 
-def member_group(table: RouteTable, cluster: str, broker_name: str, told: Told) -> MemberGroup:
+def member_group(table: RouteTable, cluster: str, broker_name: str, advertise: Advertise) -> MemberGroup:
     """Return a broker's addresses; none for an unknown broker. The cluster is what was asked with, as in RocketMQ."""
     broker = table.brokers.get(broker_name)
-    return MemberGroup(cluster, broker_name, {} if broker is None else advertised_addresses(broker, told))
+    return MemberGroup(cluster, broker_name, {} if broker is None else advertised_addresses(broker, advertise))
 
 
 def all_topics(table: RouteTable) -> TopicList:
@@ -100,15 +102,15 @@ def topics_of_cluster(table: RouteTable, cluster: str) -> TopicList:
     return TopicList([topic for topic, queues in table.topics.items() if any(name in names for name in queues)])
 
 
-def system_topics(table: RouteTable, told: Told) -> TopicList:
+def system_topics(table: RouteTable, advertise: Advertise) -> TopicList:
     """Return the names of clusters and brokers, which are topics, too, and the address of one broker."""
     names = {name: None for cluster, brokers in table.clusters.items() for name in (cluster, *brokers)}
-    return TopicList(list(names), next(_addresses(table, told), None))
+    return TopicList(list(names), next(_addresses(table, advertise), None))
 
 
-def _addresses(table: RouteTable, told: Told) -> Iterator[str]:
+def _addresses(table: RouteTable, advertise: Advertise) -> Iterator[str]:
     for broker in table.brokers.values():
-        yield from advertised_addresses(broker, told).values()
+        yield from advertised_addresses(broker, advertise).values()
 
 
 def unit_topics(table: RouteTable) -> TopicList:

@@ -23,7 +23,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class ClockControl:
-    """Sets the message clock and tells of rest."""
+    """Sets the message clock and answers whether all is done."""
 
     def __init__(self, state: BrokerState, delays: DelayService, disk_watch: DiskWatch) -> None:
         self._state = state
@@ -51,7 +51,7 @@ class ClockControl:
         return DeliverAnswer(delivered)
 
     async def rest(self, call: Call) -> Answer:
-        """Tell whether the broker is at rest, as soon as it is."""
+        """Answer whether the broker is at rest, as soon as it is."""
         request: GetRest = call.request
         reasons = self._state.quiescence.unrest()
         if reasons and request.wait_ms > 0:

@@ -52,11 +52,14 @@ class Delivery:
         # Queues by the end of the properties, where `delayed` has put their names.
 
     def put(self, due: list[DueEntry], stored_ms: MessageMs) -> DueSlice:
-        """Put messages on the burst in this order; what can't be delivered is skipped, so nobody waits behind it."""
+        """Put messages on the burst in this order; what can't be delivered is skipped.
+
+        Otherwise the rest of its level would never be delivered.
+        """
         part = DueSlice({})
         for entry, record in zip(due, self._read(due), strict=True):
             try:
-                # A burst is written as a whole or not at all, so one of its messages tells how it ended.
+                # A burst is written as a whole or not at all, so it is enough to follow one of its messages.
                 on_stored = None if part.delivered else part.settled
                 self._put(entry, record or self._read_one(entry), stored_ms, on_stored)
                 part.delivered += 1

@@ -122,7 +122,7 @@ class DelayQueue:
             self._version += 1
 
     def take_in(self, mark: Mark) -> None:
-        """Note a delivery that the log tells of."""
+        """Note a delivery of which the log has the mark."""
         if mark.level in self._offsets:
             self.delivered(mark.level, mark.offset)
         else:

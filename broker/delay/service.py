@@ -52,7 +52,7 @@ class DelayService:
         config_files: ConfigFiles,
         settle: Callable[[], None],
     ) -> None:
-        """`settle`: writes the burst and tells everybody whom it concerns."""
+        """`settle`: writes the burst and answers what was on it."""
         self.levels = levels
         self.queue = DelayQueue(levels.delays_ms, _StoredLevels(store))
         self._store = store

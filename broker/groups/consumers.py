@@ -1,7 +1,7 @@
 """Who consumes: the members of each group and what the group subscribes to. RocketMQ: ConsumerManager.
 
 `consumer_table` has the groups, a group's `channel_info_table` its members by connection: what clients compute their
-rebalance from. The class is pure; it returns which groups changed, and `handlers/clients.py` tells their members.
+rebalance from. The class is pure; it returns which groups changed, and `handlers/clients.py` notifies their members.
 """
 
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ class ConsumerManager:
         return changed
 
     def unregister(self, group_name: str, connection: Connection) -> ConsumerGroup | None:
-        """Remove a member; return the group if it is still there, so that its members can be told."""
+        """Remove a member; return the group if it is still there, so that its members can be notified."""
         group = self.consumer_table.get(group_name)
         if group is None:
             return None
@@ -89,7 +89,7 @@ class ConsumerManager:
         return [group for group in left if group is not None]
 
     def expire(self, uptime_ms: UptimeMs, silent_ms_max: int) -> list[Connection]:
-        """Remove and return the connections without a heartbeat for that long. Nobody is told, as in RocketMQ."""
+        """Remove and return the connections without a heartbeat for that long. Nobody is notified, as in RocketMQ."""
         silent = []
         for group in list(self.consumer_table.values()):
             for member in list(group.channel_info_table.values()):

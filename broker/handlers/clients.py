@@ -1,12 +1,12 @@
 """Clients make themselves known and leave. RocketMQ: ClientManageProcessor, ConsumerManageProcessor.
 
 Behaviour
-- A group's members are told at once when one joins, leaves or changes what it subscribes to; on the joining connection
-  the notification is written before the heartbeat's answer.
+- A group's members are notified at once when one joins, leaves or changes what it subscribes to; on the joining
+  connection the notification is written before the heartbeat's answer.
 - Heartbeats with a fingerprint (useHeartbeatV2) may come without subscriptions as long as the broker knows them: the
   answer says in IS_SUB_CHANGE whether the next one has to be whole. It says so, too, when a short one came that the
   broker can do nothing with; RocketMQ doesn't.
-- A client that falls silent for two minutes is removed without telling anybody, as in RocketMQ.
+- A client that falls silent for two minutes is removed without a notification, as in RocketMQ.
 """
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
@@ -64,7 +64,7 @@ class ClientHandlers:
         return HeartbeatAnswer(is_sub_change=is_whole_wanted, is_support_heart_beat_v2=True)
 
     def _is_whole_wanted(self, data: HeartbeatData) -> bool:
-        """Tell whether the client's next heartbeat has to have its subscriptions."""
+        """Return whether the client's next heartbeat has to have its subscriptions."""
         if data.heartbeat_fingerprint == 0:
             return True
         groups = [self._state.consumers.consumer_table.get(consumer.group_name) for consumer in data.consumer_data_set]
@@ -91,7 +91,7 @@ class ClientHandlers:
             self.notify(self._state.consumers.consumer_table[data.group_name])
 
     def notify(self, group: ConsumerGroup) -> None:
-        """Tell a group's members that they should rebalance."""
+        """Notify a group's members: they should rebalance."""
         config = self._state.groups.get(group.name)
         allowed = config is None or config.notify_consumer_ids_changed_enable
         if (
@@ -124,7 +124,7 @@ class ClientHandlers:
         return ConsumerListAnswer(body=ConsumerIdList(ids))
 
     def disconnected(self, connection: Connection) -> None:
-        """Remove a connection's clients and tell those who stay."""
+        """Remove a connection's clients and notify those who stay."""
         self._state.producers.disconnect(connection)
         for group in self._state.consumers.disconnect(connection):
             self.notify(group)

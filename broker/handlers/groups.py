@@ -83,7 +83,7 @@ class GroupHandlers:
         return AllGroupsAnswer(body=GroupConfigTable(groups.groups, groups.forbidden, groups.version))
 
     async def forbid(self, call: Call) -> Answer:
-        """Allow or forbid a group a topic, and tell what holds now."""
+        """Allow or forbid a group a topic, and answer what holds now."""
         request: ForbidGroup = call.request
         groups = self._state.groups
         if request.readable is not None:

@@ -3,7 +3,7 @@
 Behaviour
 - The answer names the queues that the client has now; that others have the rest is no error.
 - Group, topic, queue and broker name are not checked, and nothing is created.
-- Who was refused a queue is told to rebalance as soon as it is unlocked. RocketMQ's broker says nothing: its clients
+- Who was refused a queue is notified as soon as it is unlocked. RocketMQ's broker says nothing: its clients
   ask again after 500 ms.
 
 Not done

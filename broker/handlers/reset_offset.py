@@ -3,7 +3,7 @@
 Behaviour
 - A reset is answered to the group's next pull, and at once to one that is held: the client goes on there. Nobody has
   to be online for it, and commits of that queue are ignored until then.
-- With useServerSideResetOffset=false the online members are told instead, and without any it is refused.
+- With useServerSideResetOffset=false the online members are notified instead, and without any it is refused.
 - An offset that is named has to lie in the queue, or one behind its end.
 
 Different from RocketMQ

@@ -1,4 +1,4 @@
-"""What a broker tells of itself as names and texts. RocketMQ: prepareRuntimeInfo, StoreStatsService.
+"""What a broker reports of itself as names and texts. RocketMQ: prepareRuntimeInfo, StoreStatsService.
 
 Tools parse these texts: `putTps` is three rates, of the last 10 s, the last minute and the last hour.
 """

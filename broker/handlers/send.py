@@ -100,7 +100,7 @@ class SendHandlers:
         return None
 
     def _begin_burst(self) -> list[Sent]:
-        """Return the list of the burst's messages; the first of them tells the store whom to call for all.
+        """Return the list of the burst's messages; for the first of them the store calls back for all.
 
         A burst begins where the log ends. What was on one that failed has been answered, and its list is empty.
         """

@@ -69,7 +69,7 @@ class TopicHandlers:
         )
         if self._state.topics.put(self._checked(wanted, request.attributes)):
             await self._state.config_files.saved("topics.json")
-            await self._registration.told()
+            await self._registration.announced()
         return Answer()
 
     async def update_all(self, call: Call) -> Answer:
@@ -83,7 +83,7 @@ class TopicHandlers:
         changed = [topic for topic in checked if self._state.topics.put(topic)]
         if changed:
             await self._state.config_files.saved("topics.json")
-            await self._registration.told()
+            await self._registration.announced()
         return Answer()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:

@@ -2,8 +2,8 @@
 
 RocketMQ registers a new topic before it stores the message that it was created for. So whoever has sent the first
 message of a topic can ask for its route at once: some clients ask once and give up. Invariants: sends to such a topic
-wait in the order in which they came; a nameserver that doesn't answer delays them by TOLD_MS_MAX of registration.py at
-most. RocketMQ: TopicConfigManager.createTopicInSendMessageMethod.
+wait in the order in which they came; a nameserver that doesn't answer delays them by ANNOUNCED_MS_MAX at most
+(registration.py). RocketMQ: TopicConfigManager.createTopicInSendMessageMethod.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,9 +19,9 @@ Send = Callable[[Call], Answer | None]
 class NewTopics:
     """Sends that wait until the nameservers know their topics."""
 
-    def __init__(self, told: Callable[[], Awaitable[None]], spawn: Spawn, settle: Callable[[], None]) -> None:
-        """`told` returns when the nameservers know what there is; `settle` writes what was sent."""
-        self._told = told
+    def __init__(self, announced: Callable[[], Awaitable[None]], spawn: Spawn, settle: Callable[[], None]) -> None:
+        """`announced` returns when the nameservers know what there is; `settle` writes what was sent."""
+        self._announced = announced
         self._spawn = spawn
         self._settle = settle
         self._waiting: dict[str, list[Callable[[], None]]] = {}
@@ -40,7 +40,7 @@ class NewTopics:
         self._waiting[topic].append(partial(_resume, call, send))
 
     async def _announce(self, topic: str) -> None:
-        await self._told()
+        await self._announced()
         for resume in self._waiting.pop(topic):
             resume()
         self._settle()

@@ -22,11 +22,11 @@ OnStored: TypeAlias = Callable[[Any, int, int, PutOutcome], None]
 
 
 Settlement: TypeAlias = tuple[OnStored, Any, int, int, bool]
-"""on_stored, context, queue_offset, log_position, wait_flush: an append that has to be told how it ended."""
+"""on_stored, context, queue_offset, log_position, wait_flush: an append whose end somebody waits for."""
 
 
 def settle(settlements: list[Settlement], outcome: PutOutcome) -> None:
-    """Tell every one of them, in the order of their appends."""
+    """Call back every one of them, in the order of their appends."""
     for on_stored, context, queue_offset, log_position, _ in settlements:
         on_stored(context, queue_offset, log_position, outcome)
 

@@ -1,6 +1,6 @@
-"""How appends are told that they are stored: at once, or with SYNC_FLUSH when the disk has them.
+"""When an append is called back: it is stored: at once, or with SYNC_FLUSH when the disk has them.
 
-Invariant: nobody is told STORED before the bytes are where the flush policy promises.
+Invariant: no append is settled as STORED before the bytes are where the flush policy promises.
 """
 
 from collections.abc import Callable

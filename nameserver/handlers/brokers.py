@@ -1,7 +1,7 @@
 """Brokers come, show that they live, and go. RocketMQ: DefaultRequestProcessor, BrokerHousekeepingService.
 
-Behaviour: routes change with the answer, so what a broker was told is what the next client sees; a broker leaves with
-its connection, at once. A connection that brought several brokers takes them all along (RocketMQ: one of them).
+Behaviour: routes change with the answer, so what a broker was answered is what the next client sees; a broker leaves
+with its connection, at once. A connection that brought several brokers takes them all along (RocketMQ: one of them).
 """
 
 from staticfire.nameserver.kv_config import ORDER_TOPIC_CONFIG
@@ -62,10 +62,10 @@ class BrokerHandlers:
         _log_registration(entry, registered)
         if registered is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        told = state.teller(connection)
+        advertise = state.advertiser(connection)
         return RegistrationAnswer(
-            master_addr=registered.master_address and told(registered.master_address),
-            ha_server_addr=registered.master_ha_address and told(registered.master_ha_address),
+            master_addr=registered.master_address and advertise(registered.master_address),
+            ha_server_addr=registered.master_ha_address and advertise(registered.master_ha_address),
             clock=self._clock(request, reading, connection),
             body=self._order_topics(),
         )

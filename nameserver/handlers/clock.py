@@ -48,7 +48,7 @@ class ClockHandlers:
         return {RequestCode.CLOCK: self.clock}
 
     async def clock(self, call: Call) -> Answer:
-        """Carry out one action and tell what the clock shows then."""
+        """Carry out one action and return what the clock shows then."""
         request: Clock = call.request
         owner, action = self._owner, request.action
         delivered = steps = 0

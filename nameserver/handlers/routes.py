@@ -36,8 +36,8 @@ class RouteHandlers:
         state = self._state
         if self._waits_for_service():
             return refusal(ResponseCode.SYSTEM_ERROR, "name server not ready")
-        told = state.teller(call.connection)
-        route = views.topic_route(state.routes, request.topic, told, state.settings.support_acting_master)
+        advertise = state.advertiser(call.connection)
+        route = views.topic_route(state.routes, request.topic, advertise, state.settings.support_acting_master)
         if route is None:
             words = f"No topic route info in name server for the topic: {request.topic}{FAQ}"
             return refusal(ResponseCode.TOPIC_NOT_EXIST, words)
@@ -52,10 +52,10 @@ class RouteHandlers:
         return settings.need_wait_for_service and up_ms < settings.wait_seconds_for_service * 1000
 
     def get_cluster_info(self, call: Call) -> Answer:
-        return ClusterInfoAnswer(body=views.cluster_info(self._state.routes, self._state.teller(call.connection)))
+        return ClusterInfoAnswer(body=views.cluster_info(self._state.routes, self._state.advertiser(call.connection)))
 
     def get_member_group(self, call: Call) -> Answer:
         request: GetMemberGroup = call.request
-        told = self._state.teller(call.connection)
-        group = views.member_group(self._state.routes, request.cluster_name, request.broker_name, told)
+        advertise = self._state.advertiser(call.connection)
+        group = views.member_group(self._state.routes, request.cluster_name, request.broker_name, advertise)
         return MemberGroupAnswer(body=MemberGroupBody(group))

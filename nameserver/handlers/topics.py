@@ -53,7 +53,7 @@ class NameserverTopicHandlers:
         return self._listed(self._state.settings.enable_all_topic_list, lambda: views.all_topics(self._state.routes))
 
     def get_system(self, call: Call) -> Answer:
-        return TopicListAnswer(body=views.system_topics(self._state.routes, self._state.teller(call.connection)))
+        return TopicListAnswer(body=views.system_topics(self._state.routes, self._state.advertiser(call.connection)))
 
     def get_by_cluster(self, call: Call) -> Answer:
         request: GetTopicsByCluster = call.request
