@@ -9,8 +9,8 @@ call is decided here, twice:
                         else the host that it registered from, with its port;
                         behind a port mapping both: `172.18.0.3:10911|127.0.0.1:10911`, see externalHost
     in an answer        the *advertised* address: what is filed; of two, the second one for a client that comes
-                        through the mapping, too (`Surroundings.has_near`); for `*` the host at which this very client reaches
-                        the nameserver, since that is the broker's machine
+                        through the mapping, too (`Surroundings.has_near`); for `*` the host at which this very client
+                        reaches the nameserver, since that is the broker's machine
 
 Invariant: no address with `*` or `|` leaves the nameserver. The broker's half of the rule: `staticfire.runtime.reach`.
 """

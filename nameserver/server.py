@@ -17,6 +17,7 @@ from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
 from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
+from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import FolderLock, Machine
 from staticfire.runtime.server import IDLE_MS_MAX, SLOW_LOOK_MS, Server, ServerLimits
@@ -79,6 +80,7 @@ class Nameserver(Service):
         path = f"{folder}/{KV_CONFIG_FILE}"
         try:
             files.make_folder(folder)
+            sync_folders_above(files, folder)
             self._folder_lock = files.lock_folder(folder)
             if files.exists(path):
                 self.state.kv = KVConfig.decode(files.read_bytes(path))
