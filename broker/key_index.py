@@ -100,7 +100,7 @@ class KeyIndex:
             position = min(max(self.position, start_position), end_position)
             self._move(start_position, position, self.last_position, self.last_stored_ms)
 
-    def add(self, part: "Slice") -> None:
+    def add(self, part: "IndexedSlice") -> None:
         """Enter a slice of the log and move on behind it."""
         with self._transaction():
             self._database.executemany("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", part.entries)
@@ -140,7 +140,7 @@ def key_hash(topic: bytes, key: bytes) -> int:
     return int.from_bytes(blake2b(b"%b#%b" % (topic, key), digest_size=8).digest(), "big", signed=True)
 
 
-class Slice(NamedTuple):
+class IndexedSlice(NamedTuple):
     """A part of the log, read."""
 
     entries: list[Entry]
@@ -151,7 +151,7 @@ class Slice(NamedTuple):
     """How much has to be read for the next record, if there was none as a whole."""
 
 
-def read_slice(window: bytes, position: int) -> Slice:
+def read_slice(window: bytes, position: int) -> IndexedSlice:
     """Return the keys of all whole records of a window, which begins with a record. Raises: StorageError."""
     entries: list[Entry] = []
     last: tuple[int, int] | None = None
@@ -174,7 +174,7 @@ def read_slice(window: bytes, position: int) -> Slice:
             for key in keys_of(properties):
                 entries.append((key_hash(topic_bytes, key), *last))
         at += size
-    return Slice(entries, position + at, last, wanted_bytes)
+    return IndexedSlice(entries, position + at, last, wanted_bytes)
 
 
 def keys_of(properties: bytes) -> list[bytes]:

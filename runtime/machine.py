@@ -20,7 +20,7 @@ T = TypeVar("T")
 Bytes = bytes | bytearray | memoryview
 
 
-class Clock(Protocol):
+class Clock(Protocol):  # house: the seam; protocol/requests/clock.py has the request that moves message time
     """What the machine knows of time."""
 
     def uptime_ms(self) -> UptimeMs:

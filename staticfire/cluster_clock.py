@@ -58,7 +58,7 @@ class RunningClock:
         """Skip to whatever falls due next, again and again, whenever consumers are at rest."""
         return await self._moved(ClusterClock.skip)
 
-    async def advance(
+    async def advance(  # house: one way to say a time is given, by name
         self,
         by: timedelta | str | None = None,
         *,

@@ -114,7 +114,7 @@ class Admin(ClientService):
         config: TopicConfig = answer.body
         return config
 
-    async def create_topic(
+    async def create_topic(  # house: the fields of a topic, all but one with a default
         self,
         topic: str,
         queues: int = 8,

@@ -132,7 +132,7 @@ class _Printer:
         return EXIT_STOPPED
 
 
-class _Stop:
+class _Signalled:
     """What signals do: the first one ends the consumer in order, the second one at once."""
 
     def __init__(self, consumer: PushConsumer) -> None:
@@ -179,7 +179,7 @@ async def _consume(
         for topic in topics:
             consumer.subscribe(topic, tag)
         printer.listen(consumer)
-        with signals_call(_Stop(consumer)):
+        with signals_call(_Signalled(consumer)):
             async with consumer:
                 try:
                     async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):

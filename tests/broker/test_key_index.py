@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.broker.key_index import BUSY_PAUSE_TIMES, KeyIndex, KeyIndexer, Slice, key_hash, keys_of, read_slice
+from staticfire.broker.key_index import (
+    BUSY_PAUSE_TIMES,
+    IndexedSlice,
+    KeyIndex,
+    KeyIndexer,
+    key_hash,
+    keys_of,
+    read_slice,
+)
 from staticfire.broker.store.commit_log import Chunk, CommitLog
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
@@ -61,7 +69,7 @@ def test_what_is_no_record_is_refused() -> None:
 
 def test_the_newest_come_first(tmp_path: Path) -> None:
     index = KeyIndex(str(tmp_path / "keys.sqlite"))
-    index.add(Slice([(PAID, position, position) for position in range(5)], 5, (4, 4), 0))
+    index.add(IndexedSlice([(PAID, position, position) for position in range(5)], 5, (4, 4), 0))
     assert found(index, limit=2) == [4, 3]
     assert found(index, below=3) == [2, 1, 0]
     assert index.find(PAID, 1, 2, FOREVER, 10) == [2, 1]
@@ -71,7 +79,7 @@ def test_the_newest_come_first(tmp_path: Path) -> None:
 def test_it_is_kept_and_cut_to_the_log(tmp_path: Path) -> None:
     path = str(tmp_path / "keys.sqlite")
     index = KeyIndex(path)
-    index.add(Slice([(PAID, position, position) for position in range(5)], 5, (4, 4), 0))
+    index.add(IndexedSlice([(PAID, position, position) for position in range(5)], 5, (4, 4), 0))
     index.close()
     index = KeyIndex(path)
     assert (index.position, index.last_position, found(index)) == (5, 4, [4, 3, 2, 1, 0])

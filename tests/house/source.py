@@ -91,16 +91,18 @@ class Finding:
 
 Rule = Callable[[], Iterator[Finding]]
 
-BEING_MENDED = [
-    r"(runtime|client)/.* self\.\w+ is set later",
-    r"client/consume/push_parts.py.* packs arguments",
-    r"broker/.* uses the log of the store",
-    r"class (Clock|LockedQueues|Verdict|Call|OffsetFile|QueueLocks|_Stop|Folder|ConsumeStatus|QueueOffsets)\b",
-    r"(create_topic|advance|prepare|__init__)\(\): 8 parameters",
-    r"(runtime/connection|tests/broker/store/test_recovery|tests/scenarios/test_ordered_consumption).py:1 \d+ lines",
-    r"class (Connection|MessageStore): \d+ lines",
-]
-"""What somebody is mending right now. This list goes when it is done."""
+BEING_MENDED = {
+    r"(runtime/(children|connection|pool|server)|client/consume/\w+)\.py:\d+ self\.\w+ is set later": "wiring",
+    r"client/consume/push_parts\.py:\d+ packs arguments": "the push consumer's parts",
+    r"broker/(delay|handlers|server\.py).* uses the log of the store": "the few words that the store needs for these",
+    r"client/.* class (Verdict|Call|QueueLocks) ": "the push consumer's parts",
+    r"staticfire/places\.py:\d+ class Folder ": "a name that the simulated disk took later",
+    r"client/consume/(pull_loop|push_parts)\.py:\d+ __init__\(\): 8 parameters": "the push consumer's parts",
+    r"tests/(broker/store/test_recovery|scenarios/test_ordered_consumption)\.py:1 \d+ lines": "two files each",
+    r"runtime/connection\.py:\d+ (\d+ lines|class Connection)": "framing moves to protocol/",
+    r"broker/store/store\.py:\d+ class MessageStore": "what isn't the face of the store moves out",
+}
+"""What is being mended, by a pattern of its finding: a pattern that finds nothing any more fails, too."""
 
 
 def found(source: Source, node: ast.stmt | ast.expr, words: str) -> Finding:
