@@ -22,7 +22,7 @@ Messages:
 Names and notations:
 
 - `names.py`, `permissions.py`: topics and groups, and what may be done with them
-- `times.py`: message time and uptime as two types
+- `numbers.py`: int and long, with their ranges; `times.py`: message time and uptime as two types
 - `clock_face.py`, `clock_words.py`, `durations.py`: a clock that can be set, and the words to set it with
 - `fastjson.py`: JSON as RocketMQ writes and reads it, made of `fastjson_writer.py`, `fastjson_reader.py` (lenient) and
   `fastjson_shape.py` (into classes)

@@ -44,7 +44,11 @@ def _fields(shape: Shape) -> str:
 
 
 def _kind(kind: Any) -> str:
-    parts = [part.__name__ for part in getattr(kind, "__args__", (kind,)) if part is not type(None)]
+    parts = [
+        getattr(part, "__origin__", part).__name__
+        for part in getattr(kind, "__args__", (kind,))
+        if part is not type(None)
+    ]
     return " or ".join(parts)
 
 

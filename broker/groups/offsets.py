@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
 from staticfire.protocol.requests.topics import DataVersion
 
 GroupTopic = tuple[str, str]
@@ -141,7 +142,9 @@ class OffsetTable:
         self.saved_position = saved.log_position
         for key, queues in saved.offset_table.items():
             topic, _, group = key.partition("@")
-            self._committed[group, topic] = queues
+            # Offsets beyond 64 bits were let in once; what can't be told to anybody is forgotten.
+            legal = {queue_id: offset for queue_id, offset in queues.items() if INT64_MIN <= offset <= INT64_MAX}
+            self._committed[group, topic] = legal
 
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):

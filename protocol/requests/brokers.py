@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.routes import KVTable
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 
@@ -50,11 +51,11 @@ class RegisterBroker(Request, rename="camel"):
     broker_addr: str
     cluster_name: str
     ha_server_addr: str
-    broker_id: int
-    heartbeat_timeout_millis: int | None = None
+    broker_id: Int64
+    heartbeat_timeout_millis: Int64 | None = None
     enable_acting_master: bool | None = None
     compressed: bool = False
-    body_crc32: int = 0
+    body_crc32: Int64 = 0
     zone_name: str | None = msgspec.field(name="__ZONE_NAME", default=None)
     advertised: bool = True
     clock: str | None = None
@@ -70,7 +71,7 @@ class UnregisterBroker(Request, rename="camel"):
     broker_name: str
     broker_addr: str
     cluster_name: str
-    broker_id: int
+    broker_id: Int64
 
 
 class DataVersionAnswer(Answer, rename="camel"):
@@ -87,7 +88,7 @@ class QueryDataVersion(Request, rename="camel"):
     broker_name: str
     broker_addr: str
     cluster_name: str
-    broker_id: int
+    broker_id: Int64
     body_type: ClassVar[Any] = DataVersion
 
 
@@ -98,8 +99,8 @@ class BrokerHeartbeat(Request, rename="camel"):
     cluster_name: str
     broker_addr: str
     broker_name: str
-    broker_id: int | None = None
-    heartbeat_timeout_mills: int | None = None
+    broker_id: Int64 | None = None
+    heartbeat_timeout_mills: Int64 | None = None
 
 
 class MemberGroup(msgspec.Struct, rename="camel", gc=False):

@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int64
 
 
 class SubscriptionData(msgspec.Struct, rename="camel", gc=False):
@@ -14,8 +15,8 @@ class SubscriptionData(msgspec.Struct, rename="camel", gc=False):
     topic: str
     sub_string: str = "*"
     tags_set: list[str] = []
-    code_set: list[int] = []
-    sub_version: int = 0
+    code_set: list[Int64] = []
+    sub_version: Int64 = 0
     expression_type: str = "TAG"
     class_filter_mode: bool = False
 
@@ -43,7 +44,7 @@ class HeartbeatData(msgspec.Struct, gc=False):
     client_id: str | None = msgspec.field(name="clientID", default=None)
     producer_data_set: list[ProducerData] = msgspec.field(name="producerDataSet", default_factory=list)
     consumer_data_set: list[ConsumerData] = msgspec.field(name="consumerDataSet", default_factory=list)
-    heartbeat_fingerprint: int = msgspec.field(name="heartbeatFingerprint", default=0)
+    heartbeat_fingerprint: Int64 = msgspec.field(name="heartbeatFingerprint", default=0)
     without_sub: bool = msgspec.field(name="withoutSub", default=False)
 
 

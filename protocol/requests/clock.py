@@ -12,6 +12,7 @@ import msgspec
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.numbers import Int32, Int64
 
 REAL, FROZEN, SCALED, SKIPPING = "real", "frozen", "scaled", "skipping"
 MODES = (REAL, FROZEN, SCALED, SKIPPING)
@@ -26,10 +27,10 @@ ADVANCE_TIMEOUT_MS = 3_600_000
 class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """What the clock shows. `epoch` grows with every change of the mode or of the time."""
 
-    epoch: int = 0
+    epoch: Int64 = 0
     mode: str = REAL
     rate: float = 1.0
-    message_ms: int = 0
+    message_ms: Int64 = 0
 
     def text(self) -> str:
         """Return it as it travels in a registration: `7 frozen 0.0 1767225600000`."""
@@ -48,14 +49,14 @@ class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
 class ClockAnswer(Answer, rename="camel"):
     """What the clock shows afterwards, and what an advance did."""
 
-    epoch: int = 0
+    epoch: Int64 = 0
     mode: str = REAL
     rate: float = 1.0
-    message_ms: int = 0
-    wall_ms: int = 0
-    delivered: int = 0
-    steps: int = 0
-    next_due_ms: int = -1
+    message_ms: Int64 = 0
+    wall_ms: Int64 = 0
+    delivered: Int64 = 0
+    steps: Int64 = 0
+    next_due_ms: Int64 = -1
     """When the next message falls due; -1 for none."""
 
 
@@ -64,32 +65,32 @@ class Clock(Request, rename="camel"):
     """Read or move message time. ADVANCE: by `by_ms` or to `to_ms`; answered when the cluster is at rest there."""
 
     action: str
-    by_ms: int | None = None
-    to_ms: int | None = None
+    by_ms: Int64 | None = None
+    to_ms: Int64 | None = None
     rate: float | None = None
-    settle_ms_max: int | None = None
+    settle_ms_max: Int64 | None = None
 
 
 class BrokerClockAnswer(Answer, rename="camel"):
     """The broker's message time."""
 
-    message_ms: int = 0
+    message_ms: Int64 = 0
 
 
 @request(RequestCode.SET_BROKER_CLOCK, answer=BrokerClockAnswer)
 class SetBrokerClock(Request, rename="camel"):
     """Show `message_ms` from now on, running at `rate`. Nothing is delivered by it."""
 
-    epoch: int
+    epoch: Int64
     mode: str
     rate: float
-    message_ms: int
+    message_ms: Int64
 
 
 class DeliverAnswer(Answer, rename="camel"):
     """How many messages were delivered."""
 
-    delivered: int = 0
+    delivered: Int64 = 0
 
 
 @request(RequestCode.DELIVER_DUE, answer=DeliverAnswer)
@@ -102,10 +103,10 @@ class Unrest(msgspec.Struct, rename="camel", gc=False):
 
     group: str
     topic: str
-    queue_id: int
-    committed: int
-    delivered: int
-    max_offset: int
+    queue_id: Int32
+    committed: Int64
+    delivered: Int64
+    max_offset: Int64
     clients: list[str]
     reason: str
 
@@ -114,9 +115,9 @@ class RestAnswer(Answer, rename="camel"):
     """Whether the broker is at rest. `activity` counts stores, deliveries and commits."""
 
     at_rest: bool = False
-    activity: int = 0
-    next_due_ms: int = -1
-    message_ms: int = 0
+    activity: Int64 = 0
+    next_due_ms: Int64 = -1
+    message_ms: Int64 = 0
     body_type: ClassVar[Any] = list[Unrest]
 
 
@@ -124,4 +125,4 @@ class RestAnswer(Answer, rename="camel"):
 class GetRest(Request, rename="camel"):
     """Ask whether the broker is at rest; answered when it is, or after `wait_ms`."""
 
-    wait_ms: int = 0
+    wait_ms: Int64 = 0

@@ -9,6 +9,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.routes import TopicListAnswer
@@ -20,7 +21,7 @@ class ClientConnection(msgspec.Struct, rename="camel", gc=False):
     client_id: str
     client_addr: str
     language: str
-    version: int
+    version: Int64
 
 
 class ConsumerConnections(msgspec.Struct, rename="camel", gc=False):
@@ -73,8 +74,8 @@ class ProducerInfo(msgspec.Struct, rename="camel", gc=False):
     client_id: str
     remote_ip: str = msgspec.field(name="remoteIP")
     language: str
-    version: int
-    last_update_timestamp: int
+    version: Int64
+    last_update_timestamp: Int64
 
 
 class ProducerTable(msgspec.Struct, rename="camel", gc=False):
@@ -148,28 +149,28 @@ class QuerySubscription(Request, rename="camel"):
 class ProcessQueueInfo(msgspec.Struct, rename="camel", gc=False):
     """What a consumer holds of a queue. `droped` is RocketMQ's spelling."""
 
-    commit_offset: int = 0
-    cached_msg_min_offset: int = 0
-    cached_msg_max_offset: int = 0
-    cached_msg_count: int = 0
-    cached_msg_size_in_mi_b: int = msgspec.field(name="cachedMsgSizeInMiB", default=0)
-    transaction_msg_min_offset: int = 0
-    transaction_msg_max_offset: int = 0
-    transaction_msg_count: int = 0
+    commit_offset: Int64 = 0
+    cached_msg_min_offset: Int64 = 0
+    cached_msg_max_offset: Int64 = 0
+    cached_msg_count: Int64 = 0
+    cached_msg_size_in_mi_b: Int64 = msgspec.field(name="cachedMsgSizeInMiB", default=0)
+    transaction_msg_min_offset: Int64 = 0
+    transaction_msg_max_offset: Int64 = 0
+    transaction_msg_count: Int64 = 0
     locked: bool = False
-    try_unlock_times: int = 0
-    last_lock_timestamp: int = 0
+    try_unlock_times: Int64 = 0
+    last_lock_timestamp: Int64 = 0
     droped: bool = False
-    last_pull_timestamp: int = 0
-    last_consume_timestamp: int = 0
+    last_pull_timestamp: Int64 = 0
+    last_consume_timestamp: Int64 = 0
 
 
 class PopQueueInfo(msgspec.Struct, rename="camel", gc=False):
     """What a POP consumer holds of a queue. RocketMQ: PopProcessQueueInfo."""
 
-    wait_ack_count: int = 0
+    wait_ack_count: Int64 = 0
     droped: bool = False
-    last_pop_timestamp: int = 0
+    last_pop_timestamp: Int64 = 0
 
 
 class TopicConsumption(msgspec.Struct, rename="camel", gc=False):
@@ -180,7 +181,7 @@ class TopicConsumption(msgspec.Struct, rename="camel", gc=False):
     consume_rt: float = msgspec.field(name="consumeRT", default=0.0)
     consume_ok_tps: float = msgspec.field(name="consumeOKTPS", default=0.0)
     consume_failed_tps: float = msgspec.field(name="consumeFailedTPS", default=0.0)
-    consume_failed_msgs: int = 0
+    consume_failed_msgs: Int64 = 0
 
 
 class ConsumerRunningInfo(msgspec.Struct, rename="camel", gc=False):
@@ -218,7 +219,7 @@ class ConsumedDirectly(msgspec.Struct, rename="camel", gc=False):
     auto_commit: bool = True
     consume_result: str | None = None
     remark: str | None = None
-    spent_time_mills: int = 0
+    spent_time_mills: Int64 = 0
 
 
 class ConsumedDirectlyAnswer(Answer, rename="camel"):
@@ -236,8 +237,8 @@ class ConsumeDirectly(Request, rename="camel"):
     msg_id: str | None = None
     broker_name: str | None = None
     topic: str | None = None
-    topic_sys_flag: int | None = None
-    group_sys_flag: int | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None
     bname: str | None = None
     body_type: ClassVar[Any] = Records
 

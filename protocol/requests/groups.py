@@ -6,15 +6,16 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.topics import DataVersion
 
 
 class ExponentialRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """Each retry waits `multiplier` times as long as the one before; milliseconds. Kept, not acted on."""
 
-    initial: int = 5000
-    max: int = 7_200_000
-    multiplier: int = 2
+    initial: Int64 = 5000
+    max: Int64 = 7_200_000
+    multiplier: Int64 = 2
 
 
 class CustomizedRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -29,7 +30,7 @@ class GroupSubscription(msgspec.Struct, rename="camel", gc=False, frozen=True):
     topic: str | None = None
     expression_type: str | None = None
     expression: str | None = None
-    version: int = 0
+    version: Int64 = 0
 
 
 class GroupRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -48,14 +49,14 @@ class SubscriptionGroupConfig(msgspec.Struct, rename="camel", gc=False):
     consume_from_min_enable: bool = True
     consume_broadcast_enable: bool = True
     consume_message_orderly: bool = False
-    retry_queue_nums: int = 1
-    retry_max_times: int = 16
+    retry_queue_nums: Int32 = 1
+    retry_max_times: Int32 = 16
     group_retry_policy: GroupRetryPolicy = GroupRetryPolicy()
-    broker_id: int = 0
-    which_broker_when_consume_slowly: int = 1
+    broker_id: Int64 = 0
+    which_broker_when_consume_slowly: Int64 = 1
     notify_consumer_ids_changed_enable: bool = True
-    group_sys_flag: int = 0
-    consume_timeout_minute: int = 15
+    group_sys_flag: Int32 = 0
+    consume_timeout_minute: Int64 = 15
     subscription_data_set: list[GroupSubscription] | None = None
     attributes: dict[str, str] = {}
 
@@ -109,7 +110,7 @@ class GroupConfigTable(msgspec.Struct, rename="camel", gc=False):
     """All groups of a broker. RocketMQ: SubscriptionGroupWrapper."""
 
     subscription_group_table: dict[str, SubscriptionGroupConfig] = {}
-    forbidden_table: dict[str, dict[str, int]] = {}
+    forbidden_table: dict[str, dict[str, Int64]] = {}
     data_version: DataVersion = DataVersion()
 
 

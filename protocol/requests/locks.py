@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int32
 
 
 class MessageQueue(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -13,7 +14,7 @@ class MessageQueue(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
     topic: str
     broker_name: str
-    queue_id: int
+    queue_id: Int32
 
 
 class QueuesOfClient(msgspec.Struct, rename="camel", gc=False):

@@ -2,18 +2,19 @@
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 
 
 class OffsetAnswer(Answer, rename="camel"):
     """A queue offset."""
 
-    offset: int = 0
+    offset: Int64 = 0
 
 
 class TimestampAnswer(Answer, rename="camel"):
     """Milliseconds since 1970; -1 for none."""
 
-    timestamp: int = 0
+    timestamp: Int64 = 0
 
 
 @request(RequestCode.QUERY_CONSUMER_OFFSET, answer=OffsetAnswer)
@@ -22,7 +23,7 @@ class QueryConsumerOffset(Request, rename="camel"):
 
     consumer_group: str
     topic: str
-    queue_id: int
+    queue_id: Int32
     set_zero_if_not_found: bool | None = None
     bname: str | None = None
 
@@ -33,8 +34,8 @@ class UpdateConsumerOffset(Request, rename="camel"):
 
     consumer_group: str
     topic: str
-    queue_id: int | None = None
-    commit_offset: int | None = None
+    queue_id: Int32 | None = None
+    commit_offset: Int64 | None = None
     bname: str | None = None
 
 
@@ -43,7 +44,7 @@ class GetMaxOffset(Request, rename="camel"):
     """Ask for the offset that the next message of a queue will get."""
 
     topic: str
-    queue_id: int
+    queue_id: Int32
     committed: bool | None = None
     bname: str | None = None
 
@@ -53,7 +54,7 @@ class GetMinOffset(Request, rename="camel"):
     """Ask for the oldest offset that is still stored."""
 
     topic: str
-    queue_id: int
+    queue_id: Int32
     bname: str | None = None
 
 
@@ -62,8 +63,8 @@ class SearchOffset(Request, rename="camel"):
     """Ask for the offset at a stored time; `boundary_type` UPPER: the last at or before it."""
 
     topic: str
-    queue_id: int
-    timestamp: int
+    queue_id: Int32
+    timestamp: Int64
     boundary_type: str | None = None
     bname: str | None = None
 
@@ -73,5 +74,5 @@ class GetEarliestStoreTime(Request, rename="camel"):
     """Ask when a queue's oldest message was stored."""
 
     topic: str
-    queue_id: int
+    queue_id: Int32
     bname: str | None = None

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records, Request, also_as, request
+from staticfire.protocol.numbers import Int32, Int64
 
 FLAG_COMMIT_OFFSET = 1
 FLAG_SUSPEND = 2
@@ -15,14 +16,14 @@ FLAG_LITE_PULL = 16
 class PullAnswer(Answer, rename="camel"):
     """What was found, and where to go on. The header is there on codes 0, 19, 20 and 21."""
 
-    suggest_which_broker_id: int = 0
-    next_begin_offset: int = 0
-    min_offset: int = 0
-    max_offset: int = 0
-    offset_delta: int | None = None
-    topic_sys_flag: int | None = None
-    group_sys_flag: int | None = None
-    forbidden_type: int | None = None
+    suggest_which_broker_id: Int64 = 0
+    next_begin_offset: Int64 = 0
+    min_offset: Int64 = 0
+    max_offset: Int64 = 0
+    offset_delta: Int64 | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None
+    forbidden_type: Int64 | None = None
     body_type: ClassVar[Any] = Records
     """Records on the way out, a RecordBatch when read."""
 
@@ -42,17 +43,17 @@ class PullMessage(Request, rename="camel"):
 
     consumer_group: str
     topic: str
-    queue_id: int
-    queue_offset: int
-    max_msg_nums: int
-    sys_flag: int
-    commit_offset: int = 0
-    suspend_timeout_millis: int = 0
+    queue_id: Int32
+    queue_offset: Int64
+    max_msg_nums: Int32
+    sys_flag: Int32
+    commit_offset: Int64 = 0
+    suspend_timeout_millis: Int64 = 0
     subscription: str | None = None
-    sub_version: int = 0
+    sub_version: Int64 = 0
     expression_type: str | None = None
-    max_msg_bytes: int | None = None
-    request_source: int | None = None
+    max_msg_bytes: Int32 | None = None
+    request_source: Int32 | None = None
     proxy_froward_client_id: str | None = None
     bname: str | None = None
 

@@ -6,14 +6,15 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.clients import SubscriptionData
 
 
 class QueryAnswer(Answer, rename="camel"):
     """Messages, oldest first. The two fields tell how far the index reaches: time and log position."""
 
-    index_last_update_timestamp: int = 0
-    index_last_update_phyoffset: int = 0
+    index_last_update_timestamp: Int64 = 0
+    index_last_update_phyoffset: Int64 = 0
     body_type: ClassVar[Any] = Records
 
 
@@ -23,9 +24,9 @@ class QueryMessage(Request, rename="camel"):
 
     topic: str
     key: str
-    max_num: int
-    begin_timestamp: int
-    end_timestamp: int
+    max_num: Int32
+    begin_timestamp: Int64
+    end_timestamp: Int64
     unique_key_query: bool | None = msgspec.field(name="_UNIQUE_KEY_QUERY", default=None)
     index_type: str | None = None
     bname: str | None = None
@@ -41,7 +42,7 @@ class ViewAnswer(Answer, rename="camel"):
 class ViewMessage(Request, rename="camel"):
     """Ask for the message at a position of the log: what an offset message id says."""
 
-    offset: int
+    offset: Int64
     topic: str | None = None
     bname: str | None = None
 
@@ -49,9 +50,9 @@ class ViewMessage(Request, rename="camel"):
 class QueueEntry(msgspec.Struct, rename="camel", gc=False):
     """One entry of a consume queue. RocketMQ: ConsumeQueueData."""
 
-    physic_offset: int
-    physic_size: int
-    tags_code: int
+    physic_offset: Int64
+    physic_size: Int64
+    tags_code: Int64
     eval: bool = True
     """Whether the group's subscription wants it, as far as tags go."""
     extend_data_json: str | None = None
@@ -63,8 +64,8 @@ class QueueEntries(msgspec.Struct, rename="camel", gc=False):
     """A part of a consume queue. RocketMQ: QueryConsumeQueueResponseBody."""
 
     queue_data: list[QueueEntry] = []
-    min_queue_index: int = 0
-    max_queue_index: int = 0
+    min_queue_index: Int64 = 0
+    max_queue_index: Int64 = 0
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None
 
@@ -80,8 +81,8 @@ class QueryConsumeQueue(Request, rename="camel"):
     """Ask where the messages of a queue lie in the log."""
 
     topic: str
-    queue_id: int
-    index: int
-    count: int
+    queue_id: Int32
+    index: Int64
+    count: Int64
     consumer_group: str | None = None
     bname: str | None = None

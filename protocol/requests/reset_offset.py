@@ -6,13 +6,14 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.locks import MessageQueue
 
 
 class ResetOffsetBody(msgspec.Struct, rename="camel", gc=False):
     """Offsets by queue. RocketMQ: ResetOffsetBody."""
 
-    offset_table: dict[MessageQueue, int] = {}
+    offset_table: dict[MessageQueue, Int64] = {}
 
 
 class QueueOffsetsAnswer(Answer, rename="camel"):
@@ -27,10 +28,10 @@ class ResetOffset(Request, rename="camel"):
 
     group: str
     topic: str
-    timestamp: int
+    timestamp: Int64
     is_force: bool = False
-    queue_id: int = -1
-    offset: int = -1
+    queue_id: Int32 = -1
+    offset: Int64 = -1
     bname: str | None = None
 
 
@@ -40,10 +41,10 @@ class ResetClientOffset(Request, rename="camel"):
 
     topic: str
     group: str
-    timestamp: int
+    timestamp: Int64
     is_force: bool = False
-    queue_id: int = -1
-    offset: int | None = None
+    queue_id: Int32 = -1
+    offset: Int64 | None = None
     body_type: ClassVar[Any] = ResetOffsetBody
 
 
@@ -52,8 +53,8 @@ class CppQueueOffset(msgspec.Struct, rename="camel", gc=False):
 
     topic: str
     broker_name: str
-    queue_id: int
-    offset: int
+    queue_id: Int32
+    offset: Int64
 
 
 class CppQueueOffsets(msgspec.Struct, rename="camel", gc=False):
@@ -65,8 +66,8 @@ class CppQueueOffsets(msgspec.Struct, rename="camel", gc=False):
 class ConsumerStatus(msgspec.Struct, rename="camel", gc=False):
     """Where consumers stand: one by queue, or all of a group by client id. RocketMQ: GetConsumerStatusBody."""
 
-    message_queue_table: dict[MessageQueue, int] = {}
-    consumer_table: dict[str, dict[MessageQueue, int]] = {}
+    message_queue_table: dict[MessageQueue, Int64] = {}
+    consumer_table: dict[str, dict[MessageQueue, Int64]] = {}
 
 
 class ConsumerStatusAnswer(Answer, rename="camel"):
@@ -108,7 +109,7 @@ class CloneGroupOffset(Request, rename="camel"):
 class CorrectionOffsets(msgspec.Struct, rename="camel", gc=False):
     """Offsets by queue id. RocketMQ: QueryCorrectionOffsetBody."""
 
-    correction_offsets: dict[int, int] = {}
+    correction_offsets: dict[int, Int64] = {}
 
 
 class CorrectionOffsetsAnswer(Answer, rename="camel"):

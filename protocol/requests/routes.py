@@ -6,16 +6,17 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 
 
 class QueueData(msgspec.Struct, rename="camel", gc=False):
     """How many queues of a topic a broker has, and what may be done with them."""
 
     broker_name: str
-    read_queue_nums: int = 0
-    write_queue_nums: int = 0
-    perm: int = 0
-    topic_sys_flag: int = 0
+    read_queue_nums: Int32 = 0
+    write_queue_nums: Int32 = 0
+    perm: Int32 = 0
+    topic_sys_flag: Int32 = 0
 
 
 class BrokerData(msgspec.Struct, rename="camel", gc=False):
@@ -197,7 +198,7 @@ class GetKVList(Request, rename="camel"):
 class WipeAnswer(Answer, rename="camel"):
     """How many topics lost the write permission."""
 
-    wipe_topic_count: int = 0
+    wipe_topic_count: Int64 = 0
 
 
 @request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, answer=WipeAnswer)
@@ -210,7 +211,7 @@ class WipeWritePerm(Request, rename="camel"):
 class AddPermAnswer(Answer, rename="camel"):
     """How many topics got the write permission back."""
 
-    add_topic_count: int = 0
+    add_topic_count: Int64 = 0
 
 
 @request(RequestCode.ADD_WRITE_PERM_OF_BROKER, answer=AddPermAnswer)

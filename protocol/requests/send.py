@@ -7,14 +7,15 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 
 
 class SendAnswer(Answer, rename="camel"):
     """Where the message is. A batch: `msg_id` has all ids, joined by commas, `queue_offset` is the first."""
 
     msg_id: str | None = None
-    queue_id: int | None = None
-    queue_offset: int | None = None
+    queue_id: Int32 | None = None
+    queue_offset: Int64 | None = None
     transaction_id: str | None = None
     region: str | None = msgspec.field(name="MSG_REGION", default=None)
     trace_on: str | None = msgspec.field(name="TRACE_ON", default=None)
@@ -29,15 +30,15 @@ class SendMessage(Request, rename="camel"):
     producer_group: str
     topic: str
     default_topic: str
-    default_topic_queue_nums: int
-    queue_id: int
-    sys_flag: int
-    born_timestamp: int
-    flag: int
+    default_topic_queue_nums: Int32
+    queue_id: Int32
+    sys_flag: Int32
+    born_timestamp: Int64
+    flag: Int32
     properties: str | None = None
-    reconsume_times: int | None = None
+    reconsume_times: Int32 | None = None
     unit_mode: bool | None = None
-    max_reconsume_times: int | None = None
+    max_reconsume_times: Int32 | None = None
     batch: bool | None = None
     bname: str | None = None
     when_absent: ClassVar[Mapping[str, Any]] = {
@@ -65,21 +66,21 @@ class ManyMessage(msgspec.Struct, array_like=True, gc=False):
     """One message of a SEND_MANY. `properties` is RocketMQ's property string."""
 
     topic: str
-    queue_id: int
+    queue_id: Int32
     properties: bytes
     body: bytes
-    sys_flag: int = 0
-    flag: int = 0
-    born_timestamp: int = 0
+    sys_flag: Int32 = 0
+    flag: Int32 = 0
+    born_timestamp: Int64 = 0
 
 
 class ManyResult(msgspec.Struct, array_like=True, gc=False):
     """How one message of a SEND_MANY went: a code of its own, a remark when refused."""
 
-    code: int
-    queue_id: int
-    queue_offset: int
-    log_position: int
+    code: Int64
+    queue_id: Int32
+    queue_offset: Int64
+    log_position: Int64
     remark: str | None = None
 
 
@@ -95,5 +96,5 @@ class SendMany(Request, rename="camel"):
 
     producer_group: str
     default_topic: str
-    default_topic_queue_nums: int
+    default_topic_queue_nums: Int32
     body_type: ClassVar[Any] = list[ManyMessage]

@@ -2,6 +2,7 @@
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Request, request
+from staticfire.protocol.numbers import Int32, Int64
 
 
 @request(RequestCode.CONSUMER_SEND_MSG_BACK)
@@ -11,11 +12,11 @@ class SendBack(Request, rename="camel"):
     `delay_level`: above 0 the level, 0 the broker decides, below 0 straight to the dead letters.
     """
 
-    offset: int
+    offset: Int64
     group: str
-    delay_level: int
+    delay_level: Int32
     origin_msg_id: str | None = None
     origin_topic: str | None = None
     unit_mode: bool = False
-    max_reconsume_times: int | None = None
+    max_reconsume_times: Int32 | None = None
     bname: str | None = None

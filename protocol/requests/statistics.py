@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.routes import KVTable
 
@@ -13,9 +14,9 @@ from staticfire.protocol.requests.routes import KVTable
 class TopicOffset(msgspec.Struct, rename="camel", gc=False):
     """Where a queue begins and ends; when its newest message was stored, 0 without one."""
 
-    min_offset: int = 0
-    max_offset: int = 0
-    last_update_timestamp: int = 0
+    min_offset: Int64 = 0
+    max_offset: Int64 = 0
+    last_update_timestamp: Int64 = 0
 
 
 class TopicStats(msgspec.Struct, rename="camel", gc=False):
@@ -42,10 +43,10 @@ class GetTopicStats(Request, rename="camel"):
 class GroupOffset(msgspec.Struct, rename="camel", gc=False):
     """How far a group has come in a queue. RocketMQ: OffsetWrapper."""
 
-    broker_offset: int = 0
-    consumer_offset: int = 0
-    pull_offset: int = 0
-    last_timestamp: int = 0
+    broker_offset: Int64 = 0
+    consumer_offset: Int64 = 0
+    pull_offset: Int64 = 0
+    last_timestamp: Int64 = 0
     """When the last message that the group has consumed was stored; 0 without one."""
 
 
@@ -77,8 +78,8 @@ class BrokerConsumeStats(msgspec.Struct, rename="camel", gc=False):
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = []
     broker_addr: str | None = None
-    total_diff: int = 0
-    total_inflight_diff: int = 0
+    total_diff: Int64 = 0
+    total_inflight_diff: Int64 = 0
 
 
 class BrokerConsumeStatsAnswer(Answer, rename="camel"):
@@ -98,10 +99,10 @@ class QueueTimeSpan(msgspec.Struct, rename="camel", gc=False):
     """When the messages of a queue were stored, and how late a group is there; times are -1 without messages."""
 
     message_queue: MessageQueue
-    min_time_stamp: int
-    max_time_stamp: int
-    consume_time_stamp: int
-    delay_time: int
+    min_time_stamp: Int64
+    max_time_stamp: Int64
+    consume_time_stamp: Int64
+    delay_time: Int64
     min_time_stamp_str: str
     max_time_stamp_str: str
     consume_time_stamp_str: str
@@ -142,7 +143,7 @@ class GetRuntimeInfo(Request, rename="camel"):
 class StatsSpan(msgspec.Struct, rename="camel", gc=False):
     """What was counted in a span of time: sum, per second, and average per event. RocketMQ: BrokerStatsItem."""
 
-    sum: int = 0
+    sum: Int64 = 0
     tps: float = 0.0
     avgpt: float = 0.0
 

@@ -7,6 +7,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.permissions import READ_WRITE
 
 
@@ -14,11 +15,11 @@ class TopicConfig(msgspec.Struct, rename="camel", gc=False):
     """A topic of a broker. `perm`: bits of `permissions`."""
 
     topic_name: str
-    read_queue_nums: int = 16
-    write_queue_nums: int = 16
-    perm: int = READ_WRITE
+    read_queue_nums: Int32 = 16
+    write_queue_nums: Int32 = 16
+    perm: Int32 = READ_WRITE
     topic_filter_type: str = "SINGLE_TAG"
-    topic_sys_flag: int = 0
+    topic_sys_flag: Int32 = 0
     order: bool = False
     attributes: dict[str, str] = {}
 
@@ -26,9 +27,9 @@ class TopicConfig(msgspec.Struct, rename="camel", gc=False):
 class DataVersion(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """Moves with every change of a table; equal when all three are."""
 
-    state_version: int = 0
-    timestamp: int = 0
-    counter: int = 0
+    state_version: Int64 = 0
+    timestamp: Int64 = 0
+    counter: Int64 = 0
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC)
@@ -36,12 +37,12 @@ class UpdateTopic(Request, rename="camel"):
     """Create a topic, or change one. `attributes`: `+key=value` adds, `-key` removes, joined by commas."""
 
     topic: str
-    read_queue_nums: int
-    write_queue_nums: int
-    perm: int
+    read_queue_nums: Int32
+    write_queue_nums: Int32
+    perm: Int32
     default_topic: str | None = None
     topic_filter_type: str | None = None
-    topic_sys_flag: int | None = None
+    topic_sys_flag: Int32 | None = None
     order: bool = False
     attributes: str | None = None
     force: bool | None = None

@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.routes import TopicListAnswer
 from staticfire.protocol.requests.topics import DataVersion
 
@@ -33,7 +34,7 @@ class DeleteExpired(Request, rename="camel"):
 class ConsumerOffsetFile(msgspec.Struct, rename="camel", gc=False):
     """consumerOffset.json. The keys are topic@group."""
 
-    offset_table: dict[str, dict[int, int]] = {}
+    offset_table: dict[str, dict[int, Int64]] = {}
     group_topic_map: dict[str, list[str]] = {}
     data_version: DataVersion = DataVersion()
 
@@ -52,7 +53,7 @@ class GetAllOffsets(Request, rename="camel"):
 class DelayOffsetFile(msgspec.Struct, rename="camel", gc=False):
     """delayOffset.json: how far each level has been delivered."""
 
-    offset_table: dict[int, int] = {}
+    offset_table: dict[int, Int64] = {}
     data_version: DataVersion = DataVersion()
 
 
@@ -71,19 +72,19 @@ class ReplicaState(msgspec.Struct, rename="camel", gc=False):
     """A slave as its master sees it. RocketMQ: HARuntimeInfo.HAConnectionRuntimeInfo."""
 
     addr: str
-    slave_ack_offset: int = 0
-    diff: int = 0
+    slave_ack_offset: Int64 = 0
+    diff: Int64 = 0
     in_sync: bool = False
-    transferred_byte_in_second: int = 0
-    transfer_from_where: int = 0
+    transferred_byte_in_second: Int64 = 0
+    transfer_from_where: Int64 = 0
 
 
 class HighAvailability(msgspec.Struct, gc=False):
     """A master and its slaves. RocketMQ: HARuntimeInfo."""
 
     master: bool = True
-    master_commit_log_max_offset: int = msgspec.field(name="masterCommitLogMaxOffset", default=0)
-    in_sync_slave_nums: int = msgspec.field(name="inSyncSlaveNums", default=0)
+    master_commit_log_max_offset: Int64 = msgspec.field(name="masterCommitLogMaxOffset", default=0)
+    in_sync_slave_nums: Int64 = msgspec.field(name="inSyncSlaveNums", default=0)
     ha_connection_info: list[ReplicaState] = msgspec.field(name="haConnectionInfo", default_factory=list)
 
 
