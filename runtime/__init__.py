@@ -17,7 +17,7 @@ Processes:
 - `children.py`: the processes of a cluster, seen from the one that started them
 - `signals.py`: signals, kept from the first moment on; `exit_codes.py`: how a process ends
 - `loop_thread.py`: an event loop in a thread of its own
-- `log.py`: one line per event
+- `log.py`: one line per event; `log_sink.py`: where it goes, without ever waiting
 
 Settings:
 

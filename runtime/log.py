@@ -6,7 +6,9 @@ spare.
 
 import os
 import sys
-from typing import Any
+from typing import Any, TextIO, cast
+
+from staticfire.runtime.log_sink import LogSink
 
 _configured = False
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -68,7 +70,7 @@ def _structlog() -> Any:
                 structlog.processors.TimeStamper(fmt="iso"),
                 structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "component", "event"]),
             ],
-            logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+            logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, LogSink())),
             cache_logger_on_first_use=True,
         )
         _configured = True

@@ -1,0 +1,62 @@
+"""Logging neither raises nor waits, whatever stands behind stderr."""
+
+import os
+import subprocess
+import sys
+
+from staticfire.runtime.log_sink import BUFFER_BYTES_MAX, LogSink
+
+LINE = "x" * 999 + "\n"
+
+
+def log(sink: LogSink, lines: int) -> None:
+    for _ in range(lines):
+        sink.write(LINE[:-1])
+        sink.write("\n")
+        sink.flush()
+
+
+def test_lines_leave_at_once_when_they_are_taken() -> None:
+    reading, writing = os.pipe()
+    log(LogSink(writing), 3)
+    assert os.read(reading, 65_536).decode() == LINE * 3
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_pipe_that_nobody_reads_stops_nobody_and_what_was_dropped_is_told() -> None:
+    reading, writing = os.pipe()
+    sink = LogSink(writing)
+    log(sink, 2_000)
+    assert sink.dropped_lines > 1_000
+    assert len(sink._buffer) <= BUFFER_BYTES_MAX
+    read = b""
+    for _ in range(20):
+        read += os.read(reading, 65_536)
+        log(sink, 1)
+    assert b"event=lines_dropped lines=" in read
+    assert sink.dropped_lines == 0
+    assert all(len(line) == 999 or b"lines_dropped" in line for line in read.splitlines()[:-1])
+    os.close(reading)
+    os.close(writing)
+
+
+def test_nobody_behind_stderr_is_no_error() -> None:
+    reading, writing = os.pipe()
+    sink = LogSink(writing)
+    os.close(reading)
+    log(sink, 10)  # EPIPE
+    os.close(writing)
+    log(sink, 10)  # EBADF
+    full = os.open("/dev/full", os.O_WRONLY)
+    log(LogSink(full), 10)  # ENOSPC
+    os.close(full)
+
+
+def test_a_program_that_logs_into_a_pipe_that_nobody_reads_ends_by_itself() -> None:
+    program = (
+        "from staticfire.runtime.log import logger\n"
+        "for _ in range(5000): logger('broker').error('broken', text='x' * 500)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) as process:
+        assert process.wait(30) == 0
