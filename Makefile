@@ -148,6 +148,10 @@ test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a 
 test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)
 	$(BIN)/python -m tests.fuzz $(if $(FRAMES),--frames $(FRAMES)) $(if $(SEED),--seed $(SEED))
 
+.PHONY: test-crash
+test-crash: $(READY) ## a broker killed, or without power, at any step: for a minute (SEEDS=1000: so many instead; FIRST=7: from that one)
+	$(BIN)/python -m tests.crash $(if $(SEEDS),--seeds $(SEEDS),--seconds 60) $(if $(FIRST),--first $(FIRST))
+
 .PHONY: test-clients
 test-clients: $(READY) ## Java, Go, Node and Python clients of RocketMQ, from their registries, against clusters (ARGS=go: one)
 	@$(BIN)/python -m tests.clients $(ARGS)

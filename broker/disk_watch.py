@@ -27,7 +27,7 @@ class DiskWatch:
         self,
         state: BrokerState,
         pause: Callable[[int], Awaitable[None]],
-        on_removed: Callable[[], None],
+        on_removed: Callable[[], object],
         forget_removed: Callable[[], Awaitable[None]],
     ) -> None:
         """`on_removed`: called at once when records are gone; `forget_removed`: when no more go for now.

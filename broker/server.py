@@ -157,7 +157,8 @@ class Broker(Service):
 
         state.config_files.restore(name, snapshot, state.offsets.restore, after_log=True)
         knows_log = report.was_closed or state.offsets.saved_position is not None
-        taken_back = take_back_offsets(state.offsets, state.store, report.is_damaged or not knows_log)
+        is_doubtful = report.is_damaged or report.rebuilt or not knows_log
+        taken_back = take_back_offsets(state.offsets, state.store, is_doubtful)
         if taken_back:
             words = "groups stood behind the end of what the log has left; they go on there, and skip nothing new"
             log.error("offsets_taken_back", offsets=len(taken_back), first=taken_back[0]._asdict(), reason=words)

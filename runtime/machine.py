@@ -155,7 +155,8 @@ class Files(Protocol):
     def replace(self, path: str, data: bytes) -> None:
         """Put `data` in place of the file at once or not at all (temporary file, fsync, rename), safe from power loss.
 
-        Blocks: call it in a worker. Raises: OSError; the file is then as before.
+        Blocks: call it in a worker. Raises: OSError; the file is then as before, or perhaps as wanted: nobody knows
+        which of them is there after a loss of power.
         """
 
     def remove(self, path: str) -> None:

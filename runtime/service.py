@@ -32,6 +32,8 @@ class Service:
         self._end = asyncio.get_running_loop().create_future()
         try:
             await self._start()
+        except GeneratorExit:
+            raise  # The coroutine is being closed and can't wait for anything any more.
         except BaseException:
             await self._leave()
             raise

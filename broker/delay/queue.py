@@ -128,12 +128,15 @@ class DelayQueue:
         else:
             self._gone[mark.level] = max(self._gone.get(mark.level, 0), mark.offset + 1)
 
-    def keep_within_bounds(self) -> None:
-        """Correct offsets that can't be: RocketMQ does the same when it has loaded them."""
+    def keep_within_bounds(self) -> bool:
+        """Correct offsets that can't be, as RocketMQ does when it has loaded them; return whether one was too high."""
+        is_lowered = False
         for level, offset in self._offsets.items():
             first, end = self._entries.bounds(level)
             self._offsets[level] = min(max(offset, first), end)
+            is_lowered |= offset > end
         self._heads.clear()
+        return is_lowered
 
     def forget(self) -> None:
         """Start anew: all levels are empty again."""

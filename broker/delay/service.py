@@ -38,7 +38,6 @@ RETRY_MS = 100
 SAVE_MS = 10_000
 SAVE_BYTES = 64 * 1024 * 1024
 # Progress is saved after that much log, too: so much is read at a start after a kill.
-SYNC_POLL_MS = 100
 
 
 class DelayService:
@@ -79,9 +78,9 @@ class DelayService:
         `queues`: of the schedule topic, more perhaps than there are levels now. Raises: StorageError (the file can't
         be read).
         """
-        self._config_files.restore(FILE, self._snapshot, self._restore)
-        self.queue.keep_within_bounds()
-        is_ahead = self._saved_position > self._store.max_position
+        self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True)
+        is_wrong = self._forget_deleted() or self._saved_position > self._store.max_position
+        is_wrong = self.queue.keep_within_bounds() or is_wrong
         self._saved_position = min(self._saved_position, self._store.max_position)
         if self.queue.waiting():
             for _, record in self._store.records_from(self._saved_position):
@@ -90,8 +89,8 @@ class DelayService:
                     self.queue.take_in(mark)
             self.queue.keep_within_bounds()
         self._is_restored = True
-        if is_ahead:
-            # After a reset and a loss of power. What is delivered now must not lie before what the file counts.
+        if is_wrong:
+            # What is stored and delivered now would else be taken, after a kill, for what the file counts.
             self._take_snapshot()
             self._config_files.changed(FILE)
         if waiting := self.queue.waiting():
@@ -102,6 +101,15 @@ class DelayService:
             if count > 0:
                 words = "messageDelayLevel has no such level now; with a longer one they are delivered"
                 log.warning("delayed_messages_stranded", level=level, messages=count, reason=words)
+
+    def _forget_deleted(self) -> bool:
+        """Forget the progress of queues that were deleted after it was saved; return whether there was any."""
+        deleted_at = self._store.deletions.get(SCHEDULE_TOPIC, -1)
+        if self._saved_position > deleted_at:
+            return False
+        self.queue.forget()
+        self._saved_position = deleted_at
+        return True
 
     def start(self, spawn: Spawn) -> None:
         """Begin to deliver, what is overdue first."""
@@ -206,16 +214,12 @@ class DelayService:
             grown = position - self._saved_position > SAVE_BYTES and self.queue.waiting()
             if self.queue.version == self._saved_version and not grown:
                 continue
-            snapshot, version = self.queue.snapshot(position), self.queue.version
-            while self._store.log.synced_position < position:
-                self._save_now.clear()
-                await _wait(self._save_now, SYNC_POLL_MS)
-            self._saved, self._saved_version, self._saved_position = snapshot, version, position
+            self._take_snapshot()
             self._config_files.changed(FILE)
 
     def close(self) -> None:
-        """Let the last save have the newest progress, if the disk has the log: the flusher has stopped."""
-        if self._is_restored and self._store.log.synced_position >= self._store.max_position:
+        """Let the last save have the newest progress."""
+        if self._is_restored:
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:

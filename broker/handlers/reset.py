@@ -17,7 +17,7 @@ from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.names import is_system_group
+from staticfire.protocol.names import SCHEDULE_TOPIC, is_system_group
 from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
@@ -43,7 +43,8 @@ class ResetHandlers:
         state.progress.forget_all()
         for topic in sorted(state.topics.topics):
             state.store.delete_queues(topic)
-        self._delays.forget()
+            if topic == SCHEDULE_TOPIC:
+                self._delays.forget()  # at once: the next topic may be one whose queues can't be deleted now
         state.queue_locks.forget_all()
         for topic in forgotten.topics:
             state.topics.delete(topic)

@@ -131,9 +131,9 @@ class StoreFlusher:
             while not syncing.done():
                 await asyncio.wait({syncing}, timeout=self._patience_s())
                 self._expire(self._clock.uptime_ms())
-        finally:
-            if not syncing.done():
-                await asyncio.wait({syncing})
+        except asyncio.CancelledError:
+            await _ended(syncing)
+            raise
         syncing.result()
 
     def _failed(self, error: OSError) -> None:
@@ -214,6 +214,13 @@ class StoreFlusher:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not task.done():
-                await asyncio.wait({task})
+            await _ended(task)
             raise
+
+
+async def _ended(task: asyncio.Future[None]) -> None:
+    """Return when it is done, however that ends: who wanted to know was cancelled."""
+    if not task.done():
+        await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()

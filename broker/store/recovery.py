@@ -104,7 +104,7 @@ class Recovery:
         has_queues = self._queues.open(self.deleted_topics)
         checkpoint = self._state.read_checkpoint()
         self._state.mark_in_use()
-        if checkpoint is not None:
+        if checkpoint is not None and checkpoint.log_start >= 0:
             # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its
             # first segments with the power, before anything of them was safe. What there is lies behind a gap.
             segments.begin_at(checkpoint.dispatched_position)
@@ -172,7 +172,10 @@ class Recovery:
         return found, self._enter_all(found, claimed)
 
     def _rebuild(self, problems: list[str]) -> tuple[_Findings, LogScan]:
-        self._state.write_checkpoint(Checkpoint(queue_file_entries=self._settings.queue_file_entries))
+        start = self._log.min_position
+        self._state.write_checkpoint(
+            Checkpoint(start, queue_file_entries=self._settings.queue_file_entries, log_start=start)
+        )
         self._queues.forget_all()
         found = _Findings(self._log.min_position, last_stored_ms=0, problems=problems)
         return found, self._enter_all(found, found.start_position)
@@ -250,6 +253,7 @@ class Recovery:
                     last_stored_ms=found.last_stored_ms,
                     last_position=claimed.last_position if found.start_position == claimed.dispatched_position else -1,
                     queue_file_entries=self._settings.queue_file_entries,
+                    log_start=self._log.min_position,
                 )
             )
         deleted = {

@@ -26,6 +26,8 @@ class Checkpoint(NamedTuple):
     last_position: int = -1
     """Where the record begins that ends at `dispatched_position`: the proof that this is a border of records."""
     queue_file_entries: int = 0
+    log_start: int = -1
+    """Where the log began; -1: unknown, older versions didn't say."""
 
 
 _checkpoint_decoder = msgspec.json.Decoder(Checkpoint)

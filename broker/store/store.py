@@ -129,16 +129,19 @@ class MessageStore:
     def delete_queues(self, topic: str) -> None:
         """Remove the queues of a topic; created again they begin with offset 0. Its records stay in the log.
 
-        Raises: StorageError.
+        Raises: StorageError (they are gone, but may come back after a kill).
         """
         self._early_arrivals |= self.commit()
+        self._deleted_topics = {**self._deleted_topics, topic: self.log.end_position}
         try:
-            deleted = {**self._deleted_topics, topic: self.log.end_position}
-            self._state.write_deleted_topics(deleted)
-            self._deleted_topics = deleted
-            self._queues.delete(topic)
+            # Also when the table can't be written: perhaps it was. A start would then take what is sent from now on for
+            # messages that were deleted, if they went on in the old queues.
+            try:
+                self._state.write_deleted_topics(self._deleted_topics)
+            finally:
+                self._queues.delete(topic)
         except OSError as error:
-            raise StorageError(f"the queues of {topic} could not be removed: {error}; try again") from error
+            raise StorageError(f"the queues of {topic} could not be removed for good: {error}; try again") from error
 
     @property
     def deletions(self) -> dict[str, int]:
@@ -315,6 +318,7 @@ class MessageStore:
             last_stored_ms=self.last_stored_ms,
             last_position=self._burst.last_position,
             queue_file_entries=self.settings.queue_file_entries,
+            log_start=self.log.min_position,
         )
         yield from flush_steps(
             self._files, self.log, self._queues, self._state, checkpoint, self.settings.queues_per_flush_max

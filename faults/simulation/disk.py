@@ -12,11 +12,19 @@ import errno
 import os
 import posixpath
 from collections.abc import Callable
+from copy import deepcopy
 from random import Random
+from typing import NamedTuple
 
 from staticfire.faults.simulation.inode import Folder, Inode, Node
 from staticfire.faults.simulation.process import Process
 from staticfire.runtime.machine import Bytes
+
+
+class DiskImage(NamedTuple):
+    """A disk as it was at some moment."""
+
+    top: Folder
 
 
 class Disk:
@@ -66,21 +74,44 @@ class Disk:
         """Keep only what is on the disk for good; `torn`: and a part of the rest, chosen by chance."""
         self.power_losses += 1
         used_bytes = self.used_bytes
-        self.files.clear()
-        self.folders = {"/": self._top, ".": self._top}
-        self._come_back("/", self._top, torn)
+        self._come_back(self._top, torn)
+        self._find_all(self._top)
         self._give_back(used_bytes - self.used_bytes)
 
-    def _come_back(self, path: str, node: Node, torn: Random | None) -> None:
+    def _come_back(self, node: Node, torn: Random | None) -> None:
         """Find out what there is of a file or folder, and in it, after a loss of power."""
         if isinstance(node, Inode):
             node.lose_power(torn, self.reorders)
-            self.files[path] = node
             return
         node.lose_power(torn)
-        self.folders[path] = node
         for name in sorted(node.names):
-            self._come_back(posixpath.join(path, name), node.names[name], torn)
+            self._come_back(node.names[name], torn)
+
+    def image(self) -> DiskImage:
+        """Return a copy of all that there is, durable or not yet."""
+        return DiskImage(deepcopy(self._top))
+
+    def put_back(self, image: DiskImage) -> None:
+        """Be as the disk was when the image was made."""
+        used_bytes = self.used_bytes
+        self._top = image.top
+        self._find_all(self._top)
+        self._give_back(used_bytes - self.used_bytes)
+
+    def _find_all(self, top: Folder) -> None:
+        """Note all files and folders by their paths."""
+        self.files.clear()
+        self.folders = {"/": top, ".": top}
+        unseen: list[tuple[str, Folder]] = [("/", top)]
+        while unseen:
+            path, folder = unseen.pop()
+            for name, node in folder.names.items():
+                inner = posixpath.join(path, name)
+                if isinstance(node, Inode):
+                    self.files[inner] = node
+                else:
+                    self.folders[inner] = node
+                    unseen.append((inner, node))
 
     @property
     def used_bytes(self) -> int:

@@ -56,4 +56,6 @@ def _in_order(loop: JumpingLoop) -> list[NumberedTask]:
 
 def _failed_unnoticed(task: NumberedTask) -> bool:
     # asyncio says so only when the task is collected, which may be long after the run.
+    if task.process is not None and task.process.is_dead:
+        return False  # it was killed before anybody could
     return task.done() and task._log_traceback and not isinstance(task.exception(), ProcessKilled)

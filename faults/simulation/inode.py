@@ -126,9 +126,11 @@ class Inode(Image):
         """Forget that the first so many changes have to be written; `evicts`: programs don't see them any more."""
         self._pending.take(changes)
         if evicts:
+            size = self.size  # The file is as long as it was: that isn't in its pages.
             self.become(self._durable)
             for _, change in self._pending.changes:
                 self.apply(change)
+            self.size = max(self.size, size)
 
     def lose_power(self, chance: Random | None, reorders: bool) -> None:
         """Keep what is durable; with `chance` also a prefix of the changes, or with `reorders` any of their sectors."""

@@ -1,5 +1,6 @@
 """After any end of the process, or of the machine, the store goes on with the last whole record."""
 
+import errno
 from random import Random
 
 import pytest
@@ -383,6 +384,25 @@ def test_a_deletion_beyond_the_recovered_end_does_not_bury_what_comes_after(stan
     assert stand.bodies() == [b"new"]
 
 
+def test_what_follows_a_deletion_that_failed_halfway_is_not_buried_with_it(stand: StoreStand) -> None:
+    """The table of deleted topics was put in place, and then its name could not be synced."""
+    stand.send(b"old")
+    stand.store.flush()
+
+    def before(what: str, path: str) -> None:
+        if (what, path) == ("sync names", "/store"):
+            raise OSError(errno.EIO, "Input/output error")
+
+    stand.disk.before = before
+    with pytest.raises(StorageError, match="could not be removed for good"):
+        stand.store.delete_queues("orders")
+    stand.disk.before = None
+    stand.send(b"new")
+    stand.store.close()
+    stand.open()
+    assert stand.bodies() == [b"new"]
+
+
 # --- loss of power
 
 
@@ -407,6 +427,20 @@ def test_a_log_that_lost_its_first_segment_before_anything_was_safe_begins_anew(
     stand.send(b"new")
     stand.restart()
     assert stand.bodies() == [b"new"]
+
+
+def test_a_rebuild_that_is_killed_keeps_a_log_whose_old_segments_are_gone(stand: StoreStand) -> None:
+    bodies = [b"%03d" % number * 200 for number in range(30)]
+    stand.send(*bodies)
+    stand.store.flush()
+    stand.store.remove_segments_before(stand.store.max_position - 5_000)
+    left = stand.bodies()
+    stand.kill()
+    stand.disk.remove("/store/checkpoint")
+    stand.open()  # rebuilds, and is killed before the next checkpoint
+    stand.restart()
+    assert stand.bodies() == left
+    assert 0 < len(left) < 30
 
 
 def test_an_orderly_end_is_remembered_after_a_loss_of_power(stand: StoreStand) -> None:

@@ -1,0 +1,56 @@
+"""A few seeds, and proof that what is broken on purpose is found."""
+
+from collections.abc import Callable
+
+import pytest
+
+from staticfire.broker.config_files import ConfigFiles
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.log_sync import Span
+from staticfire.faults.simulation.files import SimulatedFiles
+from tests.crash.lives import play
+
+SEEDS = range(6)
+BREAKAGE_SEEDS = 200
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_promise_is_kept(seed: int) -> None:
+    assert play(seed) > 0
+
+
+def nothing(*_: object, **__: object) -> None:
+    """Stand for a step that somebody forgot."""
+
+
+async def nothing_waited_for(*_: object) -> None:
+    """Stand for a step that somebody forgot to wait for."""
+
+
+BREAKAGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "offsets are saved ahead of the log": lambda patch: patch.setattr(
+        ConfigFiles, "restore", _restoring_at_once(ConfigFiles.restore)
+    ),
+    "what a failed fsync covered isn't written again": lambda patch: patch.setattr(Span, "rewrite", nothing),
+    "names are not synced": lambda patch: patch.setattr(SimulatedFiles, "sync_folder", nothing),
+    "a failed burst is not cut off": lambda patch: patch.setattr(CommitLog, "cut_stale_tail", nothing),
+}
+
+
+def _restoring_at_once(restore: Callable[..., bool]) -> Callable[..., bool]:
+    def at_once(files: ConfigFiles, *arguments: object, after_log: bool = False) -> bool:
+        return restore(files, *arguments)
+
+    return at_once
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_what_is_broken_on_purpose_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BREAKAGES[name](monkeypatch)
+    for seed in range(BREAKAGE_SEEDS):
+        try:
+            play(seed)
+        except BaseException:  # noqa: BLE001 (whatever it is: it was found)
+            return
+    pytest.fail(f"{BREAKAGE_SEEDS} seeds have not found it")
