@@ -46,6 +46,11 @@ def logger(component: str) -> Logger:
     return Logger(component)
 
 
+def load() -> None:
+    """Import what the first line needs: a process that has run out of file descriptors can't any more."""
+    _structlog()
+
+
 def _threshold() -> int:
     return _LEVELS.get(os.environ.get("STATICFIRE_LOG_LEVEL", "warning").lower(), _LEVELS["warning"])
 
