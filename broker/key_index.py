@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
-from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
 from staticfire.protocol.record import (
@@ -188,13 +188,13 @@ class KeyIndexer:
     """Keeps the index of one broker up with its log, and looks up."""
 
     def __init__(
-        self, machine: Machine, folder: str, commit_log: CommitLog, activity: Callable[[], int] | None = None
+        self, machine: Machine, folder: str, store: MessageStore, activity: Callable[[], int] | None = None
     ) -> None:
         """`activity`: a counter that moves while the broker is busy, with sends or anything else."""
-        self._activity = activity or (lambda: commit_log.end_position)
+        self._activity = activity or (lambda: store.max_position)
         self._machine = machine
         self._folder = folder
-        self._log = commit_log
+        self._store = store
         self._index: KeyIndex | None = None
         self._turn = asyncio.Lock()
         self._stored = asyncio.Event()
@@ -214,7 +214,7 @@ class KeyIndexer:
                 self._index = await self._machine.workers.run(KeyIndex, database)
             except sqlite3.Error as still:
                 raise StorageError(f"the key index {path} can't be made: {still}") from still
-        await self._in_turn(self._index.cut, self._log.min_position, self._log.end_position)
+        await self._in_turn(self._index.cut, self._store.min_position, self._store.max_position)
         self.wake()
 
     async def close(self) -> None:
@@ -255,25 +255,29 @@ class KeyIndexer:
 
     @property
     def _is_behind(self) -> bool:
-        return self._index is not None and self._index.position < self._log.end_position
+        return self._index is not None and self._index.position < self._store.max_position
 
     async def _step(self, window_bytes: int) -> None:
         """Enter a slice. Raises: StorageError, OSError, sqlite3.Error."""
         async with self._turn:
             if self._index is None or not self._is_behind:
                 return
-            start = max(self._index.position, self._log.min_position)
-            part = await self._machine.workers.run(read_slice, self._window(start, window_bytes), start)
-            if part.wanted_bytes:
-                window = self._window(start, part.wanted_bytes)
-                part = await self._machine.workers.run(read_slice, window, start)
+            start = max(self._index.position, self._store.min_position)
+            try:
+                part = await self._read_slice(start, window_bytes)
+            except StorageError:
+                part = IndexedSlice([], self._store.next_record(start + 1), None, 0)  # The store tells what is damaged.
             await self._machine.workers.run(self._index.add, part)
 
-    def _window(self, position: int, window_bytes: int) -> bytes:
-        segment = self._log.segments.at(position)
-        if segment is None:
-            raise StorageError(f"the commit log has no segment for position {position}: a file of it was removed")
-        return self._log.read(position, min(window_bytes, segment.end - position, self._log.end_position - position))
+    async def _read_slice(self, start: int, window_bytes: int) -> IndexedSlice:
+        """Read the records from a position on. Raises: StorageError (it is damaged), OSError."""
+        run, window_of = self._machine.workers.run, self._store.log_window
+        part = await run(read_slice, window_of(start, window_bytes), start)
+        if part.wanted_bytes:
+            part = await run(read_slice, window_of(start, part.wanted_bytes), start)
+        if part.end_position <= start:
+            raise StorageError(f"there is no whole record at position {start} of the log")
+        return part
 
     async def _in_turn(self, function: Callable[..., None], *arguments: int) -> None:
         async with self._turn:
@@ -284,7 +288,7 @@ class KeyIndexer:
         if self._index is None:
             return
         try:
-            await self._in_turn(self._index.cut, self._log.min_position, self._log.end_position)
+            await self._in_turn(self._index.cut, self._store.min_position, self._store.max_position)
         except sqlite3.Error as error:
             log.warning("key_index_not_shortened", error=str(error))
 
@@ -292,7 +296,7 @@ class KeyIndexer:
 
     async def catch_up(self) -> None:
         """Enter what isn't in the index yet, unless that takes very long."""
-        end, deadline_ms = self._log.end_position, self._machine.clock.uptime_ms() + CATCH_UP_MS_MAX
+        end, deadline_ms = self._store.max_position, self._machine.clock.uptime_ms() + CATCH_UP_MS_MAX
         while self._index is not None and self._index.position < end:
             if self._machine.clock.uptime_ms() > deadline_ms:
                 log.warning("key_index_behind", missing_bytes=end - self._index.position)

@@ -248,12 +248,16 @@ class Broker(Service):
 
 def _key_index(state: BrokerState) -> KeyIndexer:
     folder = f"{state.settings.store_path_root_dir}/index"
-    return KeyIndexer(state.machine, folder, state.store.log, lambda: state.progress.activity)
+    return KeyIndexer(state.machine, folder, state.store, lambda: state.progress.activity)
 
 
 def _log_recovery(folder: str, report: RecoveryReport) -> None:
+    facts = msgspec.structs.asdict(report)
     if report.is_damaged:
         words = "acknowledged messages may be gone: someone damaged the log, or the disk lost what it had synced"
-        log.error("store_damaged", folder=folder, reason=words, **msgspec.structs.asdict(report))
+        log.error("store_damaged", folder=folder, reason=words, **facts)
+    elif report.cut_bytes:
+        words = "the end of the log was cut off: a write that the last process didn't finish, so nobody was told of it"
+        log.warning("store_opened", folder=folder, reason=words, **facts)
     else:
-        log.info("store_opened", folder=folder, **msgspec.structs.asdict(report))
+        log.info("store_opened", folder=folder, **facts)

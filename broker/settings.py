@@ -119,6 +119,8 @@ class BrokerSettings:
     clean_file_forcibly_enable: bool = True
     clean_file_forcibly_keep_bytes: int = 1024 * MIB
     """The end of the log that stays all the same: RocketMQ's last file is that large."""
+    salvage: bool = False
+    """Move damaged parts of the log aside at start, to storePathRootDir/damaged, instead of refusing to start."""
     disk_space_warning_level_ratio: int = 90
     """Percent of the disk; above it no message is taken. 100: they are taken until it is full."""
 

@@ -18,6 +18,7 @@ from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.statistics import Statistics
+from staticfire.broker.store.findings import MENDED_ENTRY, Finding
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
@@ -86,7 +87,9 @@ class BrokerState(msgspec.Struct):
 def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
     """Return the state of a broker that hasn't started: nothing is read from the disk yet."""
     folder = settings.store_path_root_dir
-    store = MessageStore(machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level))
+    store = MessageStore(
+        machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level), _tell_of_damage
+    )
     flusher = StoreFlusher(store, machine.clock, machine.workers, _log_trouble)
     clock = MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
     config_files = ConfigFiles(machine, f"{folder}/config", flusher.make_safe)
@@ -121,8 +124,18 @@ def _store_settings(settings: BrokerSettings) -> StoreSettings:
         flush_ms=settings.flush_interval_commit_log,
         sync_flush_timeout_ms=settings.sync_flush_timeout,
         queue_flush_ms=settings.flush_interval_consume_queue,
+        salvage=settings.salvage,
     )
 
 
 def _log_trouble(error: StorageError) -> None:
     log.error("store_trouble", error=str(error))
+
+
+def _tell_of_damage(finding: Finding) -> None:
+    """Log what was found damaged: a person should look at the disk."""
+    place = msgspec.structs.asdict(finding)
+    if place.pop("kind") == MENDED_ENTRY:
+        log.error("queue_entry_mended", **place, way_out="made anew from the log: nothing is lost; look at the disk")
+    else:
+        log.error("damaged_message_skipped", **place, way_out="nobody gets it any more; look at the disk")

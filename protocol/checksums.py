@@ -1,7 +1,7 @@
 """CRC-32, for everybody: zlib-ng's where its wheel is installed, else the standard library's.
 
 Both give the same values. zlib-ng's takes a third to a sixth of the time, which is what lets reads check what they hand
-out. Where there is no wheel for the platform nothing else changes: docs/decisions/0015.
+out. Where there is no wheel for the platform nothing else changes: docs/decisions/0017.
 """
 
 try:

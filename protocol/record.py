@@ -25,7 +25,8 @@ one call. Properties stay RocketMQ's own string, byte for byte; the body is as s
          .  c6 u32 + bytes            body
 
 Behind the last record of a segment lies a *blank*, the array of the first four elements with another magic; its
-record_bytes is all the room that was left, and only its first 27 bytes are written.
+record_bytes is all the room that was left, and only its first 27 bytes are written. A salvage puts one in place of what
+it has moved aside.
 
 Invariant: what `pack_record` wrote, `check_record` finds whole; both CRCs together cover every byte from offset 13.
 """
@@ -254,6 +255,44 @@ def peek_topic_and_properties(data: Buffer, at: int = 0) -> tuple[str, bytes]:
     properties_bytes: int = _peek_u16(data, properties_at + 1)[0]
     topic = str(data[topic_at + 3 : properties_at], "utf-8")
     return topic, bytes(data[properties_at + 3 : properties_at + 3 + properties_bytes])
+
+
+_numbers_and_crcs = Struct(">4sIBIxIxqxixq43xIxB").unpack_from
+
+
+def proven_offset(data: memoryview, log_position: int, record_bytes: int, queue_id: int, packed_topic: bytes) -> int:
+    """Return the queue offset of the whole record in `data`, -1 unless it is one of that queue, at that position.
+
+    As strict as `check_record`, in a fifth of the time: where the body begins follows from a head whose CRC fits.
+    """
+    try:
+        head, size, mark, crc, magic, position, its_queue, queue_offset, body_crc, host_bytes = _numbers_and_crcs(data)
+        topic_at = _HOST_AT + host_bytes
+        properties_at = topic_at + len(packed_topic)
+        body_at = properties_at + 8 + _peek_u16(data, properties_at + 1)[0]
+    except StructError:
+        return -1
+    if (
+        size != record_bytes
+        or position != log_position
+        or its_queue != queue_id
+        or magic != RECORD_MAGIC
+        or head != _HEAD_OF_17
+        or mark != 0xCE
+        or data[topic_at:properties_at] != packed_topic
+        or crc32(data[_PREFIX_BYTES:body_at]) != crc
+        or crc32(data[body_at:]) & 0x7FFFFFFF != body_crc
+    ):
+        return -1
+    return int(queue_offset)
+
+
+def is_intact(data: memoryview, record: StoredRecord) -> bool:
+    """Whether both CRCs of a record that was decoded from `data` fit."""
+    body_at = len(data) - len(record.body)
+    return (
+        crc32(record.body) & 0x7FFFFFFF == record.body_crc and crc32(data[_PREFIX_BYTES:body_at]) == record.record_crc
+    )
 
 
 class Found(Enum):

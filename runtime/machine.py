@@ -85,7 +85,14 @@ class File(Protocol):
         """
 
     def read(self, position: int, size: int) -> bytes:
-        """Return up to `size` bytes at `position`; fewer at the file's end."""
+        """Return up to `size` bytes at `position`; fewer at the file's end.
+
+        Of a mapped file only what was written lately: what the disk can't give back, and a hole on a full tmpfs, is the
+        end of the process (SIGBUS).
+        """
+
+    def read_unmapped(self, position: int, size: int) -> bytes:
+        """As `read`, for whatever may be there: a call, not the map. Raises: OSError with the path in `filename`."""
 
     def sync(self) -> None:
         """Return when all that was written is on the disk; a new file's name is with `Files.sync_folder`.
@@ -164,6 +171,12 @@ class Files(Protocol):
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder with all in it; fine when it is missing. It may come back as a file may, or parts of it."""
+
+    def boot_id(self) -> str:
+        """Return what stands for this run of the machine, empty where that isn't known.
+
+        As long as it is the same, all that was written is there, synced or not.
+        """
 
     def disk_usage(self, path: str) -> DiskUse:
         """Return how full the disk is on which a folder lies. Raises: OSError with the path in `filename`."""

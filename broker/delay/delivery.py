@@ -16,7 +16,7 @@ from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
-from staticfire.protocol.record import StoredRecord, decode_record, decode_records, join_records
+from staticfire.protocol.record import StoredRecord, decode_record, decode_records, is_intact, join_records
 from staticfire.protocol.tags import tags_code
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
@@ -83,22 +83,23 @@ class Delivery:
 
     def _read(self, due: list[DueEntry]) -> list[StoredRecord] | list[None]:
         """Return the records, read in as few pieces as they lie in; None for each when one of them can't be read."""
-        runs: list[tuple[int, int]] = []
-        start = end = -1
-        for _, _, _, position, size in due:
-            if position != end:
-                if end >= 0:
-                    runs.append((start, end))
-                start = position
-            end = position + size
-        runs.append((start, end))
         try:
-            return decode_records(join_records(self._store.log.read_runs(runs), len(due)))
+            slices = self._store.unchecked_records([(position, size) for _, _, _, position, size in due])
+            records = decode_records(join_records(slices, len(due)))
         except (ProtocolError, StorageError, OSError):
             return [None] * len(due)
+        data, at = memoryview(b"".join(slices)), 0
+        for record, (_, _, _, _, size) in zip(records, due, strict=True):
+            if not is_intact(data[at : at + size], record):
+                return [None] * len(due)
+            at += size
+        return records
 
     def _read_one(self, entry: DueEntry) -> StoredRecord:
-        return decode_record(self._store.log.read(entry.log_position, entry.record_bytes))
+        record = self._store.record_at(entry.log_position)
+        if record is None:
+            raise StorageError(f"its record at position {entry.log_position} of the log is damaged")
+        return decode_record(record)
 
     def _home_of(self, entry: DueEntry, record: StoredRecord) -> Queue:
         """Return the queue to which a message belongs. Raises: ProtocolError (there is none), StorageError."""

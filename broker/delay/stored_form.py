@@ -11,7 +11,7 @@ readers of messages see 0 there, as in RocketMQ.
 
 from typing import NamedTuple
 
-from staticfire.broker.store.recovery import TagsCodeOf
+from staticfire.broker.store.entering import TagsCodeOf
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.delay_levels import DelayLevels, requested_level
 from staticfire.protocol.errors import BrokerAnswer

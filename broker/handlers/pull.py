@@ -39,7 +39,7 @@ class PullHandlers:
         self._state = state
         self._store = state.store
         self._wanted = PullChecks(state).wanted
-        self._kept = RecordCache(state.store.log)
+        self._kept = RecordCache(state.store)
         self._uptime_ms = state.machine.clock.uptime_ms
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -82,7 +82,7 @@ class PullHandlers:
             if call.codec.number == NATIVE:
                 answer.body = Records(self._store.records(found), len(found.positions))
             else:
-                records = self._kept.records(found.positions, found.sizes, call.connection.store_host)
+                records = self._kept.records(found, call.connection.store_host)
                 answer.body = RocketmqRecords(records)
         self._watch(call.request, found)
         return answer

@@ -57,8 +57,10 @@ class RuntimeInfo:
         yield "consumeQueueDiskRatio", ratio
         total, free = _gib(use.total_bytes), _gib(use.total_bytes - use.used_bytes)
         yield "commitLogDirCapacity", f"Total : {total}, Free : {free}."
-        yield "remainHowManyDataToFlush", f"{max(0, store.log.end_position - store.log.synced_position)} B"
+        yield "remainHowManyDataToFlush", f"{max(0, store.max_position - store.synced_position)} B"
         yield "remainHowManyDataToCommit", "0 B"
+        yield "damagedMessages", store.findings.damaged_records
+        yield "mendedQueueEntries", store.findings.mended_entries
         for name in ("dispatchBehindBytes", "pageCacheLockTimeMills", "dispatchMaxBuffer", "putMessageFailedTimes"):
             yield name, 0
         yield "remainTransientStoreBufferNumbs", 2**31 - 1

@@ -41,7 +41,7 @@ class SendHandlers:
     """Stores what producers send."""
 
     def __init__(self, state: BrokerState, targets: TargetTable, intake: Intake) -> None:
-        self._log = state.store.log
+        self._store = state.store
         self._append = state.store.append
         self._clock = state.clock
         self._targets = targets
@@ -53,7 +53,7 @@ class SendHandlers:
         self._many = ManyHandler(state, targets, intake, sending)
         self._writers: dict[int, SentWriter] = {}
         state.on_settings(lambda _: self._writers.clear())
-        self._burst_position = -1
+        self._burst_number = -1
         self._sent: list[Sent] = []
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -82,7 +82,7 @@ class SendHandlers:
                 self._send_slow_path(call, request, target, prepared, queue)
                 return None
             sent, on_stored = self._sent, None
-            if not sent or self._burst_position != self._log.end_position:
+            if not sent or self._burst_number != self._store.burst_number:
                 sent, on_stored = self._begin_burst(), self._all_stored
             # fmt: off
             position = self._append(
@@ -102,9 +102,9 @@ class SendHandlers:
     def _begin_burst(self) -> list[Sent]:
         """Return the list of the burst's messages; for the first of them the store calls back for all.
 
-        A burst begins where the log ends. What was on one that failed has been answered, and its list is empty.
+        What was on one that failed has been answered, and its list is empty.
         """
-        self._burst_position = self._log.end_position
+        self._burst_number = self._store.burst_number
         self._clock.message_ms()  # all of them are stored at the time that it shows now, or at a newer one
         self._sent = []
         return self._sent

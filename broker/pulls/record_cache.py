@@ -6,9 +6,8 @@ and by the store host that stands in it. Two generations: what is asked for move
 it becomes the old one, and the old one goes. So the newest `generation_bytes` are always there, and at most twice that.
 """
 
-from collections.abc import Sequence
-
-from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.outcomes import ReadResult
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.rocketmq_record import rocketmq_records
 
 GENERATION_BYTES = 16 * 1024 * 1024
@@ -22,37 +21,35 @@ Generation = dict[bytes, dict[int, bytes]]
 class RecordCache:
     """Records in RocketMQ's form, made on demand."""
 
-    def __init__(self, log: CommitLog, generation_bytes: int = GENERATION_BYTES) -> None:
-        self._log = log
+    def __init__(self, store: MessageStore, generation_bytes: int = GENERATION_BYTES) -> None:
+        self._store = store
         self._generation_bytes = generation_bytes
         self._young: Generation = {}
         self._old: Generation = {}
         self._young_bytes = 0
 
-    def records(self, positions: Sequence[int], sizes: Sequence[int], store_host: bytes) -> list[bytes]:
-        """Return each record as a client of the broker at `store_host` reads it.
+    def records(self, pulled: ReadResult, store_host: bytes) -> list[bytes]:
+        """Return each record that was pulled as a client of the broker at `store_host` reads it.
 
         Raises: StorageError, OSError (it can't be read), ProtocolError (RocketMQ has no such record).
         """
         young = self._young.get(store_host)
         if young is None:
             young = self._young[store_host] = {}
-        found = list(map(young.get, positions))
+        found = list(map(young.get, pulled.positions))
         if not all(found):
-            self._find_or_make(young, positions, sizes, store_host)
-            found = list(map(young.get, positions))
+            self._find_or_make(young, pulled, store_host)
+            found = list(map(young.get, pulled.positions))
             if self._young_bytes > self._generation_bytes:
                 self._old, self._young, self._young_bytes = self._young, {}, 0
         return found  # type: ignore[return-value]  # none is missing any more
 
-    def _find_or_make(
-        self, young: dict[int, bytes], positions: Sequence[int], sizes: Sequence[int], store_host: bytes
-    ) -> None:
+    def _find_or_make(self, young: dict[int, bytes], pulled: ReadResult, store_host: bytes) -> None:
         """Bring what is missing into the young generation."""
         old = self._old.get(store_host, {})
         missing: list[int] = []
         missing_sizes: list[int] = []
-        for position, size in zip(positions, sizes, strict=True):
+        for position, size in zip(pulled.positions, pulled.sizes, strict=True):
             if position not in young:
                 self._young_bytes += size + _ENTRY_BYTES
                 record = old.get(position)
@@ -62,5 +59,5 @@ class RecordCache:
                 else:
                     young[position] = record
         if missing:
-            made = rocketmq_records(self._log.read_each(missing, missing_sizes), store_host)
+            made = rocketmq_records(self._store.some_records(pulled, missing, missing_sizes), store_host)
             young.update(zip(missing, made, strict=True))

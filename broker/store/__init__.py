@@ -8,6 +8,8 @@
 - `consume_queue.py`: where one queue's records are; `queue_table.py`: all queues; `queue_files.py`: their files
 - `reading.py`: messages from an offset on; `time_search.py`: an offset by time
 - `flusher.py`: brings everything to the disk in the background; `flush_round.py`: one round of it
-- `recovery.py`: what the last process left behind; `log_scan.py`: records, read without trust
+- `recovery.py`: what the last process left behind; `entering.py`: records into their queues; `log_scan.py`: records,
+  read without trust; `damage.py`: what lies behind a damaged place, and moving that aside
+- `proof.py`: checks what a read hands out and mends wrong entries; `findings.py`: counts and tells what was damaged
 - `state_files.py`: the small files beside the log
 """

@@ -11,6 +11,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from staticfire.broker.store.damage import next_whole
 from staticfire.broker.store.log_scan import LogScan
 from staticfire.broker.store.log_sync import LogSync, Span
 from staticfire.broker.store.outcomes import OldSegment
@@ -164,23 +165,18 @@ class CommitLog:
             return data[:room] + self.read(segment.end, size - room)
         raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: it was cut by someone")
 
-    def read_runs(self, runs: list[tuple[int, int]]) -> list[bytes]:
-        """Return the bytes of several runs of records, each given by its start and end. Raises: StorageError."""
-        slices = []
-        start = end = 0
-        for run_start, run_end in runs:
-            if not (start <= run_start and run_end <= end):
-                segment = self._segment_at_hand(run_start)
-                if segment is None or run_end > segment.end:
-                    slices.append(self.read(run_start, run_end - run_start))
-                    continue
-                start, end = segment.start, segment.end
-                read = (segment.file or self.segments.file_of(segment)).read
-            data = read(run_start - start, run_end - run_start)
-            if len(data) != run_end - run_start:
-                data = self.read(run_start, run_end - run_start)
-            slices.append(data)
-        return slices
+    def read_unmapped(self, position: int, size: int) -> bytes:
+        """`read` of what may be anywhere and anyhow: a bad sector is an error. Raises: StorageError, OSError."""
+        segment = self._segment_at_hand(position)
+        if segment is None or size < 0 or position + size > self.end_position:
+            raise StorageError(f"the commit log has no {size} bytes at position {position}")
+        file = segment.file or self.segments.file_of(segment)
+        data = file.read_unmapped(position - segment.start, min(size, segment.end - position))
+        if len(data) < size and position + size > segment.end:
+            return data + self.read_unmapped(segment.end, size - len(data))
+        if len(data) < size:
+            raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: it was cut by someone")
+        return data
 
     def read_each(self, positions: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
         """Return records, given where they are, in the order of the log. Raises: StorageError, OSError.
@@ -208,23 +204,30 @@ class CommitLog:
         segment = self.segments.at(position)
         if segment is None:
             return None
-        head = self.segments.file_of(segment).read(position - segment.start, 8)
+        file = self.segments.file_of(segment)
+        head = file.read_unmapped(position - segment.start, 8)
         room = min(segment.end, self.end_position) - position
         if len(head) < 8 or peek_record_bytes(head) > room:
             return None
-        record = self.segments.file_of(segment).read(position - segment.start, peek_record_bytes(head))
+        record = file.read_unmapped(position - segment.start, peek_record_bytes(head))
         return record if check_record(record, 0, position).found is Found.RECORD else None
 
-    def stored_ms_at(self, position: int, record_bytes: int) -> int:
-        """Return when the record was stored. Raises: StorageError."""
-        return peek_record(self.read(position, min(record_bytes, 128))).stored_ms
-
     def records_from(self, position: int) -> Iterator[tuple[int, bytes]]:
-        """Walk over the records from the beginning of one of them on: (position, record), for rebuilding an index."""
-        for log_position, record_bytes, window, at in LogScan(self.segments, max(position, self.min_position)):
-            if log_position >= self.end_position:
-                return
-            yield log_position, window[at : at + record_bytes]
+        """Walk over the whole records from the beginning of one of them on: (position, record)."""
+        at: int | None = max(position, self.min_position)
+        while at is not None and at < self.end_position:
+            scan = LogScan(self.segments, at)
+            for log_position, record_bytes, window, start in scan:
+                if log_position >= self.end_position:
+                    return
+                yield log_position, window[start : start + record_bytes]
+            at = next_whole(self.segments, scan.position + 1, self.end_position)
+
+    def first_stored_ms(self, position: int) -> MessageMs | None:
+        """Return when the first whole record from a position on was stored; None when there is none."""
+        for _, record in self.records_from(position):
+            return MessageMs(peek_record(record).stored_ms)
+        return None
 
     def oldest_segment(self) -> OldSegment | None:
         """Return the first segment; None when no record lies behind it. Raises: OSError, StorageError."""
@@ -232,7 +235,8 @@ class CommitLog:
         if len(segments) < 2 or segments[0].end >= self.end_position:
             return None
         end = segments[0].end
-        return OldSegment(end, MessageMs(self.stored_ms_at(end, self.end_position - end)))
+        newest_ms = self.first_stored_ms(end)
+        return None if newest_ms is None else OldSegment(end, newest_ms)
 
     def remove_before(self, position: int) -> int:
         """Remove the segments that end at or below `position` and return how many. Raises: OSError."""

@@ -48,6 +48,7 @@ class Queue:
         "tail",
         "tail_offset",
         "topic",
+        "unreadable",
     )
 
     def __init__(self, topic: str, queue_id: int, folder: str, files: QueueFiles, log: LogStart) -> None:
@@ -63,6 +64,8 @@ class Queue:
         self._safe_file = -1
         # The first offset of the newest file whose name is known to be on the disk.
         self.deleted = False
+        self.unreadable: set[int] = set()
+        """Offsets of messages whose records are damaged, as far as reads have found out."""
         self.tail = bytearray()
         self.restart_at(0)
 
@@ -127,6 +130,12 @@ class Queue:
         self.next_offset += 1
         self.max_offset = self.next_offset
 
+    def add_holes(self, count: int) -> None:
+        """Append entries of records that are lost, in recovery."""
+        self.tail += bytes(count * ENTRY_BYTES)
+        self.next_offset += count
+        self.max_offset = self.next_offset
+
     def roll_back(self) -> None:
         """Forget the entries that aren't visible: their records were not written."""
         del self.tail[(self.max_offset - self.tail_offset) * ENTRY_BYTES :]
@@ -152,11 +161,11 @@ class Queue:
         probe = low
         while low < high:
             entries = self.entry_bytes(probe, 1)
-            position, size, _ = ENTRY.unpack(entries) if entries else (-1, 0, 0)
-            if size > 0 and position >= lowest:
-                high = probe
-            else:
+            position, size, _ = ENTRY.unpack(entries) if entries else (lowest, 1, 0)
+            if (size > 0 and 0 <= position < lowest) or not (position or size):
                 low = probe + 1
+            else:
+                high = probe  # Also an entry that can't be true: whoever reads it finds out.
             probe = (low + high) // 2
         self._min = low
         self._min_of = lowest
@@ -178,10 +187,14 @@ class Queue:
             offset += len(entries) // ENTRY_BYTES
         return found
 
-    def next_file(self, offset: int) -> int:
-        """Return the first offset behind the file of this one, which is missing."""
-        per_file = self._files.entries_per_file
-        return min(offset - offset % per_file + per_file, self.max_offset)
+    def mend(self, offset: int, entry: bytes) -> None:
+        """Put another entry in place of a wrong one. Raises: OSError."""
+        at = offset - self.tail_offset
+        if at >= 0:
+            self.tail[at * ENTRY_BYTES : (at + 1) * ENTRY_BYTES] = entry
+        if offset < self.flushed_offset:
+            self._files.mend(self.folder, offset, entry)
+        self._min = min(self._min, offset)
 
     # --- writing to files
 

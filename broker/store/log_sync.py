@@ -45,9 +45,9 @@ class Span(NamedTuple):
         """Yield the records and blanks as they are read. Raises: UnsyncedLost (there is something else)."""
         at = self.start
         while at < self.stop:
-            head = self.file.read(at, _HEAD_BYTES)
+            head = self.file.read_unmapped(at, _HEAD_BYTES)
             claimed = peek_record_bytes(head) if len(head) >= 8 else 0
-            record = self.file.read(at, min(max(claimed, _HEAD_BYTES), self.stop - at))
+            record = self.file.read_unmapped(at, min(max(claimed, _HEAD_BYTES), self.stop - at))
             verdict = check_record(record, 0, self.segment_start + at)
             if verdict.found not in (Found.RECORD, Found.BLANK):
                 raise UnsyncedLost(

@@ -60,6 +60,8 @@ class ReadResult(NamedTuple):
     """Queue offset of the first record."""
     end_offset: int
     """The queue offset behind the last record; `next_offset` may be behind others that weren't wanted."""
+    slices: list[bytes] | None = None
+    """The records, where they were read to be checked: one by one, or all in one."""
 
     @property
     def record_count(self) -> int:

@@ -102,6 +102,15 @@ class QueueFiles:
         if file is not None and file.size() > count * ENTRY_BYTES:
             file.truncate(count * ENTRY_BYTES)
 
+    def mend(self, folder: str, offset: int, entry: bytes) -> None:
+        """Write one entry anew, in a new file if need be. Nobody waits for the disk: it is derived. Raises: OSError."""
+        path = self.path(folder, offset)
+        file = self._file(path)
+        if file is None:
+            self.files.make_folder(folder)
+            file = self._open[path] = self.files.open(path)
+        file.write(offset % self.entries_per_file * ENTRY_BYTES, entry)
+
     def remove(self, folder: str, start: int) -> None:
         """Remove the file that begins with offset `start`. Raises: OSError."""
         path = self.path(folder, start)

@@ -13,6 +13,18 @@ from staticfire.broker.store.outcomes import ReadResult, ReadStatus
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.broker.store.settings import READ_ENTRIES_MAX
 
+WRONG_ENTRIES_MAX = 32
+# Looked at together when one of them is wrong.
+
+
+class WrongEntry(Exception):
+    """The entry of a message that should be there can't be true, or is missing."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.offset = offset
+
+
 _iter_entries = ENTRY.iter_unpack
 _NOTHING: tuple[int, ...] = ()
 
@@ -27,13 +39,13 @@ def read_queue(
 ) -> ReadResult:
     """Return where records from `offset` on are whose tags code is wanted: at least one, whatever its size.
 
-    What lies below `lowest_position` in the log is gone. Raises: OSError.
+    What lies below `lowest_position` in the log is gone. Raises: OSError, WrongEntry.
     """
     min_offset = queue.min_offset
     max_offset = queue.max_offset
     if offset >= max_offset or offset < min_offset:
         return _outside(offset, min_offset, max_offset)
-    if wanted is None:
+    if wanted is None and not queue.unreadable:
         # Nearly always all entries will do. To look at 32 of them one by one takes four times as long. Positions go up.
         count = min(messages_max, max_offset - offset)
         entries = queue.entry_bytes(offset, count)
@@ -41,7 +53,7 @@ def read_queue(
             numbers = _unpack_of(count)(entries)
             positions, sizes = numbers[0::3], numbers[1::3]
             total = sum(sizes)
-            if total <= bytes_max and positions[0] >= lowest_position and all(sizes):
+            if total <= bytes_max and positions[0] >= lowest_position and min(sizes) > 0:
                 end = offset + count
                 return ReadResult(ReadStatus.FOUND, end, min_offset, max_offset, positions, sizes, total, offset, end)
     end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
@@ -62,20 +74,28 @@ def _read_each(
     found_positions: list[int] = []
     found_sizes: list[int] = []
     count = total = first = last = 0
-    removed = False
+    removed, unreadable = False, queue.unreadable
     at = offset
     while at < end:
         entries = queue.entry_bytes(at, end - at)
         if not entries:
-            break
+            if count:
+                break
+            raise WrongEntry(at)
         for position, size, tags_code in _iter_entries(entries):
             if count and (count >= messages_max or total + size > bytes_max):
                 end = at
                 break
-            at += 1
-            if position < lowest_position or not size:
+            if at in unreadable:
+                at += 1
                 removed = True
                 continue
+            if position < lowest_position or size <= 0:
+                if count:
+                    end = at
+                    break
+                raise WrongEntry(at)
+            at += 1
             if wanted is not None and not wanted(tags_code):
                 continue
             first = first if count else at - 1
@@ -87,8 +107,6 @@ def _read_each(
     if count:
         found = ReadStatus.FOUND
         return ReadResult(found, at, min_offset, max_offset, found_positions, found_sizes, total, first, last)
-    if at == offset:
-        return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file(at), min_offset, max_offset)
     status = ReadStatus.MESSAGE_WAS_REMOVING if removed else ReadStatus.NO_MATCHED_MESSAGE
     return _nothing(status, at, min_offset, max_offset)
 

@@ -1,33 +1,32 @@
 """Finding out at start what the last process left behind. RocketMQ: CommitLog.recoverAbnormally, doRecheckReputOffset.
 
 From the checkpoint on every record is checked and entered into its queue again. The first thing that is no whole
-record ends the log: what lies behind is cut off, and the report says how much, and whether whole records were in it.
+record ends the log, if nothing whole follows: a torn last write, which is cut off. Where whole records follow, the log
+is damaged, and nothing is cut: the start is refused (LogDamaged), or with `salvage` the damaged part is moved aside.
+Only after a loss of power may the log have such holes behind what was synced, through nobody's fault: it ends at the
+first of them then, and what follows is moved aside. What isn't a torn write is always kept in <folder>/damaged.
 
 Invariants: afterwards log and queues agree; nothing stale lies behind the end; the checkpoint on the disk never claims
-more than what is true at that moment, so recovery may be killed and begin anew at any point.
+more than what is true at that moment, so recovery may be killed and begin anew at any point; a start that is refused
+leaves the state files as they were.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
 from staticfire.broker.store.commit_log import CommitLog
-from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.log_scan import Leftovers, LogScan, ScannedRecord, leftovers_behind
-from staticfire.broker.store.queue_files import ENTRY, write_entries
+from staticfire.broker.store.damage import Damage, LogDamaged, Survey, blank_out, move_aside, survey_behind
+from staticfire.broker.store.entering import EnteredRecords, Entering, QueuesDisagree, TagsCodeOf
+from staticfire.broker.store.log_scan import LogScan
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
-from staticfire.broker.store.state_files import Checkpoint, StateFiles
-from staticfire.protocol.record import Found, peek_record, peek_topic_and_properties
-from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.broker.store.state_files import Checkpoint, InUse, StateFiles
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.record import Found
 from staticfire.runtime.machine import Files
 
-ENTRIES_IN_MEMORY_MAX = 1_000_000
-# A rebuild from a long log writes its queues now and then.
-
-TagsCodeOf: TypeAlias = Callable[[str, bytes, int], int]
-"""(topic, properties, stored_ms) -> tags code of the queue entry, which the record does not carry."""
+ASIDE = "damaged"
 
 
 class RecoveryReport(msgspec.Struct, frozen=True):
@@ -47,6 +46,8 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     """Whole records among the cut bytes: the log was damaged in its middle."""
     lost_synced_bytes: int
     """How much of what was cut or missing had been reported as safe by the disk."""
+    kept_aside: tuple[str, ...]
+    """Files with what was cut off or blanked out, unless it was a torn write."""
     rebuilt: bool
     """The queues were made anew from the whole log."""
     problems: tuple[str, ...]
@@ -55,20 +56,24 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     @property
     def is_damaged(self) -> bool:
         """Whether something is gone that a torn last write does not explain: a person should look at it."""
-        return self.lost_records > 0 or self.lost_synced_bytes > 0
+        return self.lost_records > 0 or self.lost_synced_bytes > 0 or bool(self.kept_aside)
 
 
-class _Findings(msgspec.Struct):
-    start_position: int
-    last_stored_ms: int
-    last_position: int = -1
-    records: int = 0
-    boundary_seen: bool = False
-    problems: list[str] = []
+class _Known(NamedTuple):
+    """What was known of the store before its log was read."""
 
+    in_use: InUse | None
+    now_in_use: InUse
+    checkpoint: Checkpoint | None
+    """Only if there are queues that it can be true of."""
+    claimed: Checkpoint
+    """What it says of the log, or what is known without one."""
 
-class _QueuesDisagree(Exception):
-    """A record has another offset than its queue expects: entries below the checkpoint are missing or wrong."""
+    def explains_holes_at(self, position: int) -> bool:
+        """Whether a loss of power can have left holes from there on: the disk was never asked to keep what they had."""
+        in_use = self.in_use
+        lost_power = in_use is not None and (not in_use.boot_id or in_use.boot_id != self.now_in_use.boot_id)
+        return lost_power and 0 <= self.claimed.synced_position <= position
 
 
 class Recovery:
@@ -77,59 +82,108 @@ class Recovery:
     def __init__(
         self,
         files: Files,
+        folder: str,
         log: CommitLog,
         queues: QueueTable,
         state: StateFiles,
         settings: StoreSettings,
         tags_code_of: TagsCodeOf,
     ) -> None:
+        self._folder = folder
         self._files = files
         self._log = log
         self._queues = queues
         self._state = state
         self._settings = settings
-        self._tags_code_of = tags_code_of
+        self._entering = Entering(files, log, queues, settings, tags_code_of)
         self.deleted_topics: dict[str, int] = {}
         self.last_position = -1
         """Where the last record begins; -1 when only the start of a segment is known to be its end."""
         self.last_stored_ms = 0
+        self._kept_aside: list[str] = []
+        self._cut_bytes = self._lost_records = 0
+        self._cut_reason = ""
 
     def run(self) -> RecoveryReport:
-        """Bring log and queues into agreement. Raises: OSError, StorageError."""
-        was_closed = not self._state.is_in_use()
-        segments = self._log.segments
-        segments.load()
-        segments.pinned_position = 1 << 63  # nothing is being synced: any segment may be closed
-        self.deleted_topics = self._state.read_deleted_topics()
-        has_queues = self._queues.open(self.deleted_topics)
-        checkpoint = self._state.read_checkpoint()
-        self._state.mark_in_use()
-        if checkpoint is not None and checkpoint.log_start >= 0:
-            # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its
-            # first segments with the power, before anything of them was safe. What there is lies behind a gap.
-            segments.begin_at(checkpoint.dispatched_position)
-        found, scan, rebuilt = self._check(checkpoint if has_queues else None)
-        leftovers = self._cut(scan, not was_closed)
-        claimed = checkpoint or Checkpoint()
+        """Bring log and queues into agreement. Raises: OSError, StorageError (LogDamaged: nothing was changed)."""
+        known = self._look()
+        was_closed, claimed = known.in_use is None, known.claimed
+        if was_closed:
+            self._state.mark_in_use(known.now_in_use)
+        try:
+            found, scan, survey, rebuilt = self._check_and_decide(known)
+        except LogDamaged:
+            if was_closed:
+                self._state.mark_closed()
+            raise
+        self._cut(scan, survey, claimed)
         self._take_back(claimed, scan.position, found)
         self._log.start_at(scan.position, claimed.synced_position)
+        if not was_closed:
+            # Not before: until here it tells whether the machine went down before this process.
+            self._state.mark_in_use(known.now_in_use)
         self.last_position, self.last_stored_ms = found.last_position, found.last_stored_ms
         return RecoveryReport(
             was_closed=was_closed,
             start_position=found.start_position,
             end_position=scan.position,
             checked_records=found.records,
-            cut_bytes=leftovers.dirty_bytes,
-            cut_reason=scan.verdict.reason if leftovers.dirty_bytes else "",
-            lost_records=leftovers.whole_records,
+            cut_bytes=self._cut_bytes,
+            cut_reason=self._cut_reason,
+            lost_records=self._lost_records,
             lost_synced_bytes=max(0, claimed.synced_position - scan.position),
+            kept_aside=tuple(self._kept_aside),
             rebuilt=rebuilt,
             problems=tuple(found.problems),
         )
 
+    def _look(self) -> _Known:
+        """Find out what the last process left."""
+        segments, state = self._log.segments, self._state
+        in_use = state.read_in_use()
+        segments.load()
+        segments.pinned_position = 1 << 63  # nothing is being synced: any segment may be closed
+        self.deleted_topics = self._entering.deleted_topics = state.read_deleted_topics()
+        has_queues = self._queues.open(self.deleted_topics)
+        checkpoint = state.read_checkpoint()
+        if checkpoint is not None and checkpoint.log_start >= 0:
+            # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its
+            # first segments with the power, before anything of them was safe. What there is lies behind a gap.
+            segments.begin_at(checkpoint.dispatched_position)
+        if checkpoint is not None:
+            synced = checkpoint.synced_position
+        elif in_use is not None:
+            synced = in_use.synced_position
+        else:
+            synced = -1 if segments.all else 0
+        return _Known(
+            in_use,
+            InUse(self._files.boot_id(), synced),
+            checkpoint if has_queues else None,
+            checkpoint or Checkpoint(synced_position=synced),
+        )
+
+    def _check_and_decide(self, known: _Known) -> tuple[EnteredRecords, LogScan, Survey, bool]:
+        """Check the log; where it is damaged refuse, or salvage what is whole. Raises: LogDamaged, OSError."""
+        found, scan, rebuilt = self._check(known.checkpoint, known.claimed)
+        survey = self._survey(scan, known)
+        if (survey.damages or survey.misplaced) and not known.explains_holes_at(scan.position):
+            if not self._settings.salvage:
+                raise LogDamaged(survey.report(self._folder))
+            if survey.damages:
+                self._salvage(survey)
+                found, scan = self._rebuild(["a salvage has moved damaged parts aside"], known.claimed)
+                survey, rebuilt = self._survey(scan, known), True
+                if survey.damages:
+                    raise StorageError(
+                        f"the log in {self._folder} can't be salvaged in its place, the disk doesn't keep what is "
+                        f"written there: copy the folder to another disk first"
+                    )
+        return found, scan, survey, rebuilt
+
     # --- from where
 
-    def _check(self, checkpoint: Checkpoint | None) -> tuple[_Findings, LogScan, bool]:
+    def _check(self, checkpoint: Checkpoint | None, known: Checkpoint) -> tuple[EnteredRecords, LogScan, bool]:
         segments = self._log.segments
         if checkpoint is None or checkpoint.queue_file_entries != self._settings.queue_file_entries:
             problems = (
@@ -137,14 +191,16 @@ class Recovery:
                 if segments.all
                 else []
             )
-            return *self._rebuild(problems), bool(segments.all)
+            return *self._rebuild(problems, known), bool(segments.all)
         claimed = max(checkpoint.dispatched_position, segments.min_position)
         try:
             found, scan = self._enter_from(self._start(checkpoint, claimed), checkpoint, claimed)
-        except _QueuesDisagree as disagreement:
-            return *self._rebuild([f"{disagreement}: all queues were rebuilt"]), True
+        except QueuesDisagree as disagreement:
+            return *self._rebuild([f"{disagreement}: all queues were rebuilt"], known), True
         if scan.position > claimed and not found.boundary_seen:
-            return *self._rebuild([f"no record begins at the checkpoint {claimed}: all queues were rebuilt"]), True
+            return *self._rebuild(
+                [f"no record begins at the checkpoint {claimed}: all queues were rebuilt"], known
+            ), True
         return found, scan, False
 
     def _start(self, checkpoint: Checkpoint, claimed: int) -> int:
@@ -163,86 +219,62 @@ class Recovery:
 
     # --- entering
 
-    def _enter_from(self, start: int, checkpoint: Checkpoint, claimed: int) -> tuple[_Findings, LogScan]:
-        found = _Findings(start, checkpoint.last_stored_ms, checkpoint.last_position)
+    def _enter_from(self, start: int, checkpoint: Checkpoint, claimed: int) -> tuple[EnteredRecords, LogScan]:
+        found = EnteredRecords(start, checkpoint.last_stored_ms, checkpoint.last_position)
         if start < checkpoint.dispatched_position:
             # From here on entries are cut off that the old checkpoint vouched for.
             self._state.write_checkpoint(checkpoint._replace(dispatched_position=start, last_position=-1))
             found.last_position = -1
-        return found, self._enter_all(found, claimed)
+        return found, self._entering.enter_all(found, claimed)
 
-    def _rebuild(self, problems: list[str]) -> tuple[_Findings, LogScan]:
-        start = self._log.min_position
+    def _rebuild(self, problems: list[str], known: Checkpoint) -> tuple[EnteredRecords, LogScan]:
+        start, entries = self._log.min_position, self._settings.queue_file_entries
         self._state.write_checkpoint(
-            Checkpoint(start, queue_file_entries=self._settings.queue_file_entries, log_start=start)
+            Checkpoint(start, known.synced_position, queue_file_entries=entries, log_start=start)
         )
         self._queues.forget_all()
-        found = _Findings(self._log.min_position, last_stored_ms=0, problems=problems)
-        return found, self._enter_all(found, found.start_position)
-
-    def _enter_all(self, found: _Findings, claimed: int) -> LogScan:
-        """Enter every record from the start on into its queue."""
-        self._queues.trusted_below = found.start_position
-        scan = LogScan(self._log.segments, found.start_position)
-        found.boundary_seen = found.start_position == claimed
-        for record in scan:
-            found.boundary_seen |= record.log_position == claimed
-            self._enter(record, found)
-            if found.records % ENTRIES_IN_MEMORY_MAX == 0:
-                self._write_queues()
-        found.boundary_seen |= scan.position == claimed
-        return scan
-
-    def _enter(self, record: ScannedRecord, found: _Findings) -> None:
-        position, size, window, at = record
-        _, _, queue_id, queue_offset, stored_ms, _, sys_flag = peek_record(window, at)
-        found.records += 1
-        found.last_position = position
-        found.last_stored_ms = max(found.last_stored_ms, stored_ms)
-        topic, properties = peek_topic_and_properties(window, at)
-        if position < self.deleted_topics.get(topic, 0) or not enters_consume_queue(sys_flag):
-            return
-        queue = self._queues.by_name.get((topic, queue_id)) or self._queues.load(topic, queue_id)
-        if queue.next_offset != queue_offset:
-            self._jump(queue, queue_offset, position, found)
-        queue.add(ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)))
-        self._queues.dirty[queue] = None
-
-    def _jump(self, queue: Queue, queue_offset: int, position: int, found: _Findings) -> None:
-        """Let a queue go on with another offset than it expects. From the log's start on, the log is right."""
-        if found.start_position > self._log.min_position:
-            raise _QueuesDisagree(
-                f"queue {queue.queue_id} of {queue.topic} ends at offset {queue.next_offset}, "
-                f"but the record at {position} has offset {queue_offset}"
-            )
-        if not queue.is_empty:
-            found.problems.append(
-                f"offset {queue.next_offset} of queue {queue.queue_id} of {queue.topic} is followed by {queue_offset}: "
-                f"what came before is gone"
-            )
-        queue.restart_at(queue_offset)
-
-    def _write_queues(self) -> None:
-        round_ = self._queues.start_round()
-        while not round_.is_done:
-            batch = round_.next_batch(self._settings.queues_per_flush_max)
-            write_entries(self._files, batch.writes)
-            self._queues.written(batch)
+        found = EnteredRecords(self._log.min_position, last_stored_ms=0, problems=problems)
+        return found, self._entering.enter_all(found, found.start_position)
 
     # --- after
 
-    def _cut(self, scan: LogScan, unclean: bool) -> Leftovers:
+    def _survey(self, scan: LogScan, known: _Known) -> Survey:
+        """Look at what lies behind the last whole record."""
         segments = self._log.segments
-        end = scan.position
-        segment = segments.at(end)
-        if segment is None or not (unclean or scan.verdict.found is Found.BROKEN or segment is not segments.last):
-            return Leftovers(0, 0)
-        leftovers = leftovers_behind(segments, end)
-        if leftovers.dirty_bytes or segment is not segments.last:
-            segments.cut(end)
-        return leftovers
+        segment = segments.at(scan.position)
+        is_as_closed = known.in_use is None and scan.position == known.claimed.synced_position
+        is_as_closed = is_as_closed and scan.verdict.found is Found.NOTHING
+        if segment is None or (is_as_closed and segment is segments.last):
+            return Survey([], None, 0, {}, [])
+        return survey_behind(segments, scan.position, scan.verdict.reason)
 
-    def _take_back(self, claimed: Checkpoint, end: int, found: _Findings) -> None:
+    def _salvage(self, survey: Survey) -> None:
+        """Move the damaged parts aside, all but the tail, and let the log go on behind them."""
+        for damage in survey.damages:
+            self._keep(damage)
+        for damage in survey.damages:
+            blank_out(self._log.segments, damage)
+
+    def _keep(self, damage: Damage) -> None:
+        folder = f"{self._folder}/{ASIDE}"
+        self._kept_aside.append(move_aside(self._files, self._log.segments, folder, damage))
+
+    def _cut(self, scan: LogScan, survey: Survey, claimed: Checkpoint) -> None:
+        """Cut off what lies behind the end. But for a torn write it is kept in another file."""
+        segments, end = self._log.segments, scan.position
+        segment = segments.at(end)
+        if segment is None:
+            return
+        leftovers = [*survey.damages, *([survey.tail] if survey.tail else [])]
+        if leftovers:
+            self._cut_bytes, self._cut_reason = survey.dirty_end - end, leftovers[0].reason
+            self._lost_records = survey.whole_records
+            if survey.whole_records or survey.misplaced or end < claimed.synced_position:
+                self._keep(leftovers[0]._replace(position=end, end_position=survey.dirty_end))
+        if leftovers or segment is not segments.last:
+            segments.cut(end)
+
+    def _take_back(self, claimed: Checkpoint, end: int, found: EnteredRecords) -> None:
         """Correct what the state files claim about positions that are now behind the end."""
         if end < max(claimed.synced_position, claimed.dispatched_position):
             self._queues.load_all()

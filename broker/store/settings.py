@@ -50,3 +50,6 @@ class StoreSettings:
     queue_files_open_max: int = 256
     segments_open_max: int = 64
     """Mapped segments; address space and descriptors, not memory."""
+
+    salvage: bool = False
+    """At start: move a damaged part of the log aside and go on behind it, instead of refusing to start."""

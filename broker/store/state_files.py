@@ -2,7 +2,7 @@
 
     <folder>/checkpoint       how far log and queues are safe: where recovery begins
     <folder>/deletedTopics    topic -> where the log ended when its queues were removed: older records stay buried
-    <folder>/abort            there while the store is open (RocketMQ: abort)
+    <folder>/abort            there while the store is open (RocketMQ: abort): since which run of the machine
 
 Invariant: each is replaced at once or not at all; the checkpoint never claims more than what was synced.
 """
@@ -21,7 +21,7 @@ class Checkpoint(NamedTuple):
     dispatched_position: int = 0
     """All queues have, safely, the entries of all records below."""
     synced_position: int = 0
-    """The log itself is safe up to here."""
+    """The log itself is safe up to here; -1: not known."""
     last_stored_ms: int = 0
     last_position: int = -1
     """Where the record begins that ends at `dispatched_position`: the proof that this is a border of records."""
@@ -30,6 +30,16 @@ class Checkpoint(NamedTuple):
     """Where the log began; -1: unknown, older versions didn't say."""
 
 
+class InUse(NamedTuple):
+    """What the process noted that had the store open."""
+
+    boot_id: str
+    """The run of the machine; empty: not known. In the same run whatever was written is still there."""
+    synced_position: int
+    """How far the log was safe when it was opened; -1: not known."""
+
+
+_in_use_decoder = msgspec.json.Decoder(InUse)
 _checkpoint_decoder = msgspec.json.Decoder(Checkpoint)
 _deleted_decoder = msgspec.json.Decoder(dict[str, int])
 
@@ -71,13 +81,18 @@ class StateFiles:
         """Replace the table of deleted topics. Blocks. Raises: OSError."""
         self._files.replace(self._deleted, msgspec.json.encode(deleted))
 
-    def is_in_use(self) -> bool:
-        """Whether the store was opened and never closed."""
-        return self._files.exists(self._abort)
+    def read_in_use(self) -> InUse | None:
+        """Return what the process left that never closed the store; None when the last one did."""
+        if not self._files.exists(self._abort):
+            return None
+        try:
+            return _in_use_decoder.decode(self._files.read_bytes(self._abort))
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            return InUse("", -1)
 
-    def mark_in_use(self) -> None:
-        """Create the abort marker. Raises: OSError."""
-        self._files.replace(self._abort, b"")
+    def mark_in_use(self, in_use: InUse) -> None:
+        """Write the abort marker. Raises: OSError."""
+        self._files.replace(self._abort, msgspec.json.encode(in_use))
 
     def mark_closed(self) -> None:
         """Remove the abort marker. Raises: OSError."""

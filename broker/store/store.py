@@ -6,10 +6,13 @@
 
 Appends gather in a burst (appender.py); `commit` writes it with one write. Invariant: what is visible is in the log.
 
-Everything here is synchronous; what waits for the disk in the background is flusher.py.
+Everything here is synchronous; what waits for the disk in the background is flusher.py. Nobody outside of this package
+reads past this face: what somebody needs of log or queues is a word here.
 """
+# house: one class, the face of the package
 
-from collections.abc import Callable, Generator, Iterator
+import errno
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -18,13 +21,17 @@ import msgspec
 from staticfire.broker.store.appender import Appender
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.damage import next_whole
+from staticfire.broker.store.entering import TagsCodeOf
+from staticfire.broker.store.findings import Finding, Findings
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import Entry, OldSegment, OnStored, ReadResult
+from staticfire.broker.store.proof import ReadProof
 from staticfire.broker.store.queue_table import QueueTable
-from staticfire.broker.store.reading import read_queue
-from staticfire.broker.store.recovery import Recovery, RecoveryReport, TagsCodeOf
-from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.reading import WRONG_ENTRIES_MAX, WrongEntry, read_queue
+from staticfire.broker.store.recovery import Recovery, RecoveryReport
+from staticfire.broker.store.settings import READ_ENTRIES_MAX, StoreSettings
 from staticfire.broker.store.settling import Settling, WaitForSync
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, search_offset
@@ -35,10 +42,18 @@ from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Files, FolderLock
 
 
-class MessageStore:
+class MessageStore:  # house: the face of a whole package: a few lines for each word that others need
     """Appends, reads, recovers. `open` it first; `close` it after its flusher has stopped."""
 
-    def __init__(self, files: Files, folder: str, settings: StoreSettings, tags_code_of: TagsCodeOf) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        settings: StoreSettings,
+        tags_code_of: TagsCodeOf,
+        tell: Callable[[Finding], None] = lambda finding: None,
+    ) -> None:
+        """`tell` is called when something is found damaged while the store is in use."""
         self._files = files
         self._folder = folder
         self.settings = settings
@@ -51,6 +66,10 @@ class MessageStore:
         self._deleted_topics: dict[str, int] = {}
         self._lock: FolderLock | None = None
         self._early_arrivals: dict[Queue, int] = {}
+        self.findings = Findings(tell)
+        self._proof = ReadProof(self.log, tags_code_of, self.findings, lambda topic: self._deleted_topics.get(topic, 0))
+        self.burst_number = 0
+        """Another one for each burst: who gathers the messages of one finds out by it that the next has begun."""
         self._settling = Settling(self.log, settings)
         self._burst = Appender(self.log, self._queues, settings, self._settling, folder)
         self.append = self._burst.append
@@ -77,7 +96,9 @@ class MessageStore:
             raise StorageError(
                 f"the store in {self._folder} can't be used: {error}; it needs to be writable"
             ) from error
-        recovery = Recovery(self._files, self.log, self._queues, self._state, self.settings, self._tags_code_of)
+        recovery = Recovery(
+            self._files, self._folder, self.log, self._queues, self._state, self.settings, self._tags_code_of
+        )
         try:
             report = recovery.run()
         except BaseException as error:
@@ -174,6 +195,7 @@ class MessageStore:
         If it can't be written, nothing of it has happened, all its appends are settled as FAILED (`failure` says why)
         and the next burst may succeed. Never raises.
         """
+        self.burst_number += 1
         arrivals = self._burst.commit()
         if self._early_arrivals:
             arrivals = {**arrivals, **self._early_arrivals}
@@ -221,10 +243,14 @@ class MessageStore:
         return self.log.end_position
 
     @property
+    def synced_position(self) -> int:
+        """How far the log survives the machine."""
+        return self.log.synced_position
+
+    @property
     def oldest_stored_ms(self) -> MessageMs | None:
         """When the oldest record was stored; None of an empty log."""
-        record = self.log.record_at(self.log.min_position)
-        return None if record is None else MessageMs(peek_record(record).stored_ms)
+        return self.log.first_stored_ms(self.log.min_position)
 
     def read(
         self,
@@ -236,30 +262,102 @@ class MessageStore:
     ) -> ReadResult:
         """Return where messages from `offset` on are whose tags code is `wanted`, one at least.
 
-        Raises: StorageError.
+        What is found is whole: a damaged message is passed over. Raises: StorageError.
         """
+        log, messages_max = self.log, max(messages_max, 1)
         try:
-            return read_queue(self.log.min_position, queue, offset, max(messages_max, 1), bytes_max, wanted)
+            while True:
+                try:
+                    found = read_queue(log.min_position, queue, offset, messages_max, bytes_max, wanted)
+                except WrongEntry as wrong:
+                    self._proof.mend(queue, wrong.offset, wrong.offset + WRONG_ENTRIES_MAX)
+                    continue
+                if not found.positions or (
+                    found.positions[0] >= log.synced_position and found.first_offset >= queue.tail_offset
+                ):
+                    return found
+                proven = self._proof.prove(queue, found)
+                if proven is not None:
+                    return proven
+                self._proof.mend(queue, found.first_offset, found.end_offset)
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
 
     def records(self, found: ReadResult) -> list[bytes]:
         """Return what a read found; if all of it lies side by side, in one slice. Raises: StorageError, OSError."""
+        if found.slices is not None:
+            return found.slices
         positions, sizes = found.positions, found.sizes
         if positions[-1] + sizes[-1] - positions[0] == found.record_bytes:
             return [self.log.read(positions[0], found.record_bytes)]
         return self.log.read_each(positions, sizes)
 
+    def some_records(self, found: ReadResult, positions: list[int], sizes: list[int]) -> list[bytes]:
+        """Return some of the records that a read found, one by one. Raises: StorageError, OSError."""
+        slices = found.slices
+        if slices is None:
+            return self.log.read_each(positions, sizes)
+        if len(slices) == 1:
+            start, whole = found.positions[0], slices[0]
+            return [whole[at - start : at - start + size] for at, size in zip(positions, sizes, strict=True)]
+        by_position = dict(zip(found.positions, slices, strict=True))
+        return [by_position[position] for position in positions]
+
     def entries(self, queue: Queue, offset: int, count: int) -> list[Entry]:
-        """Return up to `count` entries: where records are, and their tags codes. Raises: StorageError."""
+        """Return up to `count` entries: where records are, and their tags codes. Raises: StorageError.
+
+        Of a message whose record is damaged it is what there is, perhaps zeros.
+        """
         try:
-            return queue.entries(offset, count)
+            offset = max(offset, queue.min_offset)
+            entries = queue.entries(offset, count)
+            wanted = min(count, queue.max_offset - offset)
+            if offset < queue.tail_offset and (
+                len(entries) < wanted or not self._proof.entries_fit(queue, offset, entries)
+            ):
+                self._proof.mend(queue, offset, offset + wanted)
+                entries = queue.entries(offset, count)
+            return entries
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
 
+    def unchecked_records(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the records at these (position, size), for who checks them, in slices of what lies side by side.
+
+        Raises: StorageError, OSError.
+        """
+        runs: list[tuple[int, int]] = []
+        start = end = -1
+        for position, size in places:
+            if position != end:
+                if end >= 0:
+                    runs.append((start, end - start))
+                start = position
+            end = position + size
+        runs.append((start, end - start))
+        return [self.log.read_unmapped(*run) for run in runs]
+
+    def log_window(self, log_position: int, bytes_max: int) -> bytes:
+        """Return what the log has from a record on, up to the end of its segment. Raises: StorageError, OSError."""
+        segment = self.log.segments.at(log_position)
+        if segment is None:
+            raise StorageError(f"the commit log has no segment for position {log_position}: a file of it was removed")
+        end = min(segment.end, self.log.end_position, log_position + bytes_max)
+        return self.log.read_unmapped(log_position, end - log_position)
+
+    def next_record(self, log_position: int) -> int:
+        """Return where the next whole record begins, behind a damaged place; else the log's end. Raises: OSError."""
+        found = next_whole(self.log.segments, log_position, self.log.end_position)
+        return self.log.end_position if found is None else found
+
     def record_at(self, log_position: int) -> bytes | None:
-        """Return the whole record that begins at a position, None when none does. Raises: OSError."""
-        return self.log.record_at(log_position)
+        """Return the whole record that begins at a position, None when none does or it is damaged. Raises: OSError."""
+        try:
+            return self.log.record_at(log_position)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return None
 
     def records_from(self, log_position: int) -> Iterator[tuple[int, bytes]]:
         """Walk over (position, record) of the log from the beginning of a record on."""
@@ -270,20 +368,26 @@ class MessageStore:
         if not queue.min_offset <= offset < queue.max_offset:
             return None
         entries = self.entries(queue, offset, 1)
-        if not entries or not entries[0].record_bytes:
-            return None
-        return MessageMs(self.log.stored_ms_at(entries[0].log_position, entries[0].record_bytes))
+        record = self.record_at(entries[0].log_position) if entries and entries[0].record_bytes else None
+        return None if record is None else MessageMs(peek_record(record).stored_ms)
 
     def search_offset(self, queue: Queue, message_ms: MessageMs, boundary: Boundary) -> int:
         """Return the offset that belongs to a stored time. Raises: StorageError."""
-        # A message that can't be read counts as old.
         return search_offset(
             queue.min_offset,
             queue.max_offset,
             message_ms,
             boundary,
-            lambda offset: self.stored_ms_of(queue, offset) or MessageMs(0),
+            lambda offset: self._stored_ms_from(queue, offset),
         )
+
+    def _stored_ms_from(self, queue: Queue, offset: int) -> MessageMs:
+        """Return when a message was stored; of one that can't be read, when the next ones were."""
+        for next_offset in range(offset, min(offset + READ_ENTRIES_MAX, queue.max_offset)):
+            stored_ms = self.stored_ms_of(queue, next_offset)
+            if stored_ms is not None:
+                return stored_ms
+        return MessageMs(0)
 
     # --- retention
 

@@ -52,6 +52,8 @@ class Disk:
         self._top = Folder()
         self.folders: dict[str, Folder] = {"/": self._top, ".": self._top}
         self.locks: dict[str, Process] = {}
+        self.bad_sectors: list[tuple[str, int, int]] = []
+        """Path, from, to: reading there fails, and through a map it is the end of the process."""
         self.power_losses = 0
         self.syncing: list[tuple[Callable[[], None], float]] | None = None  # house: a list while a worker runs
         """While a worker runs: what makes durable what it synced, and how many milliseconds that takes."""
@@ -69,6 +71,10 @@ class Disk:
     def fail_sync(self, count: int = 1, error_number: int = errno.EIO) -> None:
         """Let the count-th sync of a file from now fail: 1 is the next. What it covered is never written."""
         self._failing_syncs[self._syncs + count] = error_number
+
+    def is_bad(self, path: str, position: int, size: int) -> bool:
+        """Whether a read touches a bad sector."""
+        return any(path == bad and position < end and start < position + size for bad, start, end in self.bad_sectors)
 
     def lose_power(self, torn: Random | None) -> None:
         """Keep only what is on the disk for good; `torn`: and a part of the rest, chosen by chance."""

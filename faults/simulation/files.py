@@ -6,7 +6,7 @@ import posixpath
 from staticfire.faults.simulation.disk import Disk, disk_error
 from staticfire.faults.simulation.history import History
 from staticfire.faults.simulation.inode import Inode
-from staticfire.faults.simulation.process import Process
+from staticfire.faults.simulation.process import Process, ProcessKilled
 from staticfire.runtime.machine import Bytes, DiskUse
 
 LOCK_NAME = "lock"
@@ -38,6 +38,14 @@ class SimulatedFile:
 
     def read(self, position: int, size: int) -> bytes:
         self._require_open()
+        if self._map_bytes and self._files.disk.is_bad(self._path, position, size):
+            raise ProcessKilled  # SIGBUS
+        return self.read_unmapped(position, size)
+
+    def read_unmapped(self, position: int, size: int) -> bytes:
+        self._require_open()
+        if self._files.disk.is_bad(self._path, position, size):
+            raise disk_error(errno.EIO, self._path)
         return self._inode.read(position, size)
 
     def sync(self) -> None:
@@ -117,6 +125,9 @@ class SimulatedFiles:
     def remove_folder(self, path: str) -> None:
         self.history.record(self.process.name, "removes", path)
         self.disk.remove_folder(self._path(path))
+
+    def boot_id(self) -> str:
+        return f"{self.disk.name}-{self.disk.power_losses}"
 
     def disk_usage(self, path: str) -> DiskUse:
         if self._path(path) not in self.disk.folders:

@@ -1,7 +1,9 @@
 """One open file: read and written at positions, or written at positions and read through a map.
 
 A mapped file is written with pwrite, never through the map: a full disk is then an OSError and not the end of the
-process (SIGBUS). On one machine both see the same pages, so what was written is read at once.
+process (SIGBUS). Reading through the map has the same danger where a page isn't in memory: a hole of a file on a full
+tmpfs, a bad sector. What may be such a place is read with pread (`read_unmapped`).
+On one machine both see the same pages, so what was written is read at once.
 """
 
 import errno
@@ -41,6 +43,13 @@ class PlainFile:
 
     def read(self, position: int, size: int) -> bytes:
         return os.pread(self._descriptor, size, position)
+
+    def read_unmapped(self, position: int, size: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, size, position)
+        except OSError as error:
+            error.filename = self._path
+            raise
 
     def sync(self) -> None:
         try:

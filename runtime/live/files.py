@@ -9,6 +9,7 @@ from staticfire.runtime.live.file import MappedFile, PlainFile, sync_folder
 from staticfire.runtime.machine import DiskUse
 
 LOCK_NAME = "lock"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 TEMPORARY_SUFFIX = ".tmp"
 _temporary_serial = itertools.count()
 
@@ -86,6 +87,12 @@ class LiveFiles:
                     os.rmdir(inner)
         if os.path.isdir(path):
             os.rmdir(path)
+
+    def boot_id(self) -> str:
+        try:
+            return self.read_bytes(BOOT_ID).decode().strip()
+        except (OSError, UnicodeDecodeError):
+            return ""  # Not Linux.
 
     def disk_usage(self, path: str) -> DiskUse:
         disk = os.statvfs(path)

@@ -14,6 +14,7 @@ from staticfire.runtime.addresses import parse_address
 @click.option("--port", type=click.IntRange(0, 65535), help="Its port; 0: any free one. [default: 10911]")
 @click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]")
 @click.option("--advertise", metavar="HOST[:PORT]", help="What clients are told. [default: where each of them is]")
+@click.option("--salvage", is_flag=True, help="Move damaged parts of the log aside and go on with what is whole.")
 @settings_flags
 @settings_list_flag
 def broker(
@@ -22,6 +23,7 @@ def broker(
     port: int | None,
     directory: str | None,
     advertise: str | None,
+    salvage: bool,
     assignments: tuple[tuple[str, str], ...],
     file: str | None,
     listing: str | None,
@@ -44,6 +46,7 @@ def broker(
         "brokerName": name,
         "listenPort": None if port is None else str(port),
         "storePathRootDir": directory,
+        "salvage": "true" if salvage else None,
     }
     if advertise is not None:
         host, advertised_port = parse_address(advertise, default_port=0)

@@ -15,8 +15,9 @@ from staticfire.broker.key_index import (
     keys_of,
     read_slice,
 )
-from staticfire.broker.store.commit_log import Chunk, CommitLog
+from staticfire.broker.store.commit_log import Chunk
 from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.record import pack_record, pack_topic
@@ -91,14 +92,14 @@ def test_it_is_kept_and_cut_to_the_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_it_takes_small_steps_and_long_pauses_while_the_broker_is_busy(tmp_path: Path, is_busy: bool) -> None:
     machine = live_machine()
-    log = CommitLog(machine.files, str(tmp_path / "commitlog"), StoreSettings())
-    log.segments.load()
+    store = MessageStore(machine.files, str(tmp_path), StoreSettings(), lambda *_: 0)
+    store.open()
     data = b""
     while len(data) < 600 * 1024:
         data += record(len(data), "paid", bytes(10_000))
-    log.write([Chunk(0, [data])], len(data))
+    store.log.write([Chunk(0, [data])], len(data))
     clock = count(0, int(is_busy))
-    indexer = KeyIndexer(machine, str(tmp_path / "index"), log, lambda: next(clock))
+    indexer = KeyIndexer(machine, str(tmp_path / "index"), store, lambda: next(clock))
     await indexer.open()
     pauses: list[int] = []
     caught_up = asyncio.Event()
@@ -114,23 +115,23 @@ async def test_it_takes_small_steps_and_long_pauses_while_the_broker_is_busy(tmp
     assert len(pauses) > 15 if is_busy else len(pauses) < 6
     assert pauses[-1] >= (BUSY_PAUSE_TIMES if is_busy else 1)
     await indexer.close()
-    log.close()
+    store.log.close()
     await machine.workers.close()
 
 
 async def test_a_broken_index_is_made_anew_from_the_log(tmp_path: Path) -> None:
     machine = live_machine()
-    log = CommitLog(machine.files, str(tmp_path / "commitlog"), StoreSettings())
-    log.segments.load()
+    store = MessageStore(machine.files, str(tmp_path), StoreSettings(), lambda *_: 0)
+    store.open()
     data = records(["paid", "open"])
-    log.write([Chunk(0, [data])], len(data))
+    store.log.write([Chunk(0, [data])], len(data))
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "keys.sqlite").write_bytes(b"no database" * 1000)
-    indexer = KeyIndexer(machine, str(tmp_path / "index"), log)
+    indexer = KeyIndexer(machine, str(tmp_path / "index"), store)
     await indexer.open()
     await indexer.catch_up()
     assert await indexer.find("orders", "paid", 0, FOREVER, FOREVER, 10) == [0]
     await indexer.close()
     assert await indexer.find("orders", "paid", 0, FOREVER, FOREVER, 10) == []
-    log.close()
+    store.log.close()
     await machine.workers.close()

@@ -21,7 +21,7 @@ def stand() -> StoreStand:
 
 def pulled(stand: StoreStand, kept: RecordCache, offset: int = 0, host: bytes = HOST) -> list[bytes]:
     found = stand.store.read(stand.store.queue("orders", 0), offset, 32)
-    return kept.records(found.positions, found.sizes, host)
+    return kept.records(found, host)
 
 
 def translated(stand: StoreStand, offset: int = 0, host: bytes = HOST) -> list[bytes]:
@@ -33,7 +33,7 @@ def translated(stand: StoreStand, offset: int = 0, host: bytes = HOST) -> list[b
 
 
 def test_the_next_group_gets_the_same_records_wherever_it_begins(stand: StoreStand) -> None:
-    kept = RecordCache(stand.store.log)
+    kept = RecordCache(stand.store)
     first = pulled(stand, kept, 1)
     assert first == translated(stand, 1)
     again = pulled(stand, kept, 0)
@@ -42,19 +42,19 @@ def test_the_next_group_gets_the_same_records_wherever_it_begins(stand: StoreSta
 
 
 def test_each_store_host_has_its_own(stand: StoreStand) -> None:
-    kept = RecordCache(stand.store.log)
+    kept = RecordCache(stand.store)
     assert pulled(stand, kept) == translated(stand)
     assert pulled(stand, kept, host=OTHER_HOST) == translated(stand, host=OTHER_HOST)
 
 
 def test_what_is_asked_for_stays_and_the_rest_goes(stand: StoreStand) -> None:
-    kept = RecordCache(stand.store.log, generation_bytes=1)  # each answer is a generation of its own
+    kept = RecordCache(stand.store, generation_bytes=1)  # each answer is a generation of its own
     first = pulled(stand, kept, 3)
     assert pulled(stand, kept, 3)[0] is first[0]
     queue = stand.store.queue("orders", 1)
     for _ in range(2):
         other = stand.store.read(queue, 0, 32)
-        kept.records(other.positions, other.sizes, HOST)
+        kept.records(other, HOST)
     again = pulled(stand, kept, 3)
     assert again == first
     assert again[0] is not first[0]

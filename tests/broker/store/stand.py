@@ -60,8 +60,11 @@ class StoreStand:
         return self.open_on(SimulatedFiles(self._process, self.disk, History(lambda: 0)))
 
     def open_on(self, files: Files) -> RecoveryReport:
+        return self.open_on_folder(files, FOLDER)
+
+    def open_on_folder(self, files: Files, folder: str) -> RecoveryReport:
         self.files = files
-        self.store = MessageStore(files, FOLDER, self.settings, tags_code_of)
+        self.store = MessageStore(files, folder, self.settings, tags_code_of)
         return self.store.open()
 
     def kill(self) -> None:
@@ -108,4 +111,16 @@ class StoreStand:
             assert result.next_offset == offset + len(records)
             offset = result.next_offset
         assert offset == queue.max_offset
+        return found
+
+    def bodies_with_gaps(self, topic: str = "orders", queue_id: int = 0) -> list[bytes]:
+        """Read a queue to its end, over messages that are damaged."""
+        queue = self.store.queue(topic, queue_id)
+        offset, found = 0, []
+        while offset < queue.max_offset:
+            result = self.store.read(queue, offset, 32)
+            if result.positions:
+                records = decode_records(join_records(self.store.records(result), result.record_count))
+                found += [record.body for record in records]
+            offset = result.next_offset
         return found

@@ -4,7 +4,6 @@ import errno
 
 import pytest
 
-from staticfire.broker.store.outcomes import ReadStatus
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.faults.simulation.process import ProcessKilled
 from tests.broker.store.stand import SMALL, StoreStand
@@ -171,16 +170,17 @@ def test_a_topic_deleted_while_its_queues_are_being_written_leaves_nothing(stand
     assert stand.bodies() == [b"new"]
 
 
-def test_a_missing_queue_file_is_jumped_over(stand: StoreStand) -> None:
-    stand.send(*[b"%d" % number for number in range(40)])
+def test_a_missing_queue_file_is_made_anew_as_it_is_read(stand: StoreStand) -> None:
+    bodies = [b"%d" % number for number in range(40)]
+    stand.send(*bodies)
     stand.store.close()
     stand.disk.remove(f"{QUEUES}/orders/0/{16 * 20:020d}")
     stand.open()
-    queue = stand.store.queue("orders", 0)
-    first = stand.store.read(queue, 0, 32)
-    assert (first.record_count, first.next_offset) == (16, 16)
-    assert stand.store.read(queue, 16, 32)[:2] == (ReadStatus.OFFSET_FOUND_NULL, 32)
-    assert stand.store.read(queue, 32, 32).record_count == 8
+    assert stand.bodies() == bodies
+    assert stand.store.findings.mended_entries == 16
+    stand.restart()
+    assert stand.bodies() == bodies
+    assert stand.store.findings.mended_entries == 0
 
 
 def test_a_close_does_not_wait_for_very_many_queues(stand: StoreStand) -> None:

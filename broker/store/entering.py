@@ -1,0 +1,110 @@
+"""Entering the records of the log into their queues, at start."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.log_scan import LogScan, ScannedRecord
+from staticfire.broker.store.queue_files import ENTRY, write_entries
+from staticfire.broker.store.queue_table import QueueTable
+from staticfire.broker.store.settings import StoreSettings
+from staticfire.protocol.record import peek_record, peek_topic_and_properties
+from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.runtime.machine import Files
+
+ENTRIES_IN_MEMORY_MAX = 1_000_000
+# A rebuild from a long log writes its queues now and then.
+HOLES_MAX = 1_000_000
+# Entries of lost records, one behind another in one queue: more is no salvage but another queue.
+
+TagsCodeOf: TypeAlias = Callable[[str, bytes, int], int]
+"""(topic, properties, stored_ms) -> tags code of the queue entry, which the record does not carry."""
+
+
+class EnteredRecords(msgspec.Struct):
+    start_position: int
+    last_stored_ms: int
+    last_position: int = -1
+    records: int = 0
+    boundary_seen: bool = False
+    problems: list[str] = []
+
+
+class QueuesDisagree(Exception):
+    """A record has another offset than its queue expects: entries below the checkpoint are missing or wrong."""
+
+
+class Entering:
+    """Makes queues agree with the log behind a position."""
+
+    def __init__(
+        self, files: Files, log: CommitLog, queues: QueueTable, settings: StoreSettings, tags_code_of: TagsCodeOf
+    ) -> None:
+        self._files = files
+        self._log = log
+        self._queues = queues
+        self._settings = settings
+        self._tags_code_of = tags_code_of
+        self.deleted_topics: dict[str, int] = {}
+        """Of each the log's end when it was deleted: its records before that enter no queue."""
+
+    def enter_all(self, found: EnteredRecords, claimed: int) -> LogScan:
+        """Enter every record from the start on into its queue."""
+        self._queues.trusted_below = found.start_position
+        scan = LogScan(self._log.segments, found.start_position)
+        found.boundary_seen = found.start_position == claimed
+        for record in scan:
+            found.boundary_seen |= record.log_position == claimed
+            self._enter(record, found)
+            if found.records % ENTRIES_IN_MEMORY_MAX == 0:
+                self._write_queues()
+        found.boundary_seen |= scan.position == claimed
+        return scan
+
+    def _enter(self, record: ScannedRecord, found: EnteredRecords) -> None:
+        position, size, window, at = record
+        _, _, queue_id, queue_offset, stored_ms, _, sys_flag = peek_record(window, at)
+        found.records += 1
+        found.last_position = position
+        found.last_stored_ms = max(found.last_stored_ms, stored_ms)
+        topic, properties = peek_topic_and_properties(window, at)
+        if position < self.deleted_topics.get(topic, 0) or not enters_consume_queue(sys_flag):
+            return
+        queue = self._queues.by_name.get((topic, queue_id)) or self._queues.load(topic, queue_id)
+        if queue.next_offset != queue_offset:
+            self._jump(queue, queue_offset, position, found)
+        queue.add(ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)))
+        self._queues.dirty[queue] = None
+
+    def _jump(self, queue: Queue, queue_offset: int, position: int, found: EnteredRecords) -> None:
+        """Let a queue go on with another offset than it expects. From the log's start on, the log is right."""
+        if found.start_position > self._log.min_position:
+            raise QueuesDisagree(
+                f"queue {queue.queue_id} of {queue.topic} ends at offset {queue.next_offset}, "
+                f"but the record at {position} has offset {queue_offset}"
+            )
+        holes = queue_offset - queue.next_offset
+        if queue.is_empty:
+            queue.restart_at(queue_offset)
+        elif 0 < holes <= HOLES_MAX:
+            found.problems.append(
+                f"{holes} messages of queue {queue.queue_id} of {queue.topic} are lost, from offset "
+                f"{queue.next_offset} on: their records were damaged"
+            )
+            queue.add_holes(holes)
+        else:
+            found.problems.append(
+                f"offset {queue.next_offset} of queue {queue.queue_id} of {queue.topic} is followed by {queue_offset}: "
+                f"what came before is gone"
+            )
+            queue.restart_at(queue_offset)
+
+    def _write_queues(self) -> None:
+        round_ = self._queues.start_round()
+        while not round_.is_done:
+            batch = round_.next_batch(self._settings.queues_per_flush_max)
+            write_entries(self._files, batch.writes)
+            self._queues.written(batch)

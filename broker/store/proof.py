@@ -1,0 +1,213 @@
+"""Checking what a read is about to hand out, and putting a wrong entry of a queue right.
+
+What this process has written and the disk hasn't confirmed yet is in memory only, and nothing can have happened to it:
+a consumer that keeps up pays nothing here. Everything else is checked when it is first read: entry against record
+(position, size, magic, topic, queue, offset) and both CRCs. What was read together and found whole isn't checked again
+as long as it is among the newest `PROVEN_MAX` messages read; what happens to it meanwhile is for the scrub to find.
+
+A wrong entry is made anew from the log: queues are derived. A record that is damaged is skipped by all readers from
+then on; it stays in the log as it is. First reads are made with pread: a bad sector is an error and not SIGBUS.
+"""
+
+import errno
+from collections.abc import Callable, Sequence
+
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.damage import next_whole
+from staticfire.broker.store.entering import TagsCodeOf
+from staticfire.broker.store.findings import DAMAGED_RECORD, MENDED_ENTRY, Finding, Findings
+from staticfire.broker.store.log_scan import LogScan
+from staticfire.broker.store.outcomes import Entry, ReadResult
+from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.record import (
+    Found,
+    check_record,
+    peek_record,
+    peek_topic_and_properties,
+    proven_offset,
+)
+
+PROVEN_MAX = 32_768
+# Messages whose positions are kept as checked: 2 MiB.
+SEARCH_BYTES_MAX = 64 * 1024 * 1024
+# Of the log, looked through for the records of wrong entries: 0.2 s in which nothing else happens.
+NEIGHBOURS_MAX = 16
+# Entries that are tried, each twice as far away, to find where in the log to look.
+
+_Place = tuple[int, int, bytes]
+"""Log position, size, entry."""
+
+
+class ReadProof:
+    """Checks reads of one store."""
+
+    def __init__(
+        self, log: CommitLog, tags_code_of: TagsCodeOf, findings: Findings, deleted_below: Callable[[str], int]
+    ) -> None:
+        """`deleted_below`: records of a topic before that position belong to nobody any more."""
+        self._deleted_below = deleted_below
+        self._log = log
+        self._tags_code_of = tags_code_of
+        self._findings = findings
+        self._proven: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
+        self._proven_messages = 0
+        self._searched: tuple[Queue, int, int, dict[int, _Place]] | None = None
+        # The last search: whose, from where to where, and what it found.
+
+    # --- checking
+
+    def prove(self, queue: Queue, found: ReadResult) -> ReadResult | None:
+        """Return what was found, with its records if they had to be read; None when not all of it is right."""
+        positions, sizes = found.positions, found.sizes
+        if self._proven.get(positions[0]) == (positions, sizes):
+            return found
+        slices = self._read(positions, sizes, found.record_bytes)
+        if slices is None or not self._fit(queue, found, slices):
+            return None
+        if self._proven_messages > PROVEN_MAX:
+            self._proven.clear()
+            self._proven_messages = 0
+        self._proven[positions[0]] = positions, sizes
+        self._proven_messages += len(positions)
+        # fmt: off
+        return ReadResult(
+            found.status, found.next_offset, found.min_offset, found.max_offset, positions, sizes, found.record_bytes,
+            found.first_offset, found.end_offset, slices,
+        )
+        # fmt: on
+
+    def _read(self, positions: Sequence[int], sizes: Sequence[int], total_bytes: int) -> list[bytes] | None:
+        """Read records; in one slice if they lie side by side."""
+        try:
+            if positions[-1] + sizes[-1] - positions[0] == total_bytes:
+                return [self._log.read_unmapped(positions[0], total_bytes)]
+            return list(map(self._log.read_unmapped, positions, sizes))
+        except StorageError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return None
+
+    def _fit(self, queue: Queue, found: ReadResult, slices: list[bytes]) -> bool:
+        queue_id, topic = queue.queue_id, queue.packed_topic
+        least, end = found.first_offset, found.end_offset
+        is_one = len(slices) == 1
+        whole = memoryview(slices[0])
+        at = 0
+        for index, (position, size) in enumerate(zip(found.positions, found.sizes, strict=True)):
+            if is_one:
+                data = whole[at : at + size]
+                at += size
+            else:
+                data = memoryview(slices[index])
+            offset = proven_offset(data, position, size, queue_id, topic)
+            if not least <= offset < end:
+                return False
+            least = offset + 1
+        return True
+
+    def entries_fit(self, queue: Queue, offset: int, entries: list[Entry]) -> bool:
+        """Whether entries that were read from files are those of their records, tags codes included."""
+        return all(
+            at in queue.unreadable or self._entry_fits(queue, at, entry) for at, entry in enumerate(entries, offset)
+        )
+
+    def _entry_fits(self, queue: Queue, offset: int, entry: Entry) -> bool:
+        """Whether a whole record of that queue and offset is where the entry says."""
+        position, size, tags_code = entry
+        slices = self._read((position,), (size,), size) if size > 0 else None
+        if (
+            slices is None
+            or proven_offset(memoryview(slices[0]), position, size, queue.queue_id, queue.packed_topic) != offset
+        ):
+            return False
+        record = slices[0]
+        topic, properties = peek_topic_and_properties(record)
+        return self._tags_code_of(topic, properties, peek_record(record).stored_ms) == tags_code
+
+    # --- mending
+
+    def mend(self, queue: Queue, first_offset: int, end_offset: int) -> None:
+        """Make wrong entries anew, and note what has no whole record. Raises: StorageError (neither helps), OSError."""
+        wrong = [
+            offset
+            for offset in range(first_offset, min(end_offset, queue.max_offset))
+            if offset not in queue.unreadable and not self._entry_fits(queue, offset, _entry(queue, offset))
+        ]
+        places = self._places(queue, wrong[0], wrong[-1] + 1) if wrong else {}
+        for offset in wrong:
+            place, entry = places.get(offset), _entry(queue, offset)
+            if place is None:
+                queue.unreadable.add(offset)
+                self._findings.damaged(self._damaged(queue, offset, entry))
+                continue
+            position, _, right = place
+            reason = f"its entry said {entry.record_bytes} bytes at position {entry.log_position}, {entry.tags_code}"
+            queue.mend(offset, right)
+            self._findings.mended(Finding(MENDED_ENTRY, position, reason, queue.topic, queue.queue_id, offset))
+            if queue.entry_bytes(offset, 1) != right:
+                words = f"offset {offset} of queue {queue.queue_id} of {queue.topic} can't be mended: {reason}"
+                raise StorageError(words)
+
+    def _damaged(self, queue: Queue, offset: int, entry: Entry) -> Finding:
+        """Say why there is no record."""
+        position, size, _ = entry
+        reason = "no whole record of it is in the log"
+        slices = self._read((position,), (size,), size) if size > 0 else None
+        if slices is not None and position >= 0:
+            verdict = check_record(slices[0], 0, position)
+            if verdict.found is Found.BROKEN:
+                reason = verdict.reason
+        elif size > 0:
+            reason = "it can't be read"
+        return Finding(DAMAGED_RECORD, position if size > 0 else -1, reason, queue.topic, queue.queue_id, offset)
+
+    def _places(self, queue: Queue, first_offset: int, end_offset: int) -> dict[int, _Place]:
+        """Return by offset where the log has the records of a queue, as far as `SEARCH_BYTES_MAX` goes."""
+        start = self._neighbour(queue, first_offset, -1)
+        stop = min(self._neighbour(queue, end_offset - 1, 1), start + SEARCH_BYTES_MAX)
+        searched = self._searched
+        if searched is not None and searched[0] is queue and searched[1] <= start and stop <= searched[2]:
+            return searched[3]
+        places = dict(self._search(queue, start, stop))
+        self._searched = queue, start, stop, places
+        return places
+
+    def _neighbour(self, queue: Queue, offset: int, step: int) -> int:
+        """Return where the record of a right entry lies, before that offset or behind it; else the log's end there."""
+        for _ in range(NEIGHBOURS_MAX):
+            offset += step
+            if not queue.min_offset <= offset < queue.max_offset:
+                break
+            entry = _entry(queue, offset)
+            if self._entry_fits(queue, offset, entry):
+                return entry.log_position
+            step *= 2
+        return self._log.min_position if step < 0 else self._log.end_position
+
+    def _search(self, queue: Queue, start: int, stop: int) -> dict[int, _Place]:
+        places: dict[int, _Place] = {}
+        position: int | None = start
+        while position is not None:
+            scan = LogScan(self._log.segments, position)
+            for log_position, size, window, at in scan:
+                if log_position >= stop:
+                    return places
+                peek = peek_record(window, at)
+                if peek.queue_id != queue.queue_id:
+                    continue
+                topic, properties = peek_topic_and_properties(window, at)
+                if topic == queue.topic and log_position >= self._deleted_below(topic):
+                    tags_code = self._tags_code_of(topic, properties, peek.stored_ms)
+                    places[peek.queue_offset] = log_position, size, ENTRY.pack(log_position, size, tags_code)
+            position = next_whole(self._log.segments, scan.position + 1, stop) if scan.position < stop else None
+        return places
+
+
+def _entry(queue: Queue, offset: int) -> Entry:
+    """Return one entry; one of zeros when it is missing."""
+    entries = queue.entry_bytes(offset, 1)
+    return Entry._make(ENTRY.unpack(entries)) if len(entries) == ENTRY_BYTES else Entry(0, 0, 0)
