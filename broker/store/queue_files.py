@@ -11,11 +11,13 @@ import posixpath
 from struct import Struct
 from typing import NamedTuple
 
+from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import File, Files
 
 ENTRY = Struct(">qiq")
 ENTRY_BYTES = 20
 FILE_NAME_DIGITS = 20
+PLACE_MAX = (1 << 62) - 1
 
 
 class QueueWrite(NamedTuple):
@@ -66,7 +68,11 @@ class QueueFiles:
     def starts(self, folder: str) -> list[int]:
         """Return the first offsets of the files of a queue."""
         names = self.files.list_folder(folder)
-        return [int(name) // ENTRY_BYTES for name in names if len(name) == FILE_NAME_DIGITS and name.isdecimal()]
+        starts = [int(name) for name in names if len(name) == FILE_NAME_DIGITS and name.isdecimal()]
+        if starts and starts[-1] > PLACE_MAX:
+            path = f"{folder}/{starts[-1]:0{FILE_NAME_DIGITS}d}"
+            raise StorageError(f"{path} is no file of a consume queue, its name is too large: move it away")
+        return [start // ENTRY_BYTES for start in starts]
 
     def read(self, folder: str, offset: int, count: int) -> bytes:
         """Return up to `count` entries, as far as the file has them. Raises: OSError."""

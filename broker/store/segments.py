@@ -9,10 +9,13 @@ only the last is written to. At most `segments_open_max` are open at once, the u
 
 from bisect import bisect_right
 
+from staticfire.protocol.errors import StorageError
 from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.machine import File, Files
 
 SEGMENT_NAME_DIGITS = 20
+POSITION_MAX = (1 << 62) - 1
+# With room for the segment's own size within 64 bits.
 
 
 class Segment:
@@ -52,6 +55,8 @@ class Segments:
         self._files.make_folder(self._folder)
         names = self._files.list_folder(self._folder)
         starts = [int(name) for name in names if len(name) == SEGMENT_NAME_DIGITS and name.isdecimal()]
+        if starts and starts[-1] > POSITION_MAX:
+            raise StorageError(f"{self._path(starts[-1])} is no segment of a log, its name is too large: move it away")
         self.all = [
             Segment(self._path(start), start, end) for start, end in zip(starts, [*starts[1:], 0], strict=False)
         ]

@@ -5,12 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from staticfire.broker.config_files import ConfigFiles
-from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.log_sync import Span
 from staticfire.faults.simulation.files import SimulatedFiles
 from tests.crash.lives import play
 
-SEEDS = range(6)
+SEEDS = range(4)
 BREAKAGE_SEEDS = 200
 
 
@@ -23,17 +22,12 @@ def nothing(*_: object, **__: object) -> None:
     """Stand for a step that somebody forgot."""
 
 
-async def nothing_waited_for(*_: object) -> None:
-    """Stand for a step that somebody forgot to wait for."""
-
-
 BREAKAGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "offsets are saved ahead of the log": lambda patch: patch.setattr(
         ConfigFiles, "restore", _restoring_at_once(ConfigFiles.restore)
     ),
     "what a failed fsync covered isn't written again": lambda patch: patch.setattr(Span, "rewrite", nothing),
     "names are not synced": lambda patch: patch.setattr(SimulatedFiles, "sync_folder", nothing),
-    "a failed burst is not cut off": lambda patch: patch.setattr(CommitLog, "cut_stale_tail", nothing),
 }
 
 

@@ -389,6 +389,20 @@ def test_what_follows_a_deletion_that_failed_halfway_is_not_buried_with_it(stand
     assert stand.bodies() == [b"new"]
 
 
+@pytest.mark.parametrize("folder", ["/store/commitlog", "/store/consumequeue/orders/0"])
+def test_a_file_whose_name_is_no_place_in_the_log_is_named(stand: StoreStand, folder: str) -> None:
+    stand.send(b"a")
+    stand.store.close()
+    stand.files.open(f"{folder}/{'9' * 20}").close()
+
+    def use() -> None:
+        stand.open()
+        stand.store.queue("orders", 0)
+
+    with pytest.raises(StorageError, match=f"{folder}/9+ is no .*: move it away"):
+        use()
+
+
 # --- loss of power
 
 
