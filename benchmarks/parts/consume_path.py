@@ -16,15 +16,21 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
 from staticfire.client.consume.concurrent_consumption import ConcurrentConsumption
+from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Listener, Messages
+from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.instructions import Commit, Deliver, Instructions
 from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.pull_answers import read_pull
+from staticfire.client.consume.pull_answers import PullResult, read_pull
 from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.protocol.command import RecordBatch
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.record import decode_records, join_records, pack_record, pack_topic
+from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.tags import EVERY_TAG
 from staticfire.protocol.times import UptimeMs
@@ -46,37 +52,16 @@ def pulled(first_offset: int, batch: int, body: bytes) -> bytes:
     )
 
 
-class NoOffsets:
-    """Counts what a broker would be told."""
+class Commits:
+    """Takes the place of the driver: notes how far the group has come."""
 
     def __init__(self) -> None:
         self.offset = -1
-        self.drains = 0
 
-    async def load(self) -> None: ...
-
-    def memory(self, queue: MessageQueue) -> int:
-        return self.offset
-
-    async def stored(self, queue: MessageQueue) -> int:
-        return self.offset
-
-    def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
-        self.offset = offset
-
-    def drained(self, queue: MessageQueue) -> None:
-        self.drains += 1
-
-    def ride_along(self, queue: MessageQueue, connection: object) -> int:
-        return 0
-
-    def pull_failed(self, queue: MessageQueue) -> None: ...
-
-    async def persist(self, queues: object) -> None: ...
-
-    async def hand_over(self, queues: object) -> None: ...
-
-    def forget(self, queue: MessageQueue) -> None: ...
+    def carry_out(self, queue: AssignedQueue[ConcurrentPolicy], instructions: Instructions) -> None:
+        for instruction in instructions:
+            if type(instruction) is Commit:
+                self.offset = instruction.queue_offset
 
 
 async def quick(messages: Messages, context: ConsumeContext) -> ConsumeStatus:
@@ -97,11 +82,18 @@ class Path:
 
     def __init__(self, listener: Listener, bodies: list[bytes]) -> None:
         self.machine = live_machine()
-        self.offsets = NoOffsets()
+        self.commits = Commits()
         self.bodies = bodies
-        self.queue = ProcessQueue(QUEUE, UptimeMs(0))
+        settings = PushSettings()
+        subscriptions = Subscriptions()
+        subscriptions.put(Subscription(SubscriptionData(QUEUE.topic), EVERY_TAG))
+        state = ConsumerState("billing", settings, subscriptions, topic_retry_ms=1_000)
+        cache = ProcessQueue()
+        policy = ConcurrentPolicy(cache, "billing", settings)
+        self.queue = AssignedQueue(QUEUE, cache, policy, state, UptimeMs(0))
+        self.queue.assigned(UptimeMs(0))
         self.consumption = ConcurrentConsumption(
-            "billing", listener, PushSettings(), self.machine, self.offsets, self._send_back, self._spawn
+            "billing", listener, settings, self.machine, self._send_back, self.commits, self._spawn
         )
 
     async def _send_back(self, message: ReceivedMessage, delay_level: int) -> None: ...
@@ -109,22 +101,30 @@ class Path:
     def _spawn(self, coroutine: object, name: str) -> "asyncio.Task[None]":
         return asyncio.get_running_loop().create_task(coroutine, name=name)  # type: ignore[arg-type]
 
-    def decode(self, body: bytes) -> list[ReceivedMessage]:
-        answer = PullAnswer(0, 0, body=RecordBatch(decode_records(body)))
-        return read_pull(answer, QUEUE, EVERY_TAG, HOST).messages
+    def decode(self, body: bytes) -> PullResult:
+        batch = RecordBatch(decode_records(body))
+        answer = PullAnswer(0, batch.records[-1].queue_offset + 1, body=batch)
+        return read_pull(answer, QUEUE, EVERY_TAG, HOST)
 
     async def decoded(self, body: bytes) -> None:
         self.decode(body)
 
     async def cached(self, body: bytes) -> None:
-        messages = self.queue.put(self.decode(body))
-        self.queue.remove(messages)
+        messages = self.queue.cache.put(self.decode(body).messages)
+        self.queue.cache.remove(messages)
+
+    async def decided(self, body: bytes) -> None:
+        result = self.decode(body)
+        self.queue.pulled(result, UptimeMs(0))
+        self.queue.done(result.messages, UptimeMs(0))
 
     async def consumed(self, body: bytes) -> None:
-        messages = self.queue.put(self.decode(body))
-        end = messages[-1].queue_offset + 1
-        self.consumption.submit(self.queue, messages)
-        while self.offsets.offset != end:  # noqa: ASYNC110 (turns of the loop are part of what is measured)
+        result = self.decode(body)
+        end = result.next_offset
+        for instruction in self.queue.pulled(result, UptimeMs(0)):
+            if type(instruction) is Deliver:
+                self.consumption.submit(self.queue, instruction.messages)
+        while self.commits.offset != end:  # noqa: ASYNC110 (turns of the loop are part of what is measured)
             await asyncio.sleep(0)
 
 
@@ -145,6 +145,7 @@ async def measure(arguments: argparse.Namespace) -> None:
     rows: list[tuple[str, Listener, str]] = [
         ("decode", quick, "decoded"),
         ("+ process queue", quick, "cached"),
+        ("+ decisions", quick, "decided"),
         ("+ async listener", quick, "consumed"),
         ("... that waits once", waits, "consumed"),
         ("+ plain listener", plain, "consumed"),

@@ -10,11 +10,10 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
 from staticfire.client.consume.listener_errors import ends_consumer, is_async
-from staticfire.client.consume.ordered_queue import OrderedQueue
 from staticfire.client.consume.ordered_results import OrderedContext, OrderedStatus
-from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_parts import PushParts
 from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import RETRY_TOPIC
@@ -80,7 +79,7 @@ class ConsumerAdmin:
         )
 
     def _properties(self, data: ConsumerData) -> dict[str, str]:
-        settings, threads = self._settings, str(self._parts.consumption.threads)
+        settings, threads = self._settings, str(self._parts.listening.threads)
         return {
             "PROP_NAMESERVER_ADDR": str(self._client.nameservers),
             "PROP_CONSUME_TYPE": data.consume_type or "",
@@ -100,20 +99,20 @@ class ConsumerAdmin:
             "pullThresholdForQueue": str(settings.pull_threshold_for_queue),
         }
 
-    def _queue_info(self, queue: ProcessQueue) -> ProcessQueueInfo:
+    def _queue_info(self, queue: AssignedQueue[Any]) -> ProcessQueueInfo:
         wall_before_ms = self._clock.wall_ms() - self._clock.uptime_ms()
-        smallest = queue.smallest_offset
+        cache, smallest = queue.cache, queue.cache.smallest_offset
         info = ProcessQueueInfo(
             commit_offset=max(self._parts.offsets.memory(queue.queue), 0),
             cached_msg_min_offset=smallest or 0,
-            cached_msg_max_offset=0 if smallest is None else queue.next_offset - 1,
-            cached_msg_count=len(queue),
-            cached_msg_size_in_mi_b=queue.bytes // MIB,
-            droped=queue.dropped,
+            cached_msg_max_offset=0 if smallest is None else cache.next_offset - 1,
+            cached_msg_count=len(cache),
+            cached_msg_size_in_mi_b=cache.bytes // MIB,
+            droped=queue.is_dropped,
             last_pull_timestamp=wall_before_ms + queue.last_pull_ms,
         )
-        if isinstance(queue, OrderedQueue):
-            info.locked = queue.may_pull(self._clock.uptime_ms())
+        if self._is_ordered:
+            info.locked = queue.policy.is_trusted(self._clock.uptime_ms())
         return info
 
     def positions(self, topic: str) -> dict[MessageQueue, int]:

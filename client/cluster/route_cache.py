@@ -5,8 +5,7 @@ keeps its last route: the brokers say what is true. A route guessed from the def
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.routes import broker_addresses, limit_queues, same_route
@@ -15,10 +14,9 @@ from staticfire.protocol.errors import StaticfireError, TopicNotFound, broker_an
 from staticfire.protocol.names import DLQ_PREFIX, RETRY_PREFIX, topic_fault
 from staticfire.protocol.requests.routes import GetRoute, RouteAnswer, TopicRouteData
 from staticfire.runtime.log import logger
+from staticfire.runtime.service import Spawn
 
 log = logger("client")
-
-Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 
 
 class RouteCache:

@@ -1,9 +1,13 @@
 """Consumption: pulls, listeners, and what becomes of their answers.
 
-- push_consumer.py: the push consumer; push_parts.py: its parts put together; push_settings.py
-- pull.py: a consumer that drives itself
-- pull_loop.py, pull_answers.py, flow_control.py: the pulls of one queue
-- process_queue.py, concurrent_consumption.py, consume_results.py, send_back.py: messages in any order
-- locked_queues.py, ordered_queue.py, ordered_consumption.py, ordered_calls.py, ordered_results.py: messages in order
-- worker_pool.py, threaded_calls.py: how many listeners run at once, and where; listener_errors.py: what they raise
+- push_consumer.py: the push consumer; push_parts.py: its parts put together; push_settings.py; consumer_state.py: what
+  its queues have in common
+- queue_decisions.py: **what is done next about one queue**: pulled again, delivered, committed, given away. Pure.
+  It is given a policy: concurrent_policy.py (any order) or ordered_policy.py (in order, with a queue_lock.py)
+- instructions.py: what comes out of it; queue_driver.py: carries that out: pulls over connections, timers, offsets
+- process_queue.py, flow_control.py: what is cached of a queue, and how much of it may be
+- concurrent_consumption.py, threaded_calls.py, consume_results.py: listeners called in any order
+- ordered_consumption.py, ordered_calls.py, ordered_results.py: listeners called queue by queue
+- worker_pool.py: how many listeners run at once; listener_errors.py: what they raise; send_back.py: failed messages
+- pull.py: a consumer that drives itself; pull_answers.py: what an answer to a pull says
 """

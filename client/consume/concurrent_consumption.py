@@ -17,24 +17,23 @@ from staticfire.client.consume.consume_results import (
     ConsumeContext,
     ConsumeStatus,
     Listener,
-    Messages,
-    count_done,
     split_into_batches,
 )
+from staticfire.client.consume.instructions import Count, SendBack
 from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
-from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.push_settings import MessageModel, PushSettings
-from staticfire.client.consume.threaded_calls import Call, ThreadedCalls, Waiting
-from staticfire.client.consume.worker_pool import Spawn, WorkerPool
-from staticfire.client.offsets.offset_store import OffsetStore
+from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.queue_driver import Driver
+from staticfire.client.consume.threaded_calls import Call, Queue, ThreadedCalls, Waiting
+from staticfire.client.consume.worker_pool import WorkerPool
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
+from staticfire.runtime.service import Spawn
 
 log = logger("client")
 
-SendBack = Callable[[ReceivedMessage, int], Awaitable[None]]
+Send = Callable[[ReceivedMessage, int], Awaitable[None]]
 """Hands a failed message, with a delay level, to a broker. Raises: StaticfireError."""
 
 CALLS_IN_A_ROW_MAX = 32
@@ -55,8 +54,8 @@ class ConcurrentConsumption:
         listener: Listener,
         settings: PushSettings,
         machine: Machine,
-        offsets: OffsetStore,
-        send_back: SendBack,
+        send_back: Send,
+        driver: Driver,
         spawn: Spawn,
     ) -> None:
         self._group = group
@@ -64,9 +63,8 @@ class ConcurrentConsumption:
         self._settings = settings
         self._machine = machine
         self._uptime_ms = machine.clock.uptime_ms
-        self._offsets = offsets
+        self._driver = driver
         self._send_back = send_back
-        self._is_broadcasting = settings.message_model is MessageModel.BROADCASTING
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Waiting] = deque()
         self._plain = None if is_async(listener) else ThreadedCalls(listener, self._waiting, machine.clock)
@@ -74,7 +72,7 @@ class ConcurrentConsumption:
         self._pool = WorkerPool(settings.consume_threads, work, spawn, f"listener of {group}")
         self._ramp: asyncio.TimerHandle | None = None
         self._faults = ListenerFaults(group)
-        self._finished: list[ProcessQueue] = []
+        self._finished: list[Queue] = []
 
     @property
     def waiting(self) -> int:
@@ -91,15 +89,15 @@ class ConcurrentConsumption:
         self._pool.resize(threads)
         self._call()
 
-    def submit(self, process_queue: ProcessQueue, messages: Sequence[ReceivedMessage]) -> None:
+    def submit(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
         """Take messages to consume, in batches as the settings say."""
         if self._pool.is_leaving:
             return
         batch_max = self._settings.consume_message_batch_max_size
         if batch_max == 1:
-            self._waiting.extend([(process_queue, (message,)) for message in messages])
+            self._waiting.extend([(queue, (message,)) for message in messages])
         else:
-            self._waiting.extend([(process_queue, batch) for batch in split_into_batches(messages, batch_max)])
+            self._waiting.extend([(queue, batch) for batch in split_into_batches(messages, batch_max)])
         self._call()
 
     def _call(self) -> None:
@@ -137,12 +135,12 @@ class ConcurrentConsumption:
         waiting, pool, listener, uptime_ms = self._waiting, self._pool, self._listener, self._uptime_ms
         in_a_row = 0
         while waiting and not pool.is_shrinking:
-            process_queue, messages = waiting.popleft()
-            if process_queue.dropped:
+            queue, messages = waiting.popleft()
+            if queue.is_dropped:
                 continue
             if not pool.is_called and waiting:
                 pool.call()  # It gets its turn when this one waits.
-            context = ConsumeContext(process_queue.queue)
+            context = ConsumeContext(queue.queue)
             started_ms = uptime_ms()
             for message in messages:
                 message.consume_started_ms = started_ms
@@ -154,12 +152,12 @@ class ConcurrentConsumption:
                 self._faults.raised(error)
                 status = _LATER
             if status is _SUCCESS and context.ack_index is None:
-                if process_queue.finished:  # It is `_done` without the call: this is the hot path.
-                    process_queue.finished += messages
+                if queue.finished:  # It is `_done` without the call: this is the hot path.
+                    queue.finished += messages
                 else:
-                    self._done(process_queue, messages)
+                    self._done(queue, messages)
             else:
-                await self._judge(Call(process_queue, messages, context, status))
+                await self._judge(Call(queue, messages, context, status))
             in_a_row += 1
             if in_a_row == CALLS_IN_A_ROW_MAX:
                 in_a_row = 0
@@ -181,7 +179,7 @@ class ConcurrentConsumption:
                     self._faults.raised(call.error)
                     call.status = _LATER
                 if call.status is _SUCCESS and call.context.ack_index is None:
-                    self._done(call.process_queue, call.messages)
+                    self._done(call.queue, call.messages)
                 else:
                     later.append(call)
             for call in later:
@@ -191,73 +189,52 @@ class ConcurrentConsumption:
 
     # -- results -------------------------------------------------------------------------------------------------
 
-    def _done(self, process_queue: ProcessQueue, messages: Messages) -> None:
+    def _done(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
         """Take messages as done. They are let go at the end of this tick, with the others of their queue."""
-        if not process_queue.finished:
+        if not queue.finished:
             if not self._finished:
                 self._loop.call_soon(self.settle)
-            self._finished.append(process_queue)
-        process_queue.finished += messages
+            self._finished.append(queue)
+        queue.finished += messages
 
     def settle(self) -> None:
-        """Let go what is done, and note how far the group has come."""
+        """Tell queues what is done of them."""
         finished, self._finished = self._finished, []
-        for process_queue in finished:
-            messages, process_queue.finished = process_queue.finished, []
-            if process_queue.dropped:
-                continue
-            offset = process_queue.remove(messages)
-            if offset < 0:
-                continue
-            self._offsets.update(process_queue.queue, offset)
-            if not process_queue:
-                self._offsets.drained(process_queue.queue)
-            if process_queue.room is not None:
-                process_queue.room()
+        uptime_ms = self._uptime_ms()
+        for queue in finished:
+            messages, queue.finished = queue.finished, []
+            self._driver.carry_out(queue, queue.done(messages, uptime_ms))
 
     async def _judge(self, call: Call) -> None:
         """Do what follows from any answer of a listener."""
-        process_queue, messages, context = call.process_queue, call.messages, call.context
-        if process_queue.dropped:
+        queue, status = call.queue, call.status
+        if queue.is_dropped:
             return
-        status = call.status
         if status is not _SUCCESS and status is not _LATER:
             if status is not None:
                 self._faults.answered(status, taken_for=_LATER.name)
             status = _LATER
-        honours = self._settings.reconsume_later_honours_ack_index
-        done = count_done(status, context.ack_index, len(messages), honours)
-        if done:
-            self._done(process_queue, messages[:done])
-        failed = messages[done:]
-        if not failed:
-            return
-        if self._is_broadcasting:
-            log.warning("message_dropped", group=self._group, queue=str(process_queue.queue), messages=len(failed))
-            self._done(process_queue, failed)
-        else:
-            await self._give_back(process_queue, failed, context.delay_level_when_next_consume)
+        for instruction in queue.policy.answered(call.messages, status, call.context):
+            if isinstance(instruction, Count):
+                self._done(queue, instruction.messages)
+            elif isinstance(instruction, SendBack):
+                await self._give_back(queue, instruction)
+            else:
+                self._driver.carry_out(queue, [instruction])
 
-    async def _give_back(self, process_queue: ProcessQueue, failed: Messages, delay_level: int) -> None:
-        """Send messages back one by one; those that nobody takes are consumed here again in a while."""
+    async def _give_back(self, queue: Queue, failed: SendBack) -> None:
+        """Send messages back one by one, and tell the queue of those that nobody takes."""
         kept = []
-        for message in failed:
-            if process_queue.dropped:
+        for message in failed.messages:
+            if queue.is_dropped:
                 return
-            if message not in process_queue:
+            if not queue.policy.is_held(message):
                 continue  # It was sent back meanwhile, for taking too long.
             try:
-                await self._send_back(message, delay_level)
+                await self._send_back(message, failed.delay_level)
             except StaticfireError as error:
                 log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
-                message.reconsume_times += 1
                 kept.append(message)
             else:
-                self._done(process_queue, (message,))
-        if kept:
-            self._loop.call_later(self._settings.retry_here_ms / 1000, self._again, (process_queue, tuple(kept)))
-
-    def _again(self, waiting: Waiting) -> None:
-        if not self._pool.is_leaving:
-            self._waiting.append(waiting)
-            self._call()
+                self._done(queue, (message,))
+        self._driver.carry_out(queue, queue.policy.kept(kept, self._uptime_ms()))

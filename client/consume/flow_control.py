@@ -11,6 +11,7 @@ class FlowControl:
 
     def __init__(self, settings: PushSettings) -> None:
         self._settings = settings
+        self._span_max = settings.consume_concurrently_max_span
         self._messages_max = settings.pull_threshold_for_queue
         self._bytes_max = settings.pull_threshold_size_for_queue_mib * MIB
 
@@ -22,21 +23,24 @@ class FlowControl:
         if settings.pull_threshold_size_for_topic_mib != NO_LIMIT:
             self._bytes_max = max(1, settings.pull_threshold_size_for_topic_mib // count) * MIB
 
-    def fullness(self, process_queue: ProcessQueue) -> str | None:
-        """Return why a queue isn't pulled now, None when it is."""
-        if len(process_queue) > self._messages_max:
-            return f"{len(process_queue)} messages are cached, {self._messages_max} is the limit"
-        if process_queue.bytes // MIB > self._bytes_max // MIB:
-            return f"{process_queue.bytes // MIB} MiB are cached, {self._bytes_max // MIB} is the limit"
-        span, span_max = process_queue.span, self._settings.consume_concurrently_max_span
+    def fullness(self, cache: ProcessQueue, is_in_order: bool) -> str | None:
+        """Return why a queue isn't pulled now, None when it is.
+
+        `is_in_order`: what is done can't run ahead of a message that is stuck, so the span of offsets is no measure.
+        """
+        if len(cache) > self._messages_max:
+            return f"{len(cache)} messages are cached, {self._messages_max} is the limit"
+        if cache.bytes // MIB > self._bytes_max // MIB:
+            return f"{cache.bytes // MIB} MiB are cached, {self._bytes_max // MIB} is the limit"
+        span, span_max = 0 if is_in_order else cache.span, self._span_max
         if span > span_max:
-            return f"offset {process_queue.smallest_offset} isn't done and {span} behind, {span_max} is the limit"
+            return f"offset {cache.smallest_offset} isn't done and {span} behind, {span_max} is the limit"
         return None
 
-    def has_room(self, process_queue: ProcessQueue) -> bool:
+    def has_room(self, cache: ProcessQueue, is_in_order: bool) -> bool:
         """Whether a queue that was full is worth pulling again: half of each limit is free, so that pulls are whole."""
         return (
-            len(process_queue) * 2 <= self._messages_max
-            and process_queue.bytes * 2 <= self._bytes_max
-            and process_queue.span * 2 <= self._settings.consume_concurrently_max_span
+            len(cache) * 2 <= self._messages_max
+            and cache.bytes * 2 <= self._bytes_max
+            and (is_in_order or cache.span * 2 <= self._span_max)
         )

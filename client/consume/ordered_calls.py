@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from staticfire.client.consume.consume_results import Messages
-from staticfire.client.consume.ordered_queue import OrderedQueue
+from staticfire.client.consume.ordered_policy import OrderedPolicy
 from staticfire.client.consume.ordered_results import OrderedContext, OrderedStatus
+from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.client.consume.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS
 from staticfire.runtime.machine import Clock
 
 __all__ = ["CALLS_PER_VISIT_MAX", "OrderedCall", "OrderedThreadedCalls"]
+
+
+Queue = AssignedQueue[OrderedPolicy]
 
 
 class OrderedCall:
@@ -44,11 +48,11 @@ class OrderedThreadedCalls:
         self._clock = clock
         self._in_threads: set[int] = set()  # Of queues, by id(). Never iterated.
 
-    def is_calling(self, queue: OrderedQueue) -> bool:
+    def is_calling(self, queue: Queue) -> bool:
         """Whether a thread is in the listener with messages of a queue, also when nobody waits for it any more."""
         return id(queue) in self._in_threads
 
-    def visit(self, queue: OrderedQueue, batches: Sequence[Messages]) -> list[OrderedCall]:
+    def visit(self, queue: Queue, batches: Sequence[Messages]) -> list[OrderedCall]:
         """Make calls, until one of them isn't a plain success or the visit has taken long enough. Runs in a thread."""
         self._in_threads.add(id(queue))
         try:
@@ -56,7 +60,7 @@ class OrderedThreadedCalls:
         finally:
             self._in_threads.discard(id(queue))
 
-    def _visit(self, queue: OrderedQueue, batches: Sequence[Messages]) -> list[OrderedCall]:
+    def _visit(self, queue: Queue, batches: Sequence[Messages]) -> list[OrderedCall]:
         made: list[OrderedCall] = []
         uptime_ms = self._clock.uptime_ms()
         end_ms = uptime_ms + VISIT_MS
@@ -69,7 +73,7 @@ class OrderedThreadedCalls:
             uptime_ms = self._clock.uptime_ms()
         return made
 
-    def _call(self, queue: OrderedQueue, messages: Messages) -> OrderedCall:
+    def _call(self, queue: Queue, messages: Messages) -> OrderedCall:
         context = OrderedContext(queue.queue)
         started_ms = self._clock.uptime_ms()
         for message in messages:

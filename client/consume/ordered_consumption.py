@@ -16,8 +16,7 @@ from typing import Any
 
 from staticfire.client.consume.concurrent_consumption import CALLS_IN_A_ROW_MAX
 from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
-from staticfire.client.consume.ordered_calls import CALLS_PER_VISIT_MAX, OrderedCall, OrderedThreadedCalls
-from staticfire.client.consume.ordered_queue import OrderedQueue
+from staticfire.client.consume.ordered_calls import CALLS_PER_VISIT_MAX, OrderedCall, OrderedThreadedCalls, Queue
 from staticfire.client.consume.ordered_results import (
     OrderedContext,
     OrderedListener,
@@ -27,15 +26,15 @@ from staticfire.client.consume.ordered_results import (
     split_failed,
     suspension_ms,
 )
-from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import PushSettings
-from staticfire.client.consume.worker_pool import Spawn, WorkerPool
-from staticfire.client.offsets.offset_store import OffsetStore
+from staticfire.client.consume.queue_driver import Driver
+from staticfire.client.consume.worker_pool import WorkerPool
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
+from staticfire.runtime.service import Spawn
 
 log = logger("client")
 
@@ -52,8 +51,8 @@ class OrderedConsumption:
         listener: OrderedListener,
         settings: PushSettings,
         machine: Machine,
-        offsets: OffsetStore,
         give_up: GiveUp,
+        driver: Driver,
         spawn: Spawn,
     ) -> None:
         self._group = group
@@ -61,10 +60,10 @@ class OrderedConsumption:
         self._settings = settings
         self._workers = machine.workers
         self._uptime_ms = machine.clock.uptime_ms
-        self._offsets = offsets
+        self._driver = driver
         self._give_up = give_up
         self._loop = asyncio.get_running_loop()
-        self._ready: deque[OrderedQueue] = deque()
+        self._ready: deque[Queue] = deque()
         self._plain = None if is_async(listener) else OrderedThreadedCalls(listener, machine.clock)
         self._pool = WorkerPool(settings.consume_threads, self._work, spawn, f"listener of {group}")
         self._faults = ListenerFaults(group)
@@ -86,13 +85,11 @@ class OrderedConsumption:
         if self._ready:
             self._pool.call()
 
-    def submit(self, process_queue: ProcessQueue, _: Sequence[ReceivedMessage]) -> None:
-        """Consume what waits in a queue, unless somebody is at it already."""
-        assert isinstance(process_queue, OrderedQueue)
-        if process_queue.is_at_work or not process_queue.waiting or self._pool.is_leaving or self._is_over:
+    def submit(self, queue: Queue, _: Sequence[ReceivedMessage]) -> None:
+        """Let somebody consume what is next in a queue."""
+        if self._pool.is_leaving or self._is_over:
             return
-        process_queue.is_at_work = True
-        self._ready.append(process_queue)
+        self._ready.append(queue)
         self._pool.call()
 
     def settle(self) -> None:
@@ -116,27 +113,27 @@ class OrderedConsumption:
             queue = ready.popleft()
             if not pool.is_called and ready:
                 pool.call()  # It gets its turn when this one waits.
-            queue.is_running = True
+            queue.policy.is_running = True
             pause_ms: int | None = None
             try:
                 pause_ms = await self._turn(queue)
             except BaseException:
                 self._is_over = True  # The consumer ends. What comes next in this queue isn't its turn.
-                queue.roll_back()
+                queue.policy.roll_back()
                 raise
             finally:
                 self._end_turn(queue, pause_ms)
         if ready:
             self._loop.call_soon(pool.call)  # This member leaves; if one has become idle just now, it goes on.
 
-    async def _turn(self, queue: OrderedQueue) -> int | None:
+    async def _turn(self, queue: Queue) -> int | None:
         """Consume a queue until nothing of it waits or may be consumed; return how long it has to wait, if it has."""
         uptime_ms = self._uptime_ms()
         end_ms = uptime_ms + self._settings.max_time_consume_continuously_ms
         in_a_row = 0
-        while queue.waiting and queue.may_consume(uptime_ms) and not self._pool.is_shrinking:
+        while queue.policy.waiting and queue.may_consume(uptime_ms) and not self._pool.is_shrinking:
             for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
-                if call.is_plain_success and not queue.dropped:
+                if call.is_plain_success and not queue.is_dropped:
                     self._commit(queue, call)
                 elif (pause_ms := await self._judge(queue, call)) is not None:
                     return pause_ms
@@ -150,26 +147,14 @@ class OrderedConsumption:
                 uptime_ms = self._uptime_ms()
         return None
 
-    def _end_turn(self, queue: OrderedQueue, pause_ms: int | None) -> None:
-        """Leave a queue: for good, until there is more or it is locked again, for a pause, or until its next turn."""
-        queue.is_at_work = False
-        if self._plain is not None and self._plain.is_calling(queue):
-            return  # Nobody could wait for its listener any longer, and it runs still: the queue never rests.
-        queue.rest()
-        if pause_ms is None:
-            if queue.may_consume(self._uptime_ms()):
-                self.submit(queue, ())
-        elif not queue.dropped:
-            queue.is_at_work = True
-            self._loop.call_later(pause_ms / 1000, self._again, queue)
+    def _end_turn(self, queue: Queue, pause_ms: int | None) -> None:
+        """Leave a queue, unless a thread is still in its listener, which nobody could wait for any longer."""
+        if self._plain is None or not self._plain.is_calling(queue):
+            self._driver.carry_out(queue, queue.turn_ended(pause_ms, self._uptime_ms()))
 
-    def _again(self, queue: OrderedQueue) -> None:
-        queue.is_at_work = False
-        self.submit(queue, ())
-
-    async def _call(self, queue: OrderedQueue, uptime_ms: UptimeMs) -> OrderedCall:
+    async def _call(self, queue: Queue, uptime_ms: UptimeMs) -> OrderedCall:
         """Await the listener once."""
-        messages = queue.take(self._settings.consume_message_batch_max_size)
+        messages = queue.policy.take(self._settings.consume_message_batch_max_size)
         context = OrderedContext(queue.queue)
         for message in messages:
             message.consume_started_ms = uptime_ms
@@ -180,22 +165,22 @@ class OrderedConsumption:
                 raise
             return OrderedCall(messages, context, None, error)
 
-    async def _visit(self, queue: OrderedQueue) -> list[OrderedCall]:
+    async def _visit(self, queue: Queue) -> list[OrderedCall]:
         """Call the listener in a thread, several times if that is quick."""
         assert self._plain is not None
         batch_max = self._settings.consume_message_batch_max_size
-        batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.take(batch_max))]
+        batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.policy.take(batch_max))]
         calls = await self._workers.run(partial(self._plain.visit, queue, batches))
         left = [message for batch in batches[len(calls) :] for message in batch]
         if left:
-            queue.put_back(left)
+            queue.policy.put_back(left)
         return calls
 
     # -- results -------------------------------------------------------------------------------------------------
 
-    async def _judge(self, queue: OrderedQueue, call: OrderedCall) -> int | None:
+    async def _judge(self, queue: Queue, call: OrderedCall) -> int | None:
         """Do what follows from an answer of the listener; return how long the queue has to wait, if it has."""
-        if queue.dropped and not queue.is_given_away:
+        if queue.is_dropped and not queue.policy.is_given_away:
             return None
         verdict = decide(self._status(call), call.context.auto_commit)
         if verdict is Verdict.SUSPEND:
@@ -203,7 +188,7 @@ class OrderedConsumption:
         if verdict is Verdict.COMMIT:
             self._commit(queue, call)
         elif verdict is Verdict.ROLL_BACK:
-            queue.roll_back()
+            queue.policy.roll_back()
         if verdict in (Verdict.COMMIT, Verdict.KEEP):
             return None
         return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
@@ -226,7 +211,7 @@ class OrderedConsumption:
             self._faults.answered(status.name, taken_for=f"{OrderedStatus.SUCCESS.name}: auto_commit is on")
         return status
 
-    async def _suspend(self, queue: OrderedQueue, call: OrderedCall) -> Verdict:
+    async def _suspend(self, queue: Queue, call: OrderedCall) -> Verdict:
         """Let messages of a call come again; those that have failed too often go to the dead letters."""
         times_max = self._settings.ordered_retries_max
         again, exhausted = split_failed(call.messages, times_max)
@@ -240,16 +225,10 @@ class OrderedConsumption:
             return Verdict.COMMIT if call.context.auto_commit else Verdict.KEEP
         for message in again:
             message.reconsume_times += 1
-        queue.put_back(again)
+        queue.policy.put_back(again)
         return Verdict.SUSPEND
 
-    def _commit(self, queue: OrderedQueue, call: OrderedCall) -> None:
+    def _commit(self, queue: Queue, call: OrderedCall) -> None:
         """Count what was taken up to this call: a visit to a thread has made more of them, which may have failed."""
-        offset = queue.commit(call.messages[-1])
-        if offset < 0:
-            return
-        self._offsets.update(queue.queue, offset, increase_only=False)
-        if not queue:
-            self._offsets.drained(queue.queue)
-        if queue.room is not None and not queue.dropped:
-            queue.room()
+        offset = queue.policy.commit(call.messages[-1])
+        self._driver.carry_out(queue, queue.removed(offset, self._uptime_ms(), may_go_back=True))

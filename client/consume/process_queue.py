@@ -8,33 +8,23 @@ from the deque's left what isn't held any more. Pure.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.times import UptimeMs
 
 NOTHING_HELD = -1
 
 
 class ProcessQueue:
-    """One queue that this client owns, until it is dropped."""
+    """What is held of one queue."""
 
-    __slots__ = ("_held", "_order", "bytes", "dropped", "finished", "last_pull_ms", "next_offset", "queue", "room")
+    __slots__ = ("_held", "_order", "bytes", "next_offset")
 
-    def __init__(self, queue: MessageQueue, uptime_ms: UptimeMs) -> None:
-        self.queue = queue
-        self.dropped = False
-        """It is no longer ours: what it holds isn't consumed, and results of what is being consumed are ignored."""
-        self.finished: list[ReceivedMessage] = []
-        """Done, and not yet removed: a removal of many costs little more than one of a single message."""
-        self.last_pull_ms = uptime_ms
+    def __init__(self, next_offset: int = 0) -> None:
         self.bytes = 0
         """Of the bodies that are held."""
-        self.next_offset = 0
+        self.next_offset = next_offset
         """Everything below was pulled: it is held, done, or was never wanted."""
-        self.room: Callable[[], None] | None = None
-        """Called after a removal while the next pull waits for room."""
         self._held: dict[int, ReceivedMessage] = {}
         self._order: deque[int] = deque()
 
@@ -55,10 +45,6 @@ class ProcessQueue:
     def smallest_offset(self) -> int | None:
         """The smallest offset that is held."""
         return self._order[0] if self._order else None
-
-    def may_pull(self, uptime_ms: UptimeMs) -> bool:
-        """Whether more may be fetched now."""
-        return True
 
     def put(self, messages: Sequence[ReceivedMessage], next_offset: int | None = None) -> list[ReceivedMessage]:
         """Take in pulled messages and return those that are new here.

@@ -25,6 +25,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import TAG, Subscription, Subscriptions, subscribe
 from staticfire.client.consume.consume_results import Listener
+from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.ordered_results import OrderedListener
 from staticfire.client.consume.push_parts import PushParts
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
@@ -73,7 +74,8 @@ class PushConsumer(ClientService):
         self._is_ordered = False
         self._queue_listeners: list[QueuesChanged] = []
         self._is_joined = False
-        self._is_suspended = False
+        retry_ms = self.client.settings.rebalance_retry_ms
+        self._state = ConsumerState(group, self.settings, self._subscriptions, retry_ms)
         self._working: PushParts | None = None
         self._threads = self.settings.consume_threads
 
@@ -153,7 +155,7 @@ class PushConsumer(ClientService):
         if self._working is None:
             return {}
         found = {queue: self._working.held.find(queue) for queue in self.assignment}
-        return {queue: len(process_queue) for queue, process_queue in found.items() if process_queue is not None}
+        return {queue: len(held.cache) for queue, held in found.items() if held is not None}
 
     @property
     def consume_threads(self) -> int:
@@ -169,23 +171,18 @@ class PushConsumer(ClientService):
             raise ClientError(f"{threads} consume threads: at least one is needed")
         self._threads = threads
         if self._working is not None:
-            self._working.consumption.resize(threads)
+            self._working.listening.resize(threads)
 
     def suspend(self) -> None:
         """Pull no more until `resume`. What is here already is consumed; queues stay this consumer's."""
-        self._set_suspended(True)
+        self._state.is_suspended = True
 
     def resume(self) -> None:
         """Pull again."""
-        self._set_suspended(False)
+        self._state.is_suspended = False
         if self._working is not None:
             self._working.held.resume()
             self.client.rebalancing.wake()
-
-    def _set_suspended(self, is_suspended: bool) -> None:
-        self._is_suspended = is_suspended
-        if self._working is not None:
-            self._working.pulls.is_suspended = self._working.sharing.is_suspended = is_suspended
 
     def describe(self) -> ConsumerData:
         """Return what heartbeats say of this consumer."""
@@ -212,24 +209,16 @@ class PushConsumer(ClientService):
             raise ClientError(f"consumer {self.group} has no listener: decorate one with @consumer.listener first")
         if self.settings.message_model is MessageModel.CLUSTERING:
             self._subscriptions.put(_retries_of(self.group))
+        self._state.is_over = False
         working = self._working = PushParts(
-            self.group,
-            self.client,
-            self.settings,
-            self._subscriptions,
-            listener,
-            self._is_ordered,
-            self.spawn,
-            self.pause,
+            self.client, self._state, listener, self._is_ordered, self._queue_listeners, self.spawn
         )
         self.client.admin_requests.consumers[self.group] = ConsumerAdmin(
             self.client, self.settings, self.describe, working, listener, self._is_ordered
         )
-        working.consumption.resize(self._threads)
-        working.sharing.listeners = self._queue_listeners
-        self._set_suspended(self._is_suspended)
+        working.listening.resize(self._threads)
         await working.offsets.load()
-        await working.held.begin()
+        await working.held.starts.begin()
         self.client.join_consumers(self.group, self.describe)
         self._is_joined = True
         await self._fetch_routes()
@@ -261,7 +250,7 @@ class PushConsumer(ClientService):
         if self._route_changed in self.client.routes.listeners:
             self.client.routes.listeners.remove(self._route_changed)
         working.held.stop_pulling()
-        await working.consumption.leave()
+        await working.listening.leave()
         await working.held.leave()
         await working.send_backs.close()
         if self._is_joined:

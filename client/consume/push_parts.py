@@ -1,26 +1,26 @@
 """The parts of a push consumer that has started, put together: for each way to consume, the ones that belong to it."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import cast
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.cluster.subscriptions import Subscriptions
 from staticfire.client.consume.concurrent_consumption import ConcurrentConsumption
+from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import Listener
-from staticfire.client.consume.locked_queues import LockedQueues
+from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.ordered_consumption import OrderedConsumption
-from staticfire.client.consume.ordered_queue import OrderedQueue
+from staticfire.client.consume.ordered_policy import OrderedPolicy
 from staticfire.client.consume.ordered_results import OrderedListener
-from staticfire.client.consume.pull_loop import PullContext
+from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
+from staticfire.client.consume.queue_decisions import Policy
+from staticfire.client.consume.queue_driver import Driver, Listening
+from staticfire.client.consume.queue_lock import QueueLock
 from staticfire.client.consume.send_back import SendBacks
-from staticfire.client.consume.worker_pool import Spawn
 from staticfire.client.offsets.local_offsets import LocalOffsets
 from staticfire.client.offsets.offset_store import OffsetStore, RemoteOffsets
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
-from staticfire.client.rebalance.rebalancer import Rebalancer
-
-Pause = Callable[[int], Coroutine[Any, Any, None]]
+from staticfire.client.rebalance.rebalancer import QueuesChanged, Rebalancer
+from staticfire.runtime.service import Spawn
 
 
 class PushParts:
@@ -28,37 +28,36 @@ class PushParts:
 
     def __init__(
         self,
-        group: str,
         client: ClusterClient,
-        settings: PushSettings,
-        subscriptions: Subscriptions,
+        state: ConsumerState,
         listener: Listener | OrderedListener,
         is_ordered: bool,
+        queue_listeners: list[QueuesChanged],
         spawn: Spawn,
-        pause: Pause,
     ) -> None:
+        group, settings, machine = state.group, state.settings, client.machine
+        self.state = state
         self.offsets = offsets = offsets_of(group, client, settings)
-        self.send_backs = SendBacks(group, client, settings)
-        self.consumption = consumption = (
-            OrderedConsumption(
-                *(group, cast(OrderedListener, listener), settings, client.machine, offsets),
-                *(self.send_backs.give_up, spawn),
-            )
-            if is_ordered
-            else ConcurrentConsumption(
-                *(group, cast(Listener, listener), settings, client.machine, offsets),
-                *(self.send_backs.send_back, spawn),
-            )
-        )
-        self.pulls = PullContext(
-            group, client, settings, subscriptions, offsets, consumption.submit, consumption.settle, spawn
-        )
-        if is_ordered:
-            self.pulls.new_queue = OrderedQueue
+        self.send_backs = send_backs = SendBacks(group, client, settings)
+
+        def listen(driver: Driver) -> Listening:
+            if is_ordered:
+                ordered = cast(OrderedListener, listener)
+                return OrderedConsumption(group, ordered, settings, machine, send_backs.give_up, driver, spawn)
+            concurrent = cast(Listener, listener)
+            return ConcurrentConsumption(group, concurrent, settings, machine, send_backs.send_back, driver, spawn)
+
+        def make_policy(cache: ProcessQueue, lock: QueueLock | None) -> Policy:
+            return OrderedPolicy(cache, lock) if is_ordered else ConcurrentPolicy(cache, group, settings)
+
         is_locking = is_ordered and settings.message_model is MessageModel.CLUSTERING
-        table = LockedQueues if is_locking else AssignedQueues
-        self.held = table(self.pulls, pause, client.rebalancing.wake)
-        self.sharing = Rebalancer(group, client, settings, subscriptions, self.held, self.pulls.flow)
+        self.held = AssignedQueues(state, client, offsets, listen, make_policy, is_locking, spawn)
+        self.sharing = Rebalancer(state, client, self.held, queue_listeners)
+
+    @property
+    def listening(self) -> Listening:
+        """The listener at work."""
+        return self.held.driver.listening
 
 
 def offsets_of(group: str, client: ClusterClient, settings: PushSettings) -> OffsetStore:

@@ -7,11 +7,13 @@ threads share the deque of what waits; the event loop only appends to it, and wh
 from collections import deque
 from typing import Any
 
+from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import ConsumeContext, Messages
-from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.runtime.machine import Clock
 
-Waiting = tuple[ProcessQueue, Messages]
+Queue = AssignedQueue[ConcurrentPolicy]
+Waiting = tuple[Queue, Messages]
 """One call to come."""
 
 CALLS_PER_VISIT_MAX = 32
@@ -22,17 +24,17 @@ VISIT_MS = 5
 class Call:
     """One call that was made. A listener may return anything."""
 
-    __slots__ = ("context", "error", "messages", "process_queue", "status")
+    __slots__ = ("context", "error", "messages", "queue", "status")
 
     def __init__(
         self,
-        process_queue: ProcessQueue,
+        queue: Queue,
         messages: Messages,
         context: ConsumeContext,
         status: Any,
         error: BaseException | None = None,
     ) -> None:
-        self.process_queue = process_queue
+        self.queue = queue
         self.messages = messages
         self.context = context
         self.status = status
@@ -54,22 +56,22 @@ class ThreadedCalls:
         end_ms = self._clock.uptime_ms() + VISIT_MS
         while len(made) < CALLS_PER_VISIT_MAX and not self.is_leaving:
             try:
-                process_queue, messages = self._waiting.popleft()
+                queue, messages = self._waiting.popleft()
             except IndexError:
                 break
-            if process_queue.dropped:
+            if queue.is_dropped:
                 continue
-            made.append(self._call(process_queue, messages))
+            made.append(self._call(queue, messages))
             if self._clock.uptime_ms() >= end_ms:
                 break
         return made
 
-    def _call(self, process_queue: ProcessQueue, messages: Messages) -> Call:
-        context = ConsumeContext(process_queue.queue)
+    def _call(self, queue: Queue, messages: Messages) -> Call:
+        context = ConsumeContext(queue.queue)
         started_ms = self._clock.uptime_ms()
         for message in messages:
             message.consume_started_ms = started_ms
         try:
-            return Call(process_queue, messages, context, self._listener(messages, context))
+            return Call(queue, messages, context, self._listener(messages, context))
         except BaseException as error:  # noqa: BLE001 (judged in the event loop, with the calls before it)
-            return Call(process_queue, messages, context, None, error)
+            return Call(queue, messages, context, None, error)

@@ -5,12 +5,10 @@ one member in a row, without a task per piece; as soon as that one waits, the ne
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from staticfire.protocol.errors import ClientError
-
-Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+from staticfire.runtime.service import Spawn
 
 
 class WorkerPool:

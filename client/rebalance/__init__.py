@@ -2,5 +2,5 @@
 
 - allocation.py: strategies; rebalance_loop.py: the plan for one topic and the loop of a client
 - rebalancer.py: one consumer's share; assigned_queues.py: taking and giving away
-- queue_locks.py: locks asked of brokers
+- lock_keeper.py: locks had, renewed and given back; queue_locks.py: locks asked of brokers
 """

@@ -18,9 +18,6 @@ from staticfire.runtime.log import logger
 
 log = logger("client")
 
-BROKER_LOCK_MS = 60_000
-# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. After that somebody else may have had the queue.
-
 
 @dataclass
 class LockOutcome:

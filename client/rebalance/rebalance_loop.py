@@ -6,8 +6,8 @@ apart, however often it is woken. One consumer or topic that fails stops no othe
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
@@ -16,6 +16,7 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.dispatcher import Call
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock
+from staticfire.runtime.service import Pause, Spawn
 
 log = logger("client")
 
@@ -54,8 +55,8 @@ class RebalanceLoop:
         self,
         settings: ClientSettings,
         clock: Clock,
-        spawn: Callable[[Coroutine[Any, Any, None], str], object],
-        pause: Callable[[int], Coroutine[Any, Any, None]],
+        spawn: Spawn,
+        pause: Pause,
     ) -> None:
         self._settings = settings
         self._clock = clock

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import MASTER_ID, subscribe_queues
-from staticfire.client.cluster.subscriptions import Subscriptions
-from staticfire.client.consume.flow_control import FlowControl
+from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.listener_errors import ends_consumer
-from staticfire.client.consume.push_settings import MessageModel, PushSettings
+from staticfire.client.consume.push_settings import MessageModel
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalance_loop import plan_rebalance
 from staticfire.protocol.command import SUCCESS
@@ -35,29 +34,27 @@ class Rebalancer:
 
     def __init__(
         self,
-        group: str,
+        state: ConsumerState,
         client: ClusterClient,
-        settings: PushSettings,
-        subscriptions: Subscriptions,
         held: AssignedQueues,
-        flow: FlowControl,
+        listeners: list[QueuesChanged],
     ) -> None:
-        self._group = group
+        """`listeners`: told of each change; more of them may come."""
+        self._state = state
+        self._group = state.group
         self._client = client
-        self._settings = settings
-        self._subscriptions = subscriptions
+        self._settings = state.settings
+        self._subscriptions = state.subscriptions
         self._held = held
-        self._flow = flow
+        self._listeners = listeners
         self._missing: set[str] = set()  # Topics without a route that have been told of. Never iterated.
         self._round = asyncio.Lock()
         # A round waits for answers between looking and changing: two at once would take a queue twice.
-        self.listeners: list[QueuesChanged] = []
-        self.is_suspended = False
 
     async def rebalance(self) -> bool:
         """Bring the queues of all topics up to date; return whether everything could be done."""
         async with self._round:
-            if self.is_suspended:
+            if self._state.is_suspended:
                 return True
             topics = list(self._subscriptions.by_topic)
             done = await asyncio.gather(*map(self._rebalance_topic, topics))
@@ -136,8 +133,8 @@ class Rebalancer:
                 self._tell(topic, [], [])
 
     def _tell(self, topic: str, queues: Sequence[MessageQueue], assigned: Sequence[MessageQueue]) -> None:
-        self._flow.share(len(self._held))
-        for listener in self.listeners:
+        self._state.flow.share(len(self._held))
+        for listener in self._listeners:
             try:
                 listener(topic, list(queues), list(assigned))
             except BaseException as error:

@@ -2,59 +2,61 @@
 
 import pytest
 
-from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.flow_control import FlowControl
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MIB, PushSettings
 from staticfire.protocol.errors import UsageError
-from staticfire.protocol.times import UptimeMs
 from tests.client.received import received, several
 
 pytestmark = pytest.mark.row("P2")
 
 
+def fullness(flow: FlowControl, cache: ProcessQueue) -> str | None:
+    return flow.fullness(cache, is_in_order=False)
+
+
 def queue_of(*offsets: int, body: bytes = b"x") -> ProcessQueue:
-    queue = ProcessQueue(MessageQueue("orders", "broker-a", 0), UptimeMs(0))
+    queue = ProcessQueue()
     queue.put([received(offset, body) for offset in offsets])
     return queue
 
 
 def test_a_thousand_messages_may_be_cached() -> None:
     flow = FlowControl(PushSettings())
-    assert flow.fullness(queue_of(*range(1_000))) is None
-    assert flow.fullness(queue_of(*range(1_001))) == "1001 messages are cached, 1000 is the limit"
+    assert fullness(flow, queue_of(*range(1_000))) is None
+    assert fullness(flow, queue_of(*range(1_001))) == "1001 messages are cached, 1000 is the limit"
 
 
 def test_a_hundred_mib_may_be_cached() -> None:
     flow = FlowControl(PushSettings(pull_threshold_size_for_queue_mib=1))
-    assert flow.fullness(queue_of(0, body=bytes(2 * MIB - 1))) is None
-    assert flow.fullness(queue_of(0, body=bytes(2 * MIB))) == "2 MiB are cached, 1 is the limit"
+    assert fullness(flow, queue_of(0, body=bytes(2 * MIB - 1))) is None
+    assert fullness(flow, queue_of(0, body=bytes(2 * MIB))) == "2 MiB are cached, 1 is the limit"
 
 
 def test_offsets_may_be_two_thousand_apart() -> None:
     flow = FlowControl(PushSettings())
-    assert flow.fullness(queue_of(5, 2_005)) is None
-    assert flow.fullness(queue_of(5, 2_006)) == "offset 5 isn't done and 2001 behind, 2000 is the limit"
+    assert fullness(flow, queue_of(5, 2_005)) is None
+    assert fullness(flow, queue_of(5, 2_006)) == "offset 5 isn't done and 2001 behind, 2000 is the limit"
 
 
 def test_a_topics_threshold_is_shared_by_its_queues() -> None:
     flow = FlowControl(PushSettings(pull_threshold_for_topic=10, pull_threshold_size_for_topic_mib=4))
     flow.share(4)
-    assert flow.fullness(queue_of(0, 1)) is None
-    assert flow.fullness(queue_of(0, 1, 2)) is not None
-    assert flow.fullness(queue_of(0, body=bytes(2 * MIB))) is not None
+    assert fullness(flow, queue_of(0, 1)) is None
+    assert fullness(flow, queue_of(0, 1, 2)) is not None
+    assert fullness(flow, queue_of(0, body=bytes(2 * MIB))) is not None
     flow.share(100)
-    assert flow.fullness(queue_of(0)) is None
-    assert flow.fullness(queue_of(0, 1)) is not None
+    assert fullness(flow, queue_of(0)) is None
+    assert fullness(flow, queue_of(0, 1)) is not None
 
 
 def test_there_is_room_again_when_half_is_free() -> None:
     flow = FlowControl(PushSettings())
     queue = queue_of(*range(1_001))
     queue.remove(several(*range(500)))
-    assert not flow.has_room(queue)
+    assert not flow.has_room(queue, is_in_order=False)
     queue.remove(several(500))
-    assert flow.has_room(queue)
+    assert flow.has_room(queue, is_in_order=False)
 
 
 def test_thresholds_out_of_range_are_refused() -> None:

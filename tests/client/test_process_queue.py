@@ -3,16 +3,12 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.protocol.times import UptimeMs
 from tests.client.received import received, several
-
-QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
 def holding(*offsets: int) -> ProcessQueue:
-    queue = ProcessQueue(QUEUE, UptimeMs(0))
+    queue = ProcessQueue()
     queue.put(several(*offsets))
     return queue
 
@@ -43,7 +39,7 @@ def test_nothing_held_is_nothing_to_commit() -> None:
 
 
 def test_what_a_pull_left_out_counts_as_done() -> None:
-    queue = ProcessQueue(QUEUE, UptimeMs(0))
+    queue = ProcessQueue()
     queue.put(several(3, 5), next_offset=9)
     assert queue.remove(several(5)) == 3
     assert queue.remove(several(3)) == 9
@@ -57,7 +53,7 @@ def test_a_pull_that_found_nothing_moves_the_end() -> None:
 
 
 def test_counts_bytes_and_span() -> None:
-    queue = ProcessQueue(QUEUE, UptimeMs(0))
+    queue = ProcessQueue()
     assert (len(queue), queue.bytes, queue.span, queue.smallest_offset) == (0, 0, 0, None)
     queue.put([received(4, b"four"), received(9, b"nine!")])
     assert (len(queue), queue.bytes, queue.span, queue.smallest_offset) == (2, 9, 5, 4)
@@ -79,7 +75,7 @@ def test_what_comes_again_is_taken_once() -> None:
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), unique=True, max_size=8), st.integers(0, 10**6)), max_size=12))
 def test_never_commits_past_a_message_in_work(steps: list[tuple[list[int], int]]) -> None:
     """Pulls go on where the last one ended; messages end in any order."""
-    queue = ProcessQueue(QUEUE, UptimeMs(0))
+    queue = ProcessQueue()
     held: list[int] = []
     end = committed = 0
     for gaps, chance in steps:

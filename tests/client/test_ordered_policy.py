@@ -3,21 +3,36 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.ordered_queue import NOT_LOCKED, OrderedQueue
+from staticfire.client.consume.ordered_policy import OrderedPolicy
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.queue_lock import QueueLock
+from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 from tests.client.received import several
 
-QUEUE = MessageQueue("orders", "broker-a", 0)
+
+class Held:
+    """A cache and its policy."""
+
+    def __init__(self) -> None:
+        self.cache = ProcessQueue()
+        self.policy = OrderedPolicy(self.cache, lock=None)
+        self.take, self.commit = self.policy.take, self.policy.commit
+        self.put_back, self.roll_back = self.policy.put_back, self.policy.roll_back
+
+    def put(self, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
+        new = self.cache.put(messages)
+        self.policy.pulled(new)
+        return new
 
 
-def holding(*offsets: int) -> OrderedQueue:
-    queue = OrderedQueue(QUEUE, UptimeMs(0))
+def holding(*offsets: int) -> Held:
+    queue = Held()
     queue.put(several(*offsets))
     return queue
 
 
-def take(queue: OrderedQueue, count: int) -> list[int]:
+def take(queue: Held, count: int) -> list[int]:
     return [message.queue_offset for message in queue.take(count)]
 
 
@@ -39,7 +54,7 @@ def test_what_was_taken_is_committed_up_to_the_largest() -> None:
     assert queue.commit() == 3
     assert queue.commit() == -1
     take(queue, 1)
-    assert (queue.commit(), len(queue), queue.bytes) == (4, 0, 0)
+    assert (queue.commit(), len(queue.cache), queue.cache.bytes) == (4, 0, 0)
 
 
 @pytest.mark.row("O3")
@@ -81,22 +96,32 @@ def test_a_pull_that_went_back_fills_gaps_and_repeats_nothing() -> None:
 def test_a_queue_that_was_cleared_takes_nothing_back() -> None:
     queue = holding(1, 2)
     taken = queue.take(1)
-    queue.clear()
+    queue.cache.clear()
     queue.put_back(taken)
-    assert (queue.waiting, queue.commit()) == (0, -1)
+    assert take(queue, 1) == [2], "it was dropped: nobody asks any more"
+    assert queue.commit() == -1
 
 
 @pytest.mark.row("O1")
-def test_without_a_sure_lock_nothing_is_pulled_or_consumed() -> None:
-    queue = holding(1)
-    assert queue.may_consume(UptimeMs(10**12)), "broadcasting needs no lock"
-    queue.locked_until_ms = 30_000
-    assert queue.may_consume(UptimeMs(29_999))
-    assert queue.may_pull(UptimeMs(29_999))
-    assert not queue.may_consume(UptimeMs(30_000))
-    assert not queue.may_pull(UptimeMs(30_000))
-    queue.locked_until_ms = NOT_LOCKED
-    assert not queue.may_pull(UptimeMs(0))
+def test_a_lock_is_trusted_for_half_as_long_as_its_broker_keeps_it() -> None:
+    lock = QueueLock(live_ms=30_000, asked_ms=UptimeMs(1_000))
+    assert lock.is_trusted(UptimeMs(30_999))
+    assert not lock.is_trusted(UptimeMs(31_000))
+    assert lock.is_sure(UptimeMs(60_999))
+    assert not lock.is_sure(UptimeMs(61_000))
+    lock.granted(UptimeMs(70_000))
+    assert lock.is_trusted(UptimeMs(99_999))
+    lock.lost()
+    assert not lock.is_trusted(UptimeMs(0))
+    assert not lock.is_sure(UptimeMs(0))
+
+
+@pytest.mark.row("O1")
+def test_broadcasting_needs_no_lock() -> None:
+    policy = holding(1).policy
+    policy.lock_lost()
+    assert policy.is_trusted(UptimeMs(10**12))
+    assert policy.is_sure(UptimeMs(10**12))
 
 
 @given(
@@ -106,7 +131,7 @@ def test_without_a_sure_lock_nothing_is_pulled_or_consumed() -> None:
 def test_whatever_happens_what_is_committed_was_taken_and_each_is_held_once(
     pulls: list[set[int]], steps: list[tuple[str, int]]
 ) -> None:
-    queue = OrderedQueue(QUEUE, UptimeMs(0))
+    queue = Held()
     pulled: set[int] = set()
     taken: list[int] = []
     done: set[int] = set()
@@ -130,4 +155,4 @@ def test_whatever_happens_what_is_committed_was_taken_and_each_is_held_once(
         else:
             queue.roll_back()
             taken = []
-        assert len(queue) == len(pulled - done)
+        assert len(queue.cache) == len(pulled - done)

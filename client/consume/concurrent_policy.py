@@ -1,0 +1,91 @@
+"""What becomes of messages that are consumed in any order, as they come. Pure.
+
+RocketMQ: ConsumeMessageConcurrentlyService.processConsumeResult. A message is done when its listener says so, or when
+it has been sent back; one that nobody takes back is consumed here again in a while. In BROADCASTING there is nobody to
+send it to: it is done, too.
+"""
+
+import math
+from collections import deque
+
+from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Messages, count_done
+from staticfire.client.consume.instructions import Count, Deliver, Instructions, SendBack, Tell, Wait
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.push_settings import MessageModel, PushSettings
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.times import UptimeMs
+
+
+class ConcurrentPolicy:
+    """That of one queue."""
+
+    __slots__ = ("_cache", "_group", "_is_broadcasting", "_kept", "_settings")
+
+    is_in_order = False
+    is_busy = False
+    # Whoever gets the queue gets what is being consumed here, too: nobody waits for its end.
+
+    def __init__(self, cache: ProcessQueue, group: str, settings: PushSettings) -> None:
+        self._cache = cache
+        self._group = group
+        self._settings = settings
+        self._is_broadcasting = settings.message_model is MessageModel.BROADCASTING
+        self._kept: deque[tuple[UptimeMs, ReceivedMessage]] = deque()  # Oldest first: each waits for as long.
+
+    @property
+    def due_ms(self) -> float:
+        """When the first message that nobody took back is consumed again."""
+        return self._kept[0][0] if self._kept else math.inf
+
+    def is_trusted(self, uptime_ms: UptimeMs) -> bool:
+        """Yes: there are no locks."""
+        return True
+
+    def is_sure(self, uptime_ms: UptimeMs) -> bool:
+        """Yes: who has the queue is the members' agreement."""
+        return True
+
+    def pulled(self, new: list[ReceivedMessage]) -> Deliver:
+        """Deliver all of it."""
+        return Deliver(new)
+
+    def revoked(self, uptime_ms: UptimeMs) -> None:
+        """Do nothing: results that come later count for nothing."""
+
+    def answered(self, messages: Messages, status: ConsumeStatus, context: ConsumeContext) -> Instructions:
+        """Say what follows from any answer of a listener."""
+        honours = self._settings.reconsume_later_honours_ack_index
+        done = count_done(status, context.ack_index, len(messages), honours)
+        out: Instructions = []
+        if done:
+            out.append(Count(messages[:done]))
+        failed = messages[done:]
+        if failed and self._is_broadcasting:
+            fields = {"group": self._group, "queue": str(context.queue), "messages": len(failed)}
+            out += [Tell("message_dropped", fields), Count(failed)]
+        elif failed:
+            out.append(SendBack(failed, context.delay_level_when_next_consume))
+        return out
+
+    def is_held(self, message: ReceivedMessage) -> bool:
+        """Whether a message is still to be done here."""
+        return message in self._cache
+
+    def kept(self, messages: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
+        """Consume messages here again that no broker took."""
+        again_ms = UptimeMs(uptime_ms + self._settings.retry_here_ms)
+        for message in messages:
+            message.reconsume_times += 1
+            self._kept.append((again_ms, message))
+        return [Wait(again_ms)] if messages else []
+
+    def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs, may_go_on: bool) -> Instructions:
+        """Do nothing: there are no turns."""
+        return []
+
+    def time(self, uptime_ms: UptimeMs) -> Deliver | None:
+        """Deliver what was kept for long enough."""
+        again = []
+        while self._kept and uptime_ms >= self._kept[0][0]:
+            again.append(self._kept.popleft()[1])
+        return Deliver(again) if again else None

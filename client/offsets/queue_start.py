@@ -1,0 +1,52 @@
+"""Where the queues of one consumer start: at the stored offset, else where the settings say. Brokers are asked."""
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.push_settings import ConsumeFromWhere, PushSettings
+from staticfire.client.offsets.consume_from import NO_OFFSET, IllegalStoredOffset, Start, find_start
+from staticfire.client.offsets.message_time import message_ms_now
+from staticfire.client.offsets.offset_store import OffsetStore
+from staticfire.client.offsets.queue_offsets import QueueOffsets
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.times import MessageMs
+
+HALF_AN_HOUR_MS = 30 * 60 * 1000
+# How far back ConsumeFromWhere.TIMESTAMP begins when no time is given.
+
+
+class QueueStarts:
+    """Finds them. `begin` comes first."""
+
+    def __init__(self, client: ClusterClient, settings: PushSettings, offsets: OffsetStore) -> None:
+        self._client = client
+        self._settings = settings
+        self._offsets = offsets
+        self._questions = QueueOffsets(client, settings.offset_timeout_ms)
+        self._began_ms = client.machine.clock.wall_ms()
+
+    async def begin(self) -> None:
+        """Learn when this consumer began, in message time: only where the settings count from there."""
+        settings = self._settings
+        if settings.consume_from_where is ConsumeFromWhere.TIMESTAMP and settings.consume_timestamp_ms is None:
+            self._began_ms = await message_ms_now(self._client)
+
+    async def find(self, queue: MessageQueue) -> int:
+        """Return where to start; what was known of its offset is forgotten. Raises: StaticfireError."""
+        self._offsets.forget(queue)
+        settings = self._settings
+        stored = await self._offsets.stored(queue)
+        try:
+            start = find_start(settings.consume_from_where, stored, is_retry_topic(queue.topic))
+        except IllegalStoredOffset:
+            self._offsets.update(queue, NO_OFFSET, increase_only=False)
+            await self._offsets.hand_over([queue])
+            raise
+        if start is Start.QUEUE_END:
+            return await self._questions.max_offset(queue)
+        if start is Start.TIMESTAMP:
+            since_ms = settings.consume_timestamp_ms
+            if since_ms is None:
+                since_ms = MessageMs(self._began_ms - HALF_AN_HOUR_MS)
+            return await self._questions.search_offset(queue, since_ms)
+        assert isinstance(start, int)
+        return start
