@@ -19,11 +19,11 @@ from staticfire.client.consume.consume_results import (
     Listener,
     split_into_batches,
 )
-from staticfire.client.consume.instructions import Count, SendBack
+from staticfire.client.consume.instructions import Count, GiveBack
 from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
 from staticfire.client.consume.push_settings import PushSettings
 from staticfire.client.consume.queue_driver import Driver
-from staticfire.client.consume.threaded_calls import Call, Queue, ThreadedCalls, Waiting
+from staticfire.client.consume.threaded_calls import ListenerCall, Queue, ThreadedCalls, Waiting
 from staticfire.client.consume.worker_pool import WorkerPool
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
@@ -157,7 +157,7 @@ class ConcurrentConsumption:
                 else:
                     self._done(queue, messages)
             else:
-                await self._judge(Call(queue, messages, context, status))
+                await self._judge(ListenerCall(queue, messages, context, status))
             in_a_row += 1
             if in_a_row == CALLS_IN_A_ROW_MAX:
                 in_a_row = 0
@@ -205,7 +205,7 @@ class ConcurrentConsumption:
             messages, queue.finished = queue.finished, []
             self._driver.carry_out(queue, queue.done(messages, uptime_ms))
 
-    async def _judge(self, call: Call) -> None:
+    async def _judge(self, call: ListenerCall) -> None:
         """Do what follows from any answer of a listener."""
         queue, status = call.queue, call.status
         if queue.is_dropped:
@@ -217,12 +217,12 @@ class ConcurrentConsumption:
         for instruction in queue.policy.answered(call.messages, status, call.context):
             if isinstance(instruction, Count):
                 self._done(queue, instruction.messages)
-            elif isinstance(instruction, SendBack):
+            elif isinstance(instruction, GiveBack):
                 await self._give_back(queue, instruction)
             else:
                 self._driver.carry_out(queue, [instruction])
 
-    async def _give_back(self, queue: Queue, failed: SendBack) -> None:
+    async def _give_back(self, queue: Queue, failed: GiveBack) -> None:
         """Send messages back one by one, and tell the queue of those that nobody takes."""
         kept = []
         for message in failed.messages:

@@ -9,7 +9,7 @@ import math
 from collections import deque
 
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Messages, count_done
-from staticfire.client.consume.instructions import Count, Deliver, Instructions, SendBack, Tell, Wait
+from staticfire.client.consume.instructions import Count, Deliver, GiveBack, Instructions, Tell, Wait
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
 from staticfire.protocol.messages import ReceivedMessage
@@ -64,7 +64,7 @@ class ConcurrentPolicy:
             fields = {"group": self._group, "queue": str(context.queue), "messages": len(failed)}
             out += [Tell("message_dropped", fields), Count(failed)]
         elif failed:
-            out.append(SendBack(failed, context.delay_level_when_next_consume))
+            out.append(GiveBack(failed, context.delay_level_when_next_consume))
         return out
 
     def is_held(self, message: ReceivedMessage) -> bool:

@@ -42,7 +42,7 @@ class Count(msgspec.Struct, frozen=True, gc=False):
     messages: Sequence[ReceivedMessage]
 
 
-class SendBack(msgspec.Struct, frozen=True, gc=False):
+class GiveBack(msgspec.Struct, frozen=True, gc=False):
     """Hand messages to a broker, which delivers them again later; each is told back as sent back or as kept."""
 
     messages: Sequence[ReceivedMessage]
@@ -81,5 +81,10 @@ class Tell(msgspec.Struct, frozen=True, gc=False):
     is_warning: bool = True
 
 
-Instruction = Pull | Deliver | Commit | Count | SendBack | Wait | Leave | Announce | FindBrokers | ForgetOffset | Tell
+def tell(event: str, **fields: Any) -> Tell:
+    """Return a warning."""
+    return Tell(event, fields)
+
+
+Instruction = Pull | Deliver | Commit | Count | GiveBack | Wait | Leave | Announce | FindBrokers | ForgetOffset | Tell
 Instructions = list[Instruction]

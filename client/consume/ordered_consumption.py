@@ -21,7 +21,7 @@ from staticfire.client.consume.ordered_results import (
     OrderedContext,
     OrderedListener,
     OrderedStatus,
-    Verdict,
+    OrderedVerdict,
     decide,
     split_failed,
     suspension_ms,
@@ -183,13 +183,13 @@ class OrderedConsumption:
         if queue.is_dropped and not queue.policy.is_given_away:
             return None
         verdict = decide(self._status(call), call.context.auto_commit)
-        if verdict is Verdict.SUSPEND:
+        if verdict is OrderedVerdict.SUSPEND:
             verdict = await self._suspend(queue, call)
-        if verdict is Verdict.COMMIT:
+        if verdict is OrderedVerdict.COMMIT:
             self._commit(queue, call)
-        elif verdict is Verdict.ROLL_BACK:
+        elif verdict is OrderedVerdict.ROLL_BACK:
             queue.policy.roll_back()
-        if verdict in (Verdict.COMMIT, Verdict.KEEP):
+        if verdict in (OrderedVerdict.COMMIT, OrderedVerdict.KEEP):
             return None
         return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
 
@@ -211,7 +211,7 @@ class OrderedConsumption:
             self._faults.answered(status.name, taken_for=f"{OrderedStatus.SUCCESS.name}: auto_commit is on")
         return status
 
-    async def _suspend(self, queue: Queue, call: OrderedCall) -> Verdict:
+    async def _suspend(self, queue: Queue, call: OrderedCall) -> OrderedVerdict:
         """Let messages of a call come again; those that have failed too often go to the dead letters."""
         times_max = self._settings.ordered_retries_max
         again, exhausted = split_failed(call.messages, times_max)
@@ -222,11 +222,11 @@ class OrderedConsumption:
                 log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
                 again.append(message)
         if not again:
-            return Verdict.COMMIT if call.context.auto_commit else Verdict.KEEP
+            return OrderedVerdict.COMMIT if call.context.auto_commit else OrderedVerdict.KEEP
         for message in again:
             message.reconsume_times += 1
         queue.policy.put_back(again)
-        return Verdict.SUSPEND
+        return OrderedVerdict.SUSPEND
 
     def _commit(self, queue: Queue, call: OrderedCall) -> None:
         """Count what was taken up to this call: a visit to a thread has made more of them, which may have failed."""

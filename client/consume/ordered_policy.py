@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from staticfire.client.consume.consume_results import Messages
+from staticfire.client.consume.held_lock import HeldLock
 from staticfire.client.consume.instructions import Deliver, Instructions, Wait
 from staticfire.client.consume.process_queue import NOTHING_HELD, ProcessQueue
-from staticfire.client.consume.queue_lock import QueueLock
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 
@@ -31,7 +31,7 @@ class OrderedPolicy:
 
     is_in_order = True
 
-    def __init__(self, cache: ProcessQueue, lock: QueueLock | None) -> None:
+    def __init__(self, cache: ProcessQueue, lock: HeldLock | None) -> None:
         """`lock`: None where nobody else wants the queue, in broadcasting."""
         self.lock = lock
         self.is_running = False

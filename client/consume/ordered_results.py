@@ -48,7 +48,7 @@ PlainOrderedListener = Callable[[Messages, OrderedContext], OrderedStatus | None
 OrderedListener = AsyncOrderedListener | PlainOrderedListener
 
 
-class Verdict(Enum):
+class OrderedVerdict(Enum):
     """What becomes of the messages of a call."""
 
     COMMIT = "they are done, with all that were taken before"
@@ -57,13 +57,13 @@ class Verdict(Enum):
     SUSPEND = "they come again"
 
 
-def decide(status: OrderedStatus, auto_commit: bool) -> Verdict:
+def decide(status: OrderedStatus, auto_commit: bool) -> OrderedVerdict:
     """Return what follows from a listener's answer."""
     if status is OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
-        return Verdict.SUSPEND
+        return OrderedVerdict.SUSPEND
     if auto_commit or status is OrderedStatus.COMMIT:
-        return Verdict.COMMIT
-    return Verdict.KEEP if status is OrderedStatus.SUCCESS else Verdict.ROLL_BACK
+        return OrderedVerdict.COMMIT
+    return OrderedVerdict.KEEP if status is OrderedStatus.SUCCESS else OrderedVerdict.ROLL_BACK
 
 
 def suspension_ms(context: OrderedContext, settings_ms: int) -> int:

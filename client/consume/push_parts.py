@@ -7,14 +7,14 @@ from staticfire.client.consume.concurrent_consumption import ConcurrentConsumpti
 from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import Listener
 from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.held_lock import HeldLock
 from staticfire.client.consume.ordered_consumption import OrderedConsumption
 from staticfire.client.consume.ordered_policy import OrderedPolicy
 from staticfire.client.consume.ordered_results import OrderedListener
+from staticfire.client.consume.policy import Policy
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
-from staticfire.client.consume.queue_decisions import Policy
 from staticfire.client.consume.queue_driver import Driver, Listening
-from staticfire.client.consume.queue_lock import QueueLock
 from staticfire.client.consume.send_back import SendBacks
 from staticfire.client.offsets.local_offsets import LocalOffsets
 from staticfire.client.offsets.offset_store import OffsetStore, RemoteOffsets
@@ -47,7 +47,7 @@ class PushParts:
             concurrent = cast(Listener, listener)
             return ConcurrentConsumption(group, concurrent, settings, machine, send_backs.send_back, driver, spawn)
 
-        def make_policy(cache: ProcessQueue, lock: QueueLock | None) -> Policy:
+        def make_policy(cache: ProcessQueue, lock: HeldLock | None) -> Policy:
             return OrderedPolicy(cache, lock) if is_ordered else ConcurrentPolicy(cache, group, settings)
 
         is_locking = is_ordered and settings.message_model is MessageModel.CLUSTERING

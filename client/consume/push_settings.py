@@ -98,7 +98,6 @@ class PushSettings:
     consume_concurrently_max_span: int = 2_000
     flow_control_pause_ms: int = 50
     pull_error_pause_ms: int = 3_000
-    suspended_pause_ms: int = 1_000
     broker_suspend_max_ms: int = 15_000
     """How long a broker may hold a pull that finds nothing."""
     pull_timeout_ms: int = 30_000

@@ -24,7 +24,7 @@ What is the same however messages are consumed stands here. The rest is the busi
 """
 
 import math
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import MASTER_ID
@@ -33,7 +33,6 @@ from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.instructions import (
     Announce,
     Commit,
-    Deliver,
     FindBrokers,
     ForgetOffset,
     Instructions,
@@ -41,7 +40,9 @@ from staticfire.client.consume.instructions import (
     Pull,
     Tell,
     Wait,
+    tell,
 )
+from staticfire.client.consume.policy import Policy
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.pull_answers import PullResult, PullStatus
 from staticfire.protocol.codes import ResponseCode
@@ -72,66 +73,11 @@ TOLD_EVERY = 1_000
 NEVER = math.inf
 
 
-class Policy(Protocol):
-    """How the messages of a queue are consumed."""
-
-    @property
-    def is_in_order(self) -> bool:
-        """Whether no message passes one that isn't done."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether somebody works on it whose end has to be waited for before another member may have the queue."""
-
-    @property
-    def due_ms(self) -> float:
-        """When `time` should be told, NEVER for not at all."""
-
-    def is_trusted(self, uptime_ms: UptimeMs) -> bool:
-        """Whether more may be pulled and consumed now."""
-
-    def is_sure(self, uptime_ms: UptimeMs) -> bool:
-        """Whether nobody else can have had the queue since it was taken: then its offset may be stored."""
-
-    def pulled(self, new: list[ReceivedMessage]) -> Deliver | None:
-        """Take in new messages, which are in the cache already."""
-
-    def revoked(self, uptime_ms: UptimeMs) -> None:
-        """Know that the queue is given away."""
-
-    def time(self, uptime_ms: UptimeMs) -> Deliver | None:
-        """Do what is due."""
-
-    def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs, may_go_on: bool) -> Instructions:
-        """Know that nobody works on the queue now. `pause_ms`: how long its listener wants it to wait."""
-
-
 P = TypeVar("P", bound=Policy)
 
 
 class AssignedQueue(Generic[P]):
     """One queue, from when it is taken until it has left. Each event returns what is to be done, in this order."""
-
-    __slots__ = (
-        "_asked",
-        "_broker_id",
-        "_full_times",
-        "_is_full",
-        "_is_gone",
-        "_is_retry",
-        "_leave_at_ms",
-        "_leaves_at_rest",
-        "_paused_until_ms",
-        "_state",
-        "_stores",
-        "cache",
-        "finished",
-        "is_dropped",
-        "last_pull_ms",
-        "next_offset",
-        "policy",
-        "queue",
-    )
 
     def __init__(
         self, queue: MessageQueue, cache: ProcessQueue, policy: P, state: ConsumerState, uptime_ms: UptimeMs
@@ -154,10 +100,7 @@ class AssignedQueue(Generic[P]):
         self._paused_until_ms: float | None = None
         self._is_full = False
         self._full_times = 0
-        self._leave_at_ms = NEVER
-        self._stores: int | None = None
-        self._leaves_at_rest = False
-        self._is_gone = False
+        self._departure = Departure()
 
     # -- pulling -------------------------------------------------------------------------------------------------
 
@@ -197,8 +140,7 @@ class AssignedQueue(Generic[P]):
         self._is_full = True
         self._full_times += 1
         if self._full_times % TOLD_EVERY == 1:
-            fields = {"queue": str(self.queue), "reason": reason, "times": self._full_times}
-            out.append(Tell("pull_waits_for_room", fields))
+            out.append(tell("pull_waits_for_room", queue=str(self.queue), reason=reason, times=self._full_times))
         self._pause(out, uptime_ms, self._state.settings.flow_control_pause_ms)
 
     def _pause(self, out: Instructions, uptime_ms: UptimeMs, pause_ms: int) -> None:
@@ -250,8 +192,7 @@ class AssignedQueue(Generic[P]):
         messages = result.messages
         first = messages[0].record.queue_offset
         if first < self.next_offset:
-            fields = {"queue": str(self.queue), "asked": self.next_offset, "got": first}
-            out.append(Tell("offsets_run_backwards", fields))
+            out.append(tell("offsets_run_backwards", queue=str(self.queue), asked=self.next_offset, got=first))
         self.next_offset = result.next_offset
         if self._is_retry:
             for message in messages:
@@ -283,8 +224,9 @@ class AssignedQueue(Generic[P]):
         if code == ResponseCode.TOPIC_NOT_EXIST:
             self._lose_topic(out, uptime_ms)
             return out
-        fields = {"group": state.group, "queue": str(self.queue), "kind": kind_of(error), "reason": str(error)}
-        out.append(Tell("pull_failed", fields))
+        out.append(
+            tell("pull_failed", group=state.group, queue=str(self.queue), kind=kind_of(error), reason=str(error))
+        )
         if isinstance(error, NetworkError):
             out.append(FindBrokers())
             self._broker_id = MASTER_ID
@@ -315,15 +257,14 @@ class AssignedQueue(Generic[P]):
     def time(self, uptime_ms: UptimeMs) -> Instructions:
         """Do what is due, and say when to come again."""
         out: Instructions = []
-        if uptime_ms >= self._leave_at_ms:
-            self._leave_at_ms = NEVER
-            return self._leave()
+        if uptime_ms >= self._departure.at_ms:
+            return self._departure.leave(self.policy.is_busy)
         if not self.is_dropped:
             if self._paused_until_ms is not None and uptime_ms >= self._paused_until_ms:
                 self._decide_pull(out, uptime_ms)
             if uptime_ms >= self.policy.due_ms and (deliver := self.policy.time(uptime_ms)) is not None:
                 out.append(deliver)
-        due_ms = self._leave_at_ms
+        due_ms = self._departure.at_ms
         if not self.is_dropped:
             due_ms = min(self._paused_until_ms or NEVER, self.policy.due_ms)
         if due_ms < NEVER:
@@ -341,16 +282,15 @@ class AssignedQueue(Generic[P]):
         if not self.is_dropped:
             self.policy.revoked(uptime_ms)
         self._drop(out)
-        self._leave_at_ms = NEVER
         if queue_offset is not None:
-            self._stores = queue_offset
-        return out + self._leave(at_once)
+            self._departure.queue_offset = queue_offset
+        return out + self._departure.leave(self.policy.is_busy and not at_once)
 
     def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs) -> Instructions:
         """Know that nobody is busy with it any more: it may leave now, or there is another turn."""
         may_go_on = self.may_consume(uptime_ms)
         out = self.policy.turn_ended(None if self.is_dropped else pause_ms, uptime_ms, may_go_on)
-        return out + self._leave() if self._leaves_at_rest else out
+        return out + self._departure.leave(is_busy=False) if self._departure.waits_for_rest else out
 
     def _drop(self, out: Instructions) -> None:
         if not self.is_dropped:
@@ -358,21 +298,10 @@ class AssignedQueue(Generic[P]):
             fields = {"group": self._state.group, "queue": str(self.queue)}
             out.append(Tell("queue_dropped", fields, is_warning=False))
 
-    def _leave(self, at_once: bool = False) -> Instructions:
-        """Leave, once."""
-        if self._is_gone:
-            return []
-        self._leaves_at_rest = self.policy.is_busy and not at_once
-        if self._leaves_at_rest:
-            return []
-        self._is_gone = True
-        return [Leave(self._stores)]
-
     def _correct(self, out: Instructions, next_offset: int, uptime_ms: UptimeMs) -> None:
         """Give up a queue whose offset is illegal, and put that right when nobody works on it any more."""
-        fields = {"queue": str(self.queue), "asked": self.next_offset, "next": next_offset}
-        out.append(Tell("offset_illegal", fields))
-        self.next_offset = self._stores = next_offset
+        out.append(tell("offset_illegal", queue=str(self.queue), asked=self.next_offset, next=next_offset))
+        self.next_offset = self._departure.queue_offset = next_offset
         self._drop_for(out, uptime_ms, self._state.settings.offset_illegal_pause_ms)
 
     def _lose_topic(self, out: Instructions, uptime_ms: UptimeMs) -> None:
@@ -383,16 +312,35 @@ class AssignedQueue(Generic[P]):
         state, topic = self._state, self.queue.topic
         if topic not in state.lost_topics:
             state.lost_topics.add(topic)
-            fields = {"group": state.group, "topic": topic, "broker": self.queue.broker_name}
-            out.append(Tell("topic_is_gone", fields))
+            out.append(tell("topic_is_gone", group=state.group, topic=topic, broker=self.queue.broker_name))
         out.append(ForgetOffset())
         self._drop_for(out, uptime_ms, state.topic_retry_ms)
 
     def _drop_for(self, out: Instructions, uptime_ms: UptimeMs, pause_ms: int) -> None:
         """Drop now, leave after a pause; then the rebalance may take it anew."""
         self._drop(out)
-        self._leave_at_ms = uptime_ms + pause_ms
-        out.append(Wait(UptimeMs(uptime_ms + pause_ms)))
+        self._departure.at_ms = at_ms = UptimeMs(uptime_ms + pause_ms)
+        out.append(Wait(at_ms))
+
+
+class Departure:
+    """How a queue leaves: once, when it is time, and when nobody is busy with it any more."""
+
+    def __init__(self) -> None:
+        self.at_ms: float = NEVER
+        self.queue_offset: int | None = None
+        """What is stored for the next owner; None for what the group has come to."""
+        self.waits_for_rest = False
+        self._is_over = False
+
+    def leave(self, is_busy: bool) -> Instructions:
+        """Leave now, or when nobody is busy any more."""
+        self.at_ms = NEVER
+        if self._is_over:
+            return []
+        self.waits_for_rest = is_busy
+        self._is_over = not is_busy
+        return [] if is_busy else [Leave(self.queue_offset)]
 
 
 def kind_of(error: StaticfireError) -> str:

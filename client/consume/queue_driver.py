@@ -95,7 +95,7 @@ class QueueDriver:
         self._spawn = spawn
         self._loop = asyncio.get_running_loop()
         self._requests: dict[Queue, PullMessage] = {}
-        self._timers: dict[Queue, asyncio.TimerHandle] = {}
+        self._timers: dict[Queue, tuple[UptimeMs, asyncio.TimerHandle]] = {}
         self._seldom: dict[type, Callable[[Queue, Any], None]] = {
             Announce: lambda queue, _: client.send_heartbeats(),
             FindBrokers: lambda queue, _: client.refresh_routes(),
@@ -125,9 +125,8 @@ class QueueDriver:
     def forget(self, queue: Queue) -> None:
         """Have nothing to do with a queue any more. What is under way is ignored when it comes."""
         self._requests.pop(queue, None)
-        timer = self._timers.pop(queue, None)
-        if timer is not None:
-            timer.cancel()
+        if queue in self._timers:
+            self._timers.pop(queue)[1].cancel()
 
     # -- pulls ---------------------------------------------------------------------------------------------------
 
@@ -250,13 +249,14 @@ class QueueDriver:
 
     def _wait(self, queue: Queue, wait: Wait) -> None:
         """Set the queue's timer, unless it rings before that: then the queue asks again."""
-        delay_s = max(0, wait.until_ms - self._clock.uptime_ms()) / 1000
-        timer = self._timers.get(queue)
-        if timer is not None:
-            if timer.when() <= self._loop.time() + delay_s:
+        if queue in self._timers:
+            rings_ms, timer = self._timers[queue]
+            if rings_ms <= wait.until_ms:
                 return
             timer.cancel()
-        self._timers[queue] = self._loop.call_later(delay_s, self._time, queue, wait.until_ms)
+        delay_s = max(0, wait.until_ms - self._clock.uptime_ms()) / 1000
+        timer = self._loop.call_later(delay_s, self._time, queue, wait.until_ms)
+        self._timers[queue] = (wait.until_ms, timer)
 
     def _time(self, queue: Queue, until_ms: UptimeMs) -> None:
         self._timers.pop(queue, None)

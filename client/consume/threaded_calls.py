@@ -21,7 +21,7 @@ VISIT_MS = 5
 # After that a visit ends with the call it is at, so that results don't wait for each other for long.
 
 
-class Call:
+class ListenerCall:
     """One call that was made. A listener may return anything."""
 
     __slots__ = ("context", "error", "messages", "queue", "status")
@@ -50,9 +50,9 @@ class ThreadedCalls:
         self._waiting = waiting
         self._clock = clock
 
-    def visit(self) -> list[Call]:
+    def visit(self) -> list[ListenerCall]:
         """Make calls until nothing waits or the visit has taken long enough. Runs in a thread."""
-        made: list[Call] = []
+        made: list[ListenerCall] = []
         end_ms = self._clock.uptime_ms() + VISIT_MS
         while len(made) < CALLS_PER_VISIT_MAX and not self.is_leaving:
             try:
@@ -66,12 +66,12 @@ class ThreadedCalls:
                 break
         return made
 
-    def _call(self, queue: Queue, messages: Messages) -> Call:
+    def _call(self, queue: Queue, messages: Messages) -> ListenerCall:
         context = ConsumeContext(queue.queue)
         started_ms = self._clock.uptime_ms()
         for message in messages:
             message.consume_started_ms = started_ms
         try:
-            return Call(queue, messages, context, self._listener(messages, context))
+            return ListenerCall(queue, messages, context, self._listener(messages, context))
         except BaseException as error:  # noqa: BLE001 (judged in the event loop, with the calls before it)
-            return Call(queue, messages, context, None, error)
+            return ListenerCall(queue, messages, context, None, error)

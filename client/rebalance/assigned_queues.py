@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.held_lock import HeldLock
 from staticfire.client.consume.instructions import Leave
+from staticfire.client.consume.policy import Policy
 from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.queue_decisions import AssignedQueue, Policy
+from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.client.consume.queue_driver import Driver, Listening, Queue, QueueDriver
-from staticfire.client.consume.queue_lock import QueueLock
 from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.client.offsets.queue_start import QueueStarts
 from staticfire.client.rebalance.lock_keeper import LockKeeper, NoLocks
@@ -28,7 +29,7 @@ from staticfire.runtime.service import Spawn
 
 log = logger("client")
 
-MakePolicy = Callable[[ProcessQueue, QueueLock | None], Policy]
+MakePolicy = Callable[[ProcessQueue, HeldLock | None], Policy]
 
 
 class AssignedQueues:
@@ -85,7 +86,7 @@ class AssignedQueues:
         async with self._locks.locked(queues) as granted:
             return sum(await asyncio.gather(*(self._take(queue, lock) for queue, lock in granted.items())))
 
-    async def _take(self, queue: MessageQueue, lock: QueueLock | None) -> bool:
+    async def _take(self, queue: MessageQueue, lock: HeldLock | None) -> bool:
         state = self._state
         try:
             start = await self.starts.find(queue)

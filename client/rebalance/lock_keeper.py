@@ -18,12 +18,12 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.held_lock import HeldLock
 from staticfire.client.consume.ordered_policy import OrderedPolicy
 from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.client.consume.queue_driver import Driver
-from staticfire.client.consume.queue_lock import QueueLock
 from staticfire.client.offsets.queue_offsets import QueueOffsets
-from staticfire.client.rebalance.queue_locks import LockOutcome, QueueLocks
+from staticfire.client.rebalance.queue_locks import LockOutcome, LockRequests
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
@@ -46,7 +46,7 @@ class NoLocks:
     """Where members needn't keep each other from working on a queue."""
 
     @asynccontextmanager
-    async def locked(self, queues: Sequence[MessageQueue]) -> AsyncIterator[Mapping[MessageQueue, QueueLock | None]]:
+    async def locked(self, queues: Sequence[MessageQueue]) -> AsyncIterator[Mapping[MessageQueue, HeldLock | None]]:
         """Allow all of them."""
         yield dict.fromkeys(queues)
 
@@ -73,7 +73,7 @@ class LockKeeper:
         self._client = client
         self._table = table
         self._driver = driver
-        self._locks = QueueLocks(state.group, client, state.settings.lock_timeout_ms)
+        self._locks = LockRequests(state.group, client, state.settings.lock_timeout_ms)
         self._questions = QueueOffsets(client, state.settings.offset_timeout_ms)
         self._uptime_ms = client.machine.clock.uptime_ms
         self._asking = asyncio.Lock()
@@ -88,7 +88,7 @@ class LockKeeper:
     # -- taking --------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def locked(self, queues: Sequence[MessageQueue]) -> AsyncIterator[Mapping[MessageQueue, QueueLock | None]]:
+    async def locked(self, queues: Sequence[MessageQueue]) -> AsyncIterator[Mapping[MessageQueue, HeldLock | None]]:
         """Lock those that nobody else has; those of them that aren't in the table afterwards are unlocked."""
         async with self._asking:
             free = [queue for queue in queues if queue not in self._table and self._may_take(queue)]
@@ -98,7 +98,7 @@ class LockKeeper:
             outcome = await self._locks.lock(free)
             live_ms = self._state.settings.lock_max_live_time_ms
             granted = [queue for queue in free if queue in outcome.granted]
-            yield {queue: QueueLock(live_ms, outcome.asked_ms) for queue in granted}
+            yield {queue: HeldLock(live_ms, outcome.asked_ms) for queue in granted}
             unused = [queue for queue in granted if queue not in self._table]
             if unused:
                 await self._locks.unlock(unused)

@@ -29,7 +29,7 @@ class LockOutcome:
     refused: set[MessageQueue] = field(default_factory=set)  # Never iterated.
 
 
-class QueueLocks:
+class LockRequests:
     """Those of one consumer."""
 
     def __init__(self, group: str, client: ClusterClient, timeout_ms: int) -> None:

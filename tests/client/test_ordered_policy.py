@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from staticfire.client.consume.held_lock import HeldLock
 from staticfire.client.consume.ordered_policy import OrderedPolicy
 from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.queue_lock import QueueLock
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 from tests.client.received import several
@@ -104,7 +104,7 @@ def test_a_queue_that_was_cleared_takes_nothing_back() -> None:
 
 @pytest.mark.row("O1")
 def test_a_lock_is_trusted_for_half_as_long_as_its_broker_keeps_it() -> None:
-    lock = QueueLock(live_ms=30_000, asked_ms=UptimeMs(1_000))
+    lock = HeldLock(live_ms=30_000, asked_ms=UptimeMs(1_000))
     assert lock.is_trusted(UptimeMs(30_999))
     assert not lock.is_trusted(UptimeMs(31_000))
     assert lock.is_sure(UptimeMs(60_999))

@@ -6,7 +6,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.ordered_results import (
     OrderedContext,
     OrderedStatus,
-    Verdict,
+    OrderedVerdict,
     decide,
     split_failed,
     suspension_ms,
@@ -20,13 +20,13 @@ SUSPEND = OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 @pytest.mark.parametrize(
     ("status", "with_auto_commit", "without"),
     [
-        (OrderedStatus.SUCCESS, Verdict.COMMIT, Verdict.KEEP),
-        (OrderedStatus.COMMIT, Verdict.COMMIT, Verdict.COMMIT),
-        (OrderedStatus.ROLLBACK, Verdict.COMMIT, Verdict.ROLL_BACK),
-        (SUSPEND, Verdict.SUSPEND, Verdict.SUSPEND),
+        (OrderedStatus.SUCCESS, OrderedVerdict.COMMIT, OrderedVerdict.KEEP),
+        (OrderedStatus.COMMIT, OrderedVerdict.COMMIT, OrderedVerdict.COMMIT),
+        (OrderedStatus.ROLLBACK, OrderedVerdict.COMMIT, OrderedVerdict.ROLL_BACK),
+        (SUSPEND, OrderedVerdict.SUSPEND, OrderedVerdict.SUSPEND),
     ],
 )
-def test_each_answer(status: OrderedStatus, with_auto_commit: Verdict, without: Verdict) -> None:
+def test_each_answer(status: OrderedStatus, with_auto_commit: OrderedVerdict, without: OrderedVerdict) -> None:
     assert decide(status, auto_commit=True) is with_auto_commit
     assert decide(status, auto_commit=False) is without
 

@@ -92,11 +92,8 @@ class Finding:
 Rule = Callable[[], Iterator[Finding]]
 
 BEING_MENDED = {
-    r"(runtime/(children|connection|pool|server)|client/consume/\w+)\.py:\d+ self\.\w+ is set later": "wiring",
-    r"client/consume/push_parts\.py:\d+ packs arguments": "the push consumer's parts",
-    r"client/.* class (Verdict|Call|QueueLocks) ": "the push consumer's parts",
+    r"(runtime/(children|connection|pool|server))\.py:\d+ self\.\w+ is set later": "wiring",
     r"staticfire/places\.py:\d+ class Folder ": "a name that the simulated disk took later",
-    r"client/consume/(pull_loop|push_parts)\.py:\d+ __init__\(\): 8 parameters": "the push consumer's parts",
     r"tests/(broker/store/test_recovery|scenarios/test_ordered_consumption)\.py:1 \d+ lines": "two files each",
     r"runtime/connection\.py:\d+ (\d+ lines|class Connection)": "framing moves to protocol/",
 }

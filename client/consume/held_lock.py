@@ -13,7 +13,7 @@ BROKER_LOCK_MS = 60_000
 NOT_LOCKED = -math.inf
 
 
-class QueueLock:
+class HeldLock:
     """The lock of one queue."""
 
     __slots__ = ("_live_ms", "_until_ms")
