@@ -51,8 +51,13 @@ class CommitLog:
         """Where the oldest record lies."""
         return self.segments.min_position
 
-    def start_at(self, end_position: int, synced_position: int) -> None:
-        """Go on behind the last whole record, which recovery has found."""
+    def start_at(self, end_position: int, synced_position: int, was_closed: bool = True) -> None:
+        """Go on behind the last whole record, which recovery has found.
+
+        Unless the last process closed the log, one of its fsyncs may have failed: what is read then is what memory
+        has, and the next fsync would succeed without it.
+        """
+        self._rewrite = not was_closed
         self.end_position = end_position
         self.synced_position = min(synced_position, end_position)
         self.segments.pinned_position = self.synced_position

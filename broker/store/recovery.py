@@ -118,7 +118,7 @@ class Recovery:
             raise
         self._cut(scan, survey, claimed)
         self._take_back(claimed, scan.position, found)
-        self._log.start_at(scan.position, claimed.synced_position)
+        self._log.start_at(scan.position, claimed.synced_position, was_closed)
         if not was_closed:
             # Not before: until here it tells whether the machine went down before this process.
             self._state.mark_in_use(known.now_in_use)

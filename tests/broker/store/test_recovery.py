@@ -403,6 +403,19 @@ def test_a_file_whose_name_is_no_place_in_the_log_is_named(stand: StoreStand, fo
         use()
 
 
+def test_what_a_failed_fsync_of_a_killed_process_lost_is_written_again_by_the_next(stand: StoreStand) -> None:
+    """The next process reads it from memory, and the disk says of an fsync that all is well."""
+    stand.send(b"a")
+    stand.disk.fail_sync()
+    with pytest.raises(OSError, match="Input/output"):
+        stand.store.log.sync()
+    stand.restart()
+    stand.store.flush()
+    stand.lose_power()
+    stand.open()
+    assert stand.bodies() == [b"a"]
+
+
 # --- loss of power
 
 
