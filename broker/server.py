@@ -28,6 +28,7 @@ from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.registration import Registration
+from staticfire.broker.scrubbing import Scrubbing
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.sends.targets import TargetTable
@@ -138,6 +139,8 @@ class Broker(Service):
         self.spawn(self._slow_loop(), "slow_connections")
         self.spawn(self._offset_loop(), "offsets")
         self.spawn(self._disk_watch.loop(), "disk")
+        scrubbing = Scrubbing(state.store, state.machine.workers, self.pause)
+        self.spawn(scrubbing.loop(settings.scrub_bytes_per_second), "scrub")
         await self._registration.registered()
 
     def _restore_config_files(self, report: RecoveryReport) -> None:

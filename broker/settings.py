@@ -119,6 +119,8 @@ class BrokerSettings:
     clean_file_forcibly_enable: bool = True
     clean_file_forcibly_keep_bytes: int = 1024 * MIB
     """The end of the log that stays all the same: RocketMQ's last file is that large."""
+    scrub_bytes_per_second: int = 4 * MIB
+    """So much of the log is read and checked in the background. 0: nothing; damage is found by who reads it."""
     salvage: bool = False
     """Move damaged parts of the log aside at start, to storePathRootDir/damaged, instead of refusing to start."""
     disk_space_warning_level_ratio: int = 90

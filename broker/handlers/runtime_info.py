@@ -60,6 +60,8 @@ class RuntimeInfo:
         yield "remainHowManyDataToFlush", f"{max(0, store.max_position - store.synced_position)} B"
         yield "remainHowManyDataToCommit", "0 B"
         yield "damagedMessages", store.findings.damaged_records
+        yield "scrubbedBytes", store.findings.scrubbed_bytes
+        yield "scrubRounds", store.findings.scrub_rounds
         yield "mendedQueueEntries", store.findings.mended_entries
         for name in ("dispatchBehindBytes", "pageCacheLockTimeMills", "dispatchMaxBuffer", "putMessageFailedTimes"):
             yield name, 0

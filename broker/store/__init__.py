@@ -11,5 +11,6 @@
 - `recovery.py`: what the last process left behind; `entering.py`: records into their queues; `log_scan.py`: records,
   read without trust; `damage.py`: what lies behind a damaged place, and moving that aside
 - `proof.py`: checks what a read hands out and mends wrong entries; `findings.py`: counts and tells what was damaged
+- `scrub.py`: looks through the log in the background
 - `state_files.py`: the small files beside the log
 """

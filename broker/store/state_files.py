@@ -7,6 +7,7 @@
 Invariant: each is replaced at once or not at all; the checkpoint never claims more than what was synced.
 """
 
+import errno
 from typing import NamedTuple
 
 import msgspec
@@ -92,7 +93,12 @@ class StateFiles:
 
     def mark_in_use(self, in_use: InUse) -> None:
         """Write the abort marker. Raises: OSError."""
-        self._files.replace(self._abort, msgspec.json.encode(in_use))
+        try:
+            self._files.replace(self._abort, msgspec.json.encode(in_use))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            self._files.replace(self._abort, b"")  # On a full disk there is room for a name.
 
     def mark_closed(self) -> None:
         """Remove the abort marker. Raises: OSError."""

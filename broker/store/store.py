@@ -31,6 +31,7 @@ from staticfire.broker.store.proof import ReadProof
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.reading import WRONG_ENTRIES_MAX, WrongEntry, read_queue
 from staticfire.broker.store.recovery import Recovery, RecoveryReport
+from staticfire.broker.store.scrub import Scrub
 from staticfire.broker.store.settings import READ_ENTRIES_MAX, StoreSettings
 from staticfire.broker.store.settling import Settling, WaitForSync
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
@@ -67,7 +68,9 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         self._lock: FolderLock | None = None
         self._early_arrivals: dict[Queue, int] = {}
         self.findings = Findings(tell)
-        self._proof = ReadProof(self.log, tags_code_of, self.findings, lambda topic: self._deleted_topics.get(topic, 0))
+        self._proof = ReadProof(self.log, tags_code_of, self.findings, self._deleted_below)
+        self.scrub = Scrub(self.log, self._queues, tags_code_of, self.findings, self._deleted_below)
+        """Looks through the log in the background; somebody has to carry out its steps."""
         self.burst_number = 0
         """Another one for each burst: who gathers the messages of one finds out by it that the next has begun."""
         self._settling = Settling(self.log, settings)
@@ -168,6 +171,10 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
     def deletions(self) -> dict[str, int]:
         """Where the log ended when topics were deleted, of those that have records in it."""
         return self._deleted_topics
+
+    def _deleted_below(self, topic: str) -> int:
+        """Return up to where records of a topic belong to nobody: it was deleted then."""
+        return self._deleted_topics.get(topic, 0)
 
     def topics(self) -> list[str]:
         """Return the topics that have queues, sorted."""

@@ -1,0 +1,138 @@
+"""Looking through the log, part by part, for what has rotted where nobody reads.
+
+A part is read and checked in a worker; what is wrong is looked at again on the loop before it is believed, since its
+file may have been closed meanwhile. Each whole record is held against its queue's entry, if the queue is in use, and a
+wrong entry is made anew: also a tags code, by which a filtered read would pass a message over.
+
+Only what the disk has confirmed is looked at. A damaged record is told and counted (findings.py), and changes nothing:
+who reads it finds out by itself.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.damage import next_whole
+from staticfire.broker.store.entering import TagsCodeOf
+from staticfire.broker.store.findings import DAMAGED_RECORD, MENDED_ENTRY, Finding, Findings
+from staticfire.broker.store.log_scan import read_readable
+from staticfire.broker.store.queue_files import ENTRY
+from staticfire.broker.store.queue_table import QueueTable
+from staticfire.protocol.record import Found, check_record, peek_record, peek_record_bytes, peek_topic_and_properties
+from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.runtime.machine import File
+
+SCRUB_BYTES = 256 * 1024
+# Looked at by one step: a millisecond of a worker.
+
+
+class Indexed(NamedTuple):
+    """A whole record, as its queue has to know it."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    log_position: int
+    entry: bytes
+
+
+class Part(NamedTuple):
+    """What a step has found."""
+
+    end_position: int
+    """Where the next step begins; where the damage is, if there is any."""
+    records: list[Indexed]
+    fault: str
+    """Why no record lies at `end_position`."""
+
+
+class Scrub:
+    """Where the scrub of one store is."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: QueueTable,
+        tags_code_of: TagsCodeOf,
+        findings: Findings,
+        deleted_below: Callable[[str], int],
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._tags_code_of = tags_code_of
+        self._findings = findings
+        self._deleted_below = deleted_below
+        self._position = 0
+        self._wanted_bytes = SCRUB_BYTES
+
+    def step(self) -> Callable[[], Part] | None:
+        """Return what a worker has to do next; None at the end of a round. Raises: OSError."""
+        log = self._log
+        position = max(self._position, log.min_position)
+        segment = log.segments.at(position)
+        if segment is None or position >= log.synced_position:
+            self._position = 0
+            self._findings.scrub_rounds += 1
+            return None
+        end = min(segment.end, log.synced_position, position + self._wanted_bytes)
+        file = log.segments.file_of(segment)
+        is_end = end == segment.end or end == log.synced_position
+        return partial(self._look, file, position - segment.start, position, end - position, is_end)
+
+    def _look(self, file: File, file_at: int, position: int, size: int, is_end: bool) -> Part:
+        """Check the records of a part, in a worker. Raises: OSError."""
+        data = read_readable(file, file_at, size)
+        records: list[Indexed] = []
+        at = 0
+        while at < len(data):
+            verdict = check_record(data, at, position + at)
+            if verdict.found is Found.RECORD:
+                if enters_consume_queue(peek_record(data, at).sys_flag):
+                    records.append(self._indexed(data, at, verdict.size))
+            elif verdict.found is not Found.BLANK:
+                reaches_out = len(data) - at < 8 or peek_record_bytes(data, at) > len(data) - at
+                return Part(position + at, records, "" if reaches_out and not is_end else verdict.reason)
+            at += verdict.size
+        return Part(position + at, records, "")
+
+    def _indexed(self, data: bytes, at: int, size: int) -> Indexed:
+        peek = peek_record(data, at)
+        topic, properties = peek_topic_and_properties(data, at)
+        entry = ENTRY.pack(peek.log_position, size, self._tags_code_of(topic, properties, peek.stored_ms))
+        return Indexed(topic, peek.queue_id, peek.queue_offset, peek.log_position, entry)
+
+    def looked(self, part: Part) -> None:
+        """Take in what a step has found. Raises: OSError."""
+        before = max(self._position, self._log.min_position)
+        self._findings.scrubbed_bytes += max(0, part.end_position - before)
+        for record in part.records:
+            self._compare(record)
+        # A record larger than a part is looked at in one that is large enough.
+        self._wanted_bytes = SCRUB_BYTES if part.end_position > before else 2 * self._wanted_bytes
+        self._position = part.end_position
+        if part.fault:
+            self._damaged(part)
+
+    def _compare(self, record: Indexed) -> None:
+        queue = self._queues.by_name.get((record.topic, record.queue_id))
+        offset = record.queue_offset
+        if queue is None or offset >= queue.flushed_offset or record.log_position < self._log.min_position:
+            return
+        if record.log_position < self._deleted_below(record.topic) or queue.entry_bytes(offset, 1) == record.entry:
+            return
+        queue.mend(offset, record.entry)
+        queue.unreadable.discard(offset)
+        reason = "the scrub found another entry there, or none"
+        self._findings.mended(Finding(MENDED_ENTRY, record.log_position, reason, record.topic, record.queue_id, offset))
+
+    def _damaged(self, part: Part) -> None:
+        """Look again at a damaged place, tell it, and go on behind it."""
+        position, end = part.end_position, self._log.synced_position
+        if position < self._log.min_position or self._log.record_at(position) is not None:
+            return
+        found = next_whole(self._log.segments, position, end)
+        if found == position:
+            return  # a blank
+        self._findings.damaged(Finding(DAMAGED_RECORD, position, part.fault))
+        self._position = end if found is None else found

@@ -1,0 +1,75 @@
+"""The scrub: what rots is told before somebody reads it."""
+
+from staticfire.broker.store.settings import StoreSettings
+from tests.broker.store.stand import StoreStand
+from tests.broker.store.test_damage import DamagedStand, flip, spoilt, written
+
+
+def scrub(stand: DamagedStand) -> None:
+    """Let the scrub go round once."""
+    while (step := stand.store.scrub.step()) is not None:
+        stand.store.scrub.looked(step())
+
+
+def test_the_scrub_finds_whatever_rots_where_nobody_reads() -> None:
+    stand = DamagedStand()
+    stand.store.close()
+    stand.open_with()
+    scrub(stand)
+    assert stand.told == []
+    assert stand.store.findings.scrubbed_bytes == stand.store.max_position
+    number = 0
+    for path in stand.log_files():
+        for at in range(0, written(stand, path), 7):
+            with spoilt(stand):
+                stand.open_with()
+                flip(stand.disk.files[path], at, 0x10)
+                scrub(stand)
+                scrub(stand)
+                number += len(stand.told)
+                assert stand.store.findings.damaged_records == len(stand.told)
+                assert len(stand.check()) <= 1
+                assert len(stand.told) <= 1
+    assert number > 400
+
+
+def test_the_scrub_mends_entries_by_which_a_filter_would_pass_a_message_over() -> None:
+    stand = DamagedStand()
+    stand.store.close()
+    stand.open_with()
+    queue = stand.store.queue("orders", 0)
+    code = queue.entries(0, 1)[0].tags_code
+    flip(stand.disk.files["/store/consumequeue/orders/0/" + "0" * 20], 39, 1)
+    assert stand.store.read(queue, 0, 32, wanted=lambda it: it == code).record_count == 6
+    scrub(stand)
+    assert stand.store.read(queue, 0, 32, wanted=lambda it: it == code).record_count == 7
+    assert [finding.kind for finding in stand.told] == ["mended_entry"]
+
+
+def test_the_scrub_goes_round_a_log_that_grows_and_shrinks() -> None:
+    stand = DamagedStand()
+    steps = 0
+    for number in range(30):
+        stand.send(b"%d" % number * 50)
+        if number % 7 == 0:
+            stand.store.flush()
+        if number == 20:
+            stand.store.remove_segments_before(stand.store.max_position)
+        step = stand.store.scrub.step()
+        if step is not None:
+            stand.store.scrub.looked(step())
+            steps += 1
+    assert stand.told == []
+    assert steps > 10
+
+
+def test_a_record_larger_than_a_step_is_scrubbed_as_well() -> None:
+    stand = StoreStand(StoreSettings(segment_bytes_max=4 * 1024 * 1024))
+    stand.open()
+    stand.send(bytes(1_000_000), b"small", bytes(700_000))
+    stand.store.flush()
+    for _ in range(3):
+        while (step := stand.store.scrub.step()) is not None:
+            stand.store.scrub.looked(step())
+    assert stand.store.findings.scrubbed_bytes == 3 * stand.store.max_position
+    assert stand.store.findings.damaged_records == 0
