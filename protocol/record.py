@@ -263,7 +263,7 @@ _numbers_and_crcs = Struct(">4sIBIxIxqxixq43xIxB").unpack_from
 def proven_offset(data: memoryview, log_position: int, record_bytes: int, queue_id: int, packed_topic: bytes) -> int:
     """Return the queue offset of the whole record in `data`, -1 unless it is one of that queue, at that position.
 
-    As strict as `check_record`, in a fifth of the time: where the body begins follows from a head whose CRC fits.
+    As strict as `check_record`, in a third of the time: where the body begins follows from a head whose CRC fits.
     """
     try:
         head, size, mark, crc, magic, position, its_queue, queue_offset, body_crc, host_bytes = _numbers_and_crcs(data)
