@@ -15,12 +15,15 @@ from staticfire.client import (
     PushConsumer,
     ReceivedMessage,
 )
+from staticfire.client.cluster.queues import MessageQueue as ClientQueue
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumeDirectly, GetConsumerRunningInfo
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetClientOffset, ResetOffsetBody
+from tests.scenarios import ordering
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, taking
+from tests.scenarios.ordering import Ordering
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 pytestmark = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
@@ -144,3 +147,16 @@ async def test_a_group_that_is_not_here_is_named(shop: Shop) -> None:
     answer = await ask(shop, GetConsumerRunningInfo(GROUP, consumer.client.client_id))
     assert (answer.code, answer.remark) == (1, f"The Consumer Group <{GROUP}> not exist in this consumer")
     assert (await ask(shop, GetConsumerStatus(TOPIC, GROUP))).body.consumer_table[consumer.client.client_id] == {}
+
+
+async def test_where_to_go_on_outlives_an_ordered_listener_that_runs(world: SimulatedWorld, shop: Shop) -> None:
+    """The queue leaves when its listener is over, and where that one has come to doesn't count any more."""
+    group = Ordering(shop)
+    consumer = await group.start("one", ordering.taking(world, 2_000))
+    await shop.send(*[b"%d" % number for number in range(6)], queue=0)
+    await group.until(1)
+    queue = ClientQueue(TOPIC, "broker-a", 0)
+    await consumer.client.admin_requests.consumers[GROUP].go_on_at({queue: 4})
+    await world.until(shop.is_committed)
+    assert group.bodies == [b"0", b"4", b"5"]
+    await world.stop("one")
