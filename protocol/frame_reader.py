@@ -120,6 +120,16 @@ class FrameReader:
         self.taken_bytes = 0
         """Of the calls that were taken since `calls` was asked for."""
 
+    def only(self, data: bytes) -> Called | None:
+        """Return the one call of bytes that are one frame like the last request; else None, and nothing has happened.
+
+        Most reads are so unless much is under way. `receive` and `calls` do the same in one and a half times the time.
+        """
+        end = len(data)
+        if self.unread_bytes or end < HEAD_BYTES or _HEAD(data)[0] != end - 4 or not self._is_recognised:
+            return None
+        return next(self._fast_path(data, 0, end, self), None)
+
     def receive(self, data: bytes) -> bool:
         """Take bytes in; tell whether there may be a whole frame now."""
         self._pieces.append(data)

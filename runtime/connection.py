@@ -27,7 +27,7 @@ from staticfire.protocol.errors import AnswerTimeout, ConnectionLost, ProtocolEr
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Peer
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from staticfire.runtime.addresses import format_address, plain_host
-from staticfire.runtime.dispatcher import Call, Dispatcher, failure
+from staticfire.runtime.dispatcher import Call, Dispatcher, Handler, failure
 from staticfire.runtime.log import logger
 
 log = logger("connection")
@@ -165,6 +165,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.was_heard = True
+        if self._paused is None and not self._is_behind:
+            called = self._reader.only(data)
+            if called is not None:
+                self._handle_one(*called)
+                return
         if not self._reader.receive(data):
             self._note_unfinished(is_new=False)
         elif self._is_behind:
@@ -211,6 +216,20 @@ class Connection(asyncio.Protocol):
         calls.close()
         self._settle()
         if reader.unread_bytes or self._is_unfinished:
+            self._note_unfinished(is_new=True)
+
+    def _handle_one(self, handler: Handler, call: Call) -> None:
+        """`_handle_burst` of a single call. Hot."""
+        self._dispatcher.heard_last = self
+        self._bursting = True
+        try:
+            answer = handler(call)
+        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+            answer = failure(error, call)
+        if answer is not None and not call.oneway:
+            self.send_answer(call, answer)
+        self._settle()
+        if self._is_unfinished:
             self._note_unfinished(is_new=True)
 
     def _is_blocked(self) -> bool:
