@@ -1,9 +1,10 @@
-/* The compiled twin of two hot functions, byte for byte what the Python beside it makes; nothing but speed depends on it.
+/* The compiled twin of three hot functions, byte for byte what the Python beside it makes; nothing but speed depends on it.
 
    rocketmq_records   protocol/rocketmq_record.py   stored records -> RocketMQ's, for a pull
    pack_batch         protocol/batch_rows.py        the body of a batch -> the log's bytes and the queue's entries
+   are_proven         broker/store/proof.py         whether stored records are whole, and where a queue says they are
 
-   Both read bytes of other programs (a batch comes from the network), so every length is checked against what is left
+   They read bytes of other programs (a batch comes from the network), so every length is checked against what is left
    before it is used. What isn't plain - IPv6 hosts, long topics, flags, odd tags, anything illegal - is left to Python:
    the first by a callable for one record, the second by returning None for the whole batch, which Python then words. */
 
@@ -30,6 +31,8 @@ enum { ROCKETMQ_FIXED_BYTES = 91, ENTRY_BYTES = 20 };
 
 static uint16_t get16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
 static uint32_t get32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
+
+static uint64_t get64(const uint8_t *at) { return (uint64_t)get32(at) << 32 | get32(at + 4); }
 
 static uint8_t *put16(uint8_t *at, uint16_t value) {
     at[0] = (uint8_t)(value >> 8); at[1] = (uint8_t)value;
@@ -226,6 +229,94 @@ static int crc_of(PyObject *crc32, const uint8_t *data, size_t bytes, uint32_t *
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* ---- whole or not ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    Py_buffer packed_topic;
+    PyObject *crc32;
+    int queue_id;
+} Queue;
+
+/* The queue offset of a record, -1 unless it is whole, at that position and of that queue, -2 with an error set.
+   protocol/record.py: proven_offset. */
+static int64_t proven_offset(const uint8_t *data, size_t size, int64_t position, const Queue *queue) {
+    size_t topic_bytes = (size_t)queue->packed_topic.len;
+    if (size < RECORD_BYTES_MIN || memcmp(data, "\xdc\x00\x11\xce", 4) != 0 || get32(data + RECORD_BYTES_AT) != size ||
+        data[8] != 0xCE || get32(data + 14) != RECORD_MAGIC || (int64_t)get64(data + LOG_POSITION_AT) != position ||
+        (int32_t)get32(data + QUEUE_ID_AT) != queue->queue_id)
+        return -1;
+    size_t topic_at = BORN_HOST_AT + (size_t)data[BORN_HOST_HEAD_AT + 1], properties_at = topic_at + topic_bytes;
+    if (properties_at + 3 > size || memcmp(data + topic_at, queue->packed_topic.buf, topic_bytes) != 0)
+        return -1;
+    size_t body_at = properties_at + 8 + get16(data + properties_at + 1);
+    if (body_at > size)
+        return -1;
+    uint32_t crc;
+    if (crc_of(queue->crc32, data + COVERED_AT, body_at - COVERED_AT, &crc) < 0)
+        return -2;
+    if (crc != get32(data + 9))
+        return -1;
+    if (crc_of(queue->crc32, data + body_at, size - body_at, &crc) < 0)
+        return -2;
+    if ((crc & 0x7FFFFFFFu) != get32(data + BODY_CRC_AT))
+        return -1;
+    return (int64_t)get64(data + QUEUE_OFFSET_AT);
+}
+
+/* 1 if all records are proven and their offsets go up from `least` to below `end`, 0 if not, -1 with an error set. */
+static int prove_each(PyObject *slices, PyObject *positions, PyObject *sizes, const Queue *queue, int64_t least,
+                      int64_t end) {
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(positions), at = 0;
+    int is_one = PySequence_Fast_GET_SIZE(slices) == 1;
+    if (PySequence_Fast_GET_SIZE(sizes) != count || (!is_one && PySequence_Fast_GET_SIZE(slices) != count))
+        return 0;
+    for (Py_ssize_t index = 0; index < count; index++) {
+        PyObject *slice = PySequence_Fast_GET_ITEM(slices, is_one ? 0 : index);
+        int64_t position = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(positions, index));
+        Py_ssize_t size = PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(sizes, index));
+        if (PyErr_Occurred())
+            return -1;
+        if (!PyBytes_Check(slice)) {
+            PyErr_SetString(PyExc_TypeError, "slices: bytes");
+            return -1;
+        }
+        if (!is_one)
+            at = 0;
+        if (size < 0 || size > PyBytes_GET_SIZE(slice) - at || (!is_one && size != PyBytes_GET_SIZE(slice)))
+            return 0;
+        int64_t offset = proven_offset((const uint8_t *)PyBytes_AS_STRING(slice) + at, (size_t)size, position, queue);
+        if (offset == -2 && PyErr_Occurred())
+            return -1;
+        if (offset < least || offset >= end)
+            return 0;
+        least = offset + 1;
+        at += size;
+    }
+    return 1;
+}
+
+static PyObject *are_proven(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    Queue queue;
+    PyObject *slices, *positions, *sizes;
+    long long least, end;
+    if (!PyArg_ParseTuple(arguments, "OOOiy*LLO:are_proven", &slices, &positions, &sizes, &queue.queue_id,
+                          &queue.packed_topic, &least, &end, &queue.crc32))
+        return NULL;
+    int proven = -1;
+    slices = PySequence_Fast(slices, "slices: a list or a tuple");
+    positions = PySequence_Fast(positions, "positions: a list or a tuple");
+    sizes = PySequence_Fast(sizes, "sizes: a list or a tuple");
+    if (slices != NULL && positions != NULL && sizes != NULL)
+        proven = prove_each(slices, positions, sizes, &queue, least, end);
+    Py_XDECREF(slices);
+    Py_XDECREF(positions);
+    Py_XDECREF(sizes);
+    PyBuffer_Release(&queue.packed_topic);
+    return proven < 0 ? NULL : PyBool_FromLong(proven);
+}
+
+/* ---- a batch -> the log: its records ---------------------------------------------------------------------------------- */
+
 typedef struct {
     int64_t log_position, queue_offset, stored_ms, born_ms;
     int32_t queue_id;
@@ -380,11 +471,13 @@ static PyMethodDef methods[] = {
     {"pack_batch", pack_batch, METH_VARARGS,
      "pack_batch(batch, added, log_position, queue_id, queue_offset, stored_ms, born_ms, born_host, packed_topic, "
      "record_bytes_max, crc32) -> (log, entries, positions) | None"},
+    {"are_proven", are_proven, METH_VARARGS,
+     "are_proven(slices, positions, sizes, queue_id, packed_topic, first_offset, end_offset, crc32) -> bool"},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_compiled", "The compiled twin of two hot functions; see _compiled.c.", -1, methods,
+    PyModuleDef_HEAD_INIT, "_compiled", "The compiled twin of three hot functions; see _compiled.c.", -1, methods,
     NULL, NULL, NULL, NULL,
 };
 

@@ -19,3 +19,14 @@ def pack_batch(
     crc32: Callable[[Buffer], int],
     /,
 ) -> tuple[bytes, bytes, list[int]] | None: ...
+def are_proven(
+    slices: Sequence[bytes],
+    positions: Sequence[int],
+    sizes: Sequence[int],
+    queue_id: int,
+    packed_topic: bytes,
+    first_offset: int,
+    end_offset: int,
+    crc32: Callable[[Buffer], int],
+    /,
+) -> bool: ...

@@ -1,4 +1,4 @@
-"""The compiled twin of two hot functions, if there is one: what is built without a compiler has none.
+"""The compiled twin of three hot functions, if there is one: what is built without a compiler has none.
 
 Nothing but speed depends on it (docs/decisions/0017-compiled-parts.md). STATICFIRE_PURE_PYTHON=1 does without.
 """
@@ -36,6 +36,23 @@ class Twin(Protocol):
         """Return a batch's body as it lies in the log, its entries of the queue, and the position of each record.
 
         None if it isn't plain: a flag, an empty or broken message, a host of IPv6, a record beyond `record_bytes_max`.
+        """
+
+    def are_proven(  # house: called once per pull with what the store has at hand
+        self,
+        slices: Sequence[bytes],
+        positions: Sequence[int],
+        sizes: Sequence[int],
+        queue_id: int,
+        packed_topic: bytes,
+        first_offset: int,
+        end_offset: int,
+        crc32: Callable[[Buffer], int],
+        /,
+    ) -> bool:
+        """Whether each record is whole, at its position, of that queue; their offsets go up, from first to before end.
+
+        `slices`: one per record, or all in one. As strict as `record.proven_offset`.
         """
 
 

@@ -20,6 +20,8 @@ from staticfire.broker.store.findings import DAMAGED_RECORD, MENDED_ENTRY, Findi
 from staticfire.broker.store.log_scan import LogScan
 from staticfire.broker.store.outcomes import Entry, ReadResult
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
+from staticfire.protocol.checksums import crc32
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import (
     Found,
@@ -94,6 +96,8 @@ class ReadProof:
     def _fit(self, queue: Queue, found: ReadResult, slices: list[bytes]) -> bool:
         queue_id, topic = queue.queue_id, queue.packed_topic
         least, end = found.first_offset, found.end_offset
+        if twin is not None:
+            return twin.are_proven(slices, found.positions, found.sizes, queue_id, topic, least, end, crc32)
         is_one = len(slices) == 1
         whole = memoryview(slices[0])
         at = 0
