@@ -1,6 +1,6 @@
 """The compiled twin of three hot functions, if there is one: what is built without a compiler has none.
 
-Nothing but speed depends on it (docs/decisions/0017-compiled-parts.md). STATICFIRE_PURE_PYTHON=1 does without.
+Nothing but speed depends on it (docs/decisions/0019-compiled-parts.md). STATICFIRE_PURE_PYTHON=1 does without.
 """
 
 import os  # house: known before the hot functions are chosen; no setting of a broker's

@@ -82,7 +82,8 @@ class PullHandlers:
             if call.codec.number == NATIVE:
                 answer.body = Records(self._store.records(found), len(found.positions))
             else:
-                records = self._kept.records(found, call.connection.store_host)
+                queue = call.request.topic, call.request.queue_id
+                records = self._kept.records(queue, found, call.connection.store_host)
                 answer.body = RocketmqRecords(records)
         self._watch(call.request, found)
         return answer

@@ -1,9 +1,10 @@
 """RocketMQ's form of the records that were pulled last, for the next group that pulls them.
 
-To make it of a stored record takes five times as long as to find it here, and the end of a queue is pulled by every
-group of its topic, message by message or 32 at a time. Kept by log position, which is never given to another record,
-and by the store host that stands in it. Two generations: what is asked for moves into the young one; when that is full
-it becomes the old one, and the old one goes. So the newest `generation_bytes` are always there, and at most twice that.
+To make it of a stored record takes longer than to find it here, and the end of a queue is pulled by every group of its
+topic, message by message or 32 at a time. What is pulled for the first time isn't kept: most messages are pulled once.
+Kept by log position, which is never given to another record, and by the store host that stands in it. Two generations:
+what is asked for moves into the young one; when that is full it becomes the old one, and the old one goes. So the
+newest `generation_bytes` are always there, and at most twice that.
 """
 
 from staticfire.broker.store.outcomes import ReadResult
@@ -18,6 +19,10 @@ Generation = dict[bytes, dict[int, bytes]]
 """By store host, then by log position."""
 
 
+QueueName = tuple[str, int]
+"""Topic and queue id."""
+
+
 class RecordCache:
     """Records in RocketMQ's form, made on demand."""
 
@@ -27,12 +32,19 @@ class RecordCache:
         self._young: Generation = {}
         self._old: Generation = {}
         self._young_bytes = 0
+        self._pulled_ends: dict[QueueName, int] = {}
+        # Up to which offset each queue was pulled.
 
-    def records(self, pulled: ReadResult, store_host: bytes) -> list[bytes]:
+    def records(self, queue: QueueName, pulled: ReadResult, store_host: bytes) -> list[bytes]:
         """Return each record that was pulled as a client of the broker at `store_host` reads it.
 
         Raises: StorageError, OSError (it can't be read), ProtocolError (RocketMQ has no such record).
         """
+        pulled_end = self._pulled_ends.get(queue, 0)
+        if pulled.end_offset > pulled_end:
+            self._pulled_ends[queue] = pulled.end_offset
+        if pulled.first_offset >= pulled_end:
+            return rocketmq_records(self._store.records(pulled), store_host)
         young = self._young.get(store_host)
         if young is None:
             young = self._young[store_host] = {}

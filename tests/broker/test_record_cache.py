@@ -21,7 +21,7 @@ def stand() -> StoreStand:
 
 def pulled(stand: StoreStand, kept: RecordCache, offset: int = 0, host: bytes = HOST) -> list[bytes]:
     found = stand.store.read(stand.store.queue("orders", 0), offset, 32)
-    return kept.records(found, host)
+    return kept.records(("orders", 0), found, host)
 
 
 def translated(stand: StoreStand, offset: int = 0, host: bytes = HOST) -> list[bytes]:
@@ -32,8 +32,19 @@ def translated(stand: StoreStand, offset: int = 0, host: bytes = HOST) -> list[b
     ]
 
 
+def test_what_is_pulled_for_the_first_time_is_not_kept(stand: StoreStand) -> None:
+    kept = RecordCache(stand.store)
+    first = pulled(stand, kept)
+    assert first == translated(stand)
+    second, third = pulled(stand, kept), pulled(stand, kept)
+    assert first == second == third
+    assert [one is other for one, other in zip(first, second, strict=True)] == [False] * 4
+    assert [one is other for one, other in zip(second, third, strict=True)] == [True] * 4
+
+
 def test_the_next_group_gets_the_same_records_wherever_it_begins(stand: StoreStand) -> None:
     kept = RecordCache(stand.store)
+    pulled(stand, kept)
     first = pulled(stand, kept, 1)
     assert first == translated(stand, 1)
     again = pulled(stand, kept, 0)
@@ -49,12 +60,13 @@ def test_each_store_host_has_its_own(stand: StoreStand) -> None:
 
 def test_what_is_asked_for_stays_and_the_rest_goes(stand: StoreStand) -> None:
     kept = RecordCache(stand.store, generation_bytes=1)  # each answer is a generation of its own
+    pulled(stand, kept, 3)
     first = pulled(stand, kept, 3)
     assert pulled(stand, kept, 3)[0] is first[0]
     queue = stand.store.queue("orders", 1)
-    for _ in range(2):
+    for _ in range(3):
         other = stand.store.read(queue, 0, 32)
-        kept.records(other, HOST)
+        kept.records(("orders", 1), other, HOST)
     again = pulled(stand, kept, 3)
     assert again == first
     assert again[0] is not first[0]

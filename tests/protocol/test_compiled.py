@@ -11,7 +11,7 @@ from staticfire.protocol.checksums import crc32
 from staticfire.protocol.compiled import Buffer, twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.plain_records import pack_plain_row
-from staticfire.protocol.record import pack_record, pack_topic
+from staticfire.protocol.record import pack_record, pack_topic, proven_offset
 from staticfire.protocol.rocketmq_record import (
     BatchMessage,
     decode_batch,
@@ -164,3 +164,71 @@ def test_garbage_is_no_batch(garbage: bytes) -> None:
         expected = None
     packed = packed_by_twin(garbage, b"", 0, 0, 0, 0, 0)
     assert packed is None or packed == expected
+
+
+def proven_in_python(slices: list[bytes], positions: list[int], sizes: list[int], least: int, end: int) -> bool:
+    data = b"".join(slices)
+    at = 0
+    for position, size in zip(positions, sizes, strict=True):
+        offset = proven_offset(memoryview(data)[at : at + size], position, size, 3, pack_topic("orders"))
+        if not least <= offset < end:
+            return False
+        least, at = offset + 1, at + size
+    return True
+
+
+def row_of_records() -> tuple[list[bytes], list[int], list[int]]:
+    """Return three records of queue 3 of orders from offset 7 on, where they lie, and their sizes."""
+    records: list[bytes] = []
+    position = 1000
+    positions = []
+    for number, host in enumerate([bytes(8), bytes(20), bytes(8)]):
+        body = bytes([number]) * 5 * number
+        record = pack_record(
+            position, 3, 7 + number, 1, 1, 0, 0, 0, 0, host, pack_topic("orders"), b"TAGS\x01a\x02", body
+        )
+        records.append(record)
+        positions.append(position)
+        position += len(record)
+    return records, positions, list(map(len, records))
+
+
+def test_a_row_is_proven_in_one_slice_and_in_three() -> None:
+    assert twin is not None
+    records, positions, sizes = row_of_records()
+    for slices in (records, [b"".join(records)]):
+        assert twin.are_proven(slices, positions, sizes, 3, pack_topic("orders"), 7, 10, crc32)
+        assert not twin.are_proven(slices, positions, sizes, 3, pack_topic("orders"), 7, 9, crc32)
+        assert not twin.are_proven(slices, positions, sizes, 3, pack_topic("orders"), 8, 10, crc32)
+        assert not twin.are_proven(slices, positions, sizes, 4, pack_topic("orders"), 7, 10, crc32)
+        assert not twin.are_proven(slices, positions, sizes, 3, pack_topic("orderz"), 7, 10, crc32)
+        assert not twin.are_proven(
+            slices, [each + 1 for each in positions], sizes, 3, pack_topic("orders"), 7, 10, crc32
+        )
+        assert not twin.are_proven(slices, positions[::-1], sizes, 3, pack_topic("orders"), 7, 10, crc32)
+
+
+def test_no_damaged_byte_is_proven() -> None:
+    """Each byte of a row, in turn."""
+    assert twin is not None
+    records, positions, sizes = row_of_records()
+    row = b"".join(records)
+    for at in range(len(row)):
+        damaged = row[:at] + bytes([row[at] ^ 0x20]) + row[at + 1 :]
+        proven = twin.are_proven([damaged], positions, sizes, 3, pack_topic("orders"), 7, 10, crc32)
+        assert proven == proven_in_python([damaged], positions, sizes, 7, 10), at
+        assert not proven, at
+
+
+@given(st.binary(max_size=300), st.lists(st.tuples(st.integers(0, 400), st.integers(-1, 400)), max_size=3))
+def test_garbage_is_never_proven(garbage: bytes, places: list[tuple[int, int]]) -> None:
+    assert twin is not None
+    positions, sizes = [each[0] for each in places], [each[1] for each in places]
+    proven = twin.are_proven([garbage], positions, sizes, 3, pack_topic("orders"), 0, 2**62, crc32)
+    assert proven == (not places)
+
+
+def test_what_is_no_bytes_is_an_error() -> None:
+    assert twin is not None
+    with pytest.raises(TypeError):
+        twin.are_proven([bytearray(200)], [0], [200], 3, pack_topic("orders"), 0, 1, crc32)  # type: ignore[list-item]
