@@ -83,15 +83,26 @@ class ReadProof:
         # fmt: on
 
     def _read(self, positions: Sequence[int], sizes: Sequence[int], total_bytes: int) -> list[bytes] | None:
-        """Read records; in one slice if they lie side by side."""
+        """Read records; in one slice if they lie side by side. None when one of them can't be read."""
         start, span_bytes = positions[0], positions[-1] + sizes[-1] - positions[0]
-        try:
-            if span_bytes == total_bytes:
-                return [self._log.read_unmapped(start, span_bytes)]
-            if total_bytes < span_bytes <= total_bytes * SPAN_TIMES_MAX:
-                span = self._log.read_unmapped(start, span_bytes)
+        if span_bytes == total_bytes:
+            span = self._read_one(start, span_bytes)
+            return None if span is None else [span]
+        if total_bytes < span_bytes <= total_bytes * SPAN_TIMES_MAX:
+            span = self._read_one(start, span_bytes)
+            if span is not None:
                 return [span[at - start : at - start + size] for at, size in zip(positions, sizes, strict=True)]
-            return list(map(self._log.read_unmapped, positions, sizes))
+            # What can't be read may lie between the records.
+        records: list[bytes] = []
+        for record in map(self._read_one, positions, sizes):
+            if record is None:
+                return None
+            records.append(record)
+        return records
+
+    def _read_one(self, position: int, size: int) -> bytes | None:
+        try:
+            return self._log.read_unmapped(position, size)
         except StorageError:
             return None
         except OSError as error:

@@ -42,6 +42,9 @@ from staticfire.protocol.record import peek_record
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Files, FolderLock
 
+READ_TRIES_MAX = 100
+# Each but the last mends up to 32 wrong entries. More would be a fault of ours, and mustn't stop everything else.
+
 
 class MessageStore:  # house: the face of a whole package: a few lines for each word that others need
     """Appends, reads, recovers. `open` it first; `close` it after its flusher has stopped."""
@@ -273,7 +276,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         """
         log, messages_max = self.log, max(messages_max, 1)
         try:
-            while True:
+            for _ in range(READ_TRIES_MAX):
                 try:
                     found = read_queue(log.min_position, queue, offset, messages_max, bytes_max, wanted)
                 except WrongEntry as wrong:
@@ -289,6 +292,10 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
                 self._proof.mend(queue, found.first_offset, found.end_offset)
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
+        raise StorageError(
+            f"queue {queue.queue_id} of {queue.topic} can't be read from offset {offset} on: what is stored there is "
+            "neither whole nor to be mended; restart the broker, which looks at all of it"
+        )
 
     def records(self, found: ReadResult) -> list[bytes]:
         """Return what a read found; if all of it lies side by side, in one slice. Raises: StorageError, OSError."""
