@@ -15,7 +15,6 @@ starts import as little as possible: a broker is ready 200 ms after its process 
 """
 
 import asyncio
-import errno
 import json
 import os
 import signal
@@ -28,12 +27,10 @@ from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
 from staticfire.runtime.config import load_settings
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from staticfire.runtime.live import live_machine
-from staticfire.runtime.log import load as load_logging, logger
+from staticfire.runtime.log import load as load_logging
 from staticfire.runtime.machine import Files, Machine
 from staticfire.runtime.service import Service
 from staticfire.runtime.signals import stop_signals
-
-log = logger("process")
 
 S = TypeVar("S")
 FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--temporary"})
@@ -98,7 +95,6 @@ class CantStart(StaticfireError):
 async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
     """Run the service until a signal or the parent's end."""
     machine = live_machine()
-    asyncio.get_running_loop().set_exception_handler(LoopTrouble())
     sock = None if launch.listen_fd is None else socket.socket(fileno=launch.listen_fd)
     parent = None if launch.parent_fd is None else socket.socket(fileno=launch.parent_fd)
     service = program.service(machine, settings, sock)
@@ -148,27 +144,6 @@ def _words(error: OSError) -> str:
     if isinstance(error, PermissionError):
         reason += f" for user {os.getuid()}; give it to that user, or choose another place"
     return f"{error.filename}: {reason}" if error.filename and str(error.filename) not in reason else reason
-
-
-class LoopTrouble:
-    """Tells of what goes wrong in the event loop itself.
-
-    Without file descriptors it tries to accept again every second, as often as the backlog is long, and has a traceback
-    for each try: one line in TOLD_EVERY_S is enough.
-    """
-
-    TOLD_EVERY_S = 10
-
-    def __init__(self) -> None:
-        self._told_s = float("-inf")
-
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
-            loop.default_exception_handler(context)
-        elif loop.time() - self._told_s >= self.TOLD_EVERY_S:
-            self._told_s = loop.time()
-            log.error("out_of_file_descriptors", reason=f"no connection is accepted now: {error}; see ulimit -n")
 
 
 class _Stop:

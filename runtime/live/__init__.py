@@ -1,7 +1,8 @@
 """The real machine behind the five seams.
 
 - `clock.py`: monotonic time and wall time
-- `network.py`: TCP; `surroundings.py`: the networks that this machine is in
+- `network.py`: TCP; `listener.py`: a port that accepts; `surroundings.py`: the networks that this machine is in
+- `descriptors.py`: what is kept of the file descriptors
 - `files.py`: folders and whole files; `file.py`: one open file
 - `workers.py`: threads for what blocks
 - `identity.py`: who this process is

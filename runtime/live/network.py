@@ -1,6 +1,6 @@
 """TCP over the running event loop. Errors keep their class and name the other side as host:port.
 
-asyncio and uvloop switch Nagle's algorithm off (TCP_NODELAY) on every connection themselves.
+Nagle's algorithm is off (TCP_NODELAY) on every connection: asyncio does it for those that it makes.
 """
 
 import asyncio
@@ -9,32 +9,9 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from staticfire.runtime.live.listener import LiveListener
 from staticfire.runtime.live.surroundings import live_surroundings
 from staticfire.runtime.reach import Surroundings
-
-BACKLOG = 1024
-# Connections that wait to be accepted. asyncio's 100 is too small for a thousand clients that reconnect at once.
-
-
-class LiveListener:
-    """A listening socket."""
-
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
-        self._host, self._port = server.sockets[0].getsockname()[:2]
-
-    @property
-    def host(self) -> str:
-        return str(self._host)
-
-    @property
-    def port(self) -> int:
-        return int(self._port)
-
-    async def close(self) -> None:
-        # Not wait_closed(): from Python 3.12 on it waits for the end of all connections.
-        self._server.close()
-        await asyncio.sleep(0)  # uvloop closes the socket in its next round
 
 
 class LiveNetwork:
@@ -46,14 +23,13 @@ class LiveNetwork:
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, sock: socket.socket | None = None
     ) -> LiveListener:
         """Accept connections at host:port, or at the listening socket `sock`, which belongs to the listener then."""
-        loop = asyncio.get_running_loop()
         if sock is not None:
-            return LiveListener(await loop.create_server(factory, sock=sock, backlog=BACKLOG))
+            return LiveListener(factory, [sock])
         try:
-            server = await loop.create_server(factory, host, port, reuse_address=True, backlog=BACKLOG)
+            socks = _bound(await _addresses(host, port))
         except OSError as error:
             raise _named(error, host, port) from None
-        return LiveListener(server)
+        return LiveListener(factory, socks)
 
     async def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
@@ -73,6 +49,35 @@ class LiveNetwork:
 
     def surroundings(self) -> Surroundings:
         return live_surroundings()
+
+
+async def _addresses(host: str, port: int) -> list[tuple[int, Any]]:
+    """Return the families and socket addresses of a host to listen at. Raises: OSError."""
+    kind = socket.SOCK_STREAM
+    try:  # An address needs nobody who knows names, and no thread.
+        found = socket.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))
+
+
+def _bound(addresses: list[tuple[int, Any]]) -> list[socket.socket]:
+    """Return a socket for each address. Raises: OSError, and none is left open."""
+    socks: list[socket.socket] = []
+    try:
+        for family, address in addresses:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            socks.append(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # IPv4 has a socket of its own.
+            sock.bind(address)
+    except BaseException:
+        for sock in socks:
+            sock.close()
+        raise
+    return socks
 
 
 def _named(error: OSError, host: str, port: int) -> OSError:

@@ -1,15 +1,10 @@
 """Logging neither raises nor waits, whatever stands behind stderr."""
 
-import asyncio
-import errno
 import os
 import subprocess
 import sys
 
-import pytest
-
 from staticfire.runtime.log_sink import BUFFER_BYTES_MAX, LogSink
-from staticfire.runtime.process import LoopTrouble
 
 LINE = "x" * 999 + "\n"
 
@@ -65,10 +60,3 @@ def test_a_program_that_logs_into_a_pipe_that_nobody_reads_ends_by_itself() -> N
     )
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) as process:
         assert process.wait(30) == 0
-
-
-async def test_out_of_descriptors_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
-    tell, loop = LoopTrouble(), asyncio.get_running_loop()
-    for _ in range(1_000):
-        tell(loop, {"message": "accept", "exception": OSError(errno.EMFILE, "Too many open files")})
-    assert capfd.readouterr().err.count("out_of_file_descriptors") == 1
