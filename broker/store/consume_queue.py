@@ -160,15 +160,25 @@ class Queue:
         low, high = self._min, self.max_offset
         probe = low
         while low < high:
-            entries = self.entry_bytes(probe, 1)
-            position, size, _ = ENTRY.unpack(entries) if entries else (lowest, 1, 0)
-            if (size > 0 and 0 <= position < lowest) or not (position or size):
-                low = probe + 1
+            at = self._next_entry(probe, high)  # A hole doesn't say whether what lies before it is gone.
+            entry = self.entry_bytes(at, 1) if at < high else b""
+            position, size, _ = ENTRY.unpack(entry) if entry else (lowest, 1, 0)
+            if size > 0 and 0 <= position < lowest:
+                low = at + 1
             else:
                 high = probe  # Also an entry that can't be true: whoever reads it finds out.
             probe = (low + high) // 2
-        self._min = low
+        self._min = self._next_entry(low, self.max_offset)
         self._min_of = lowest
+
+    def _next_entry(self, offset: int, end: int) -> int:
+        """Return the first offset that isn't a hole; `end` when all are."""
+        while offset < end and (entries := self.entry_bytes(offset, min(end - offset, _LOAD_ENTRIES))):
+            entry_count, holes = len(entries) // ENTRY_BYTES, (len(entries) - len(entries.lstrip(b"\0"))) // ENTRY_BYTES
+            offset += holes
+            if holes < entry_count:
+                break
+        return min(offset, end)
 
     def entry_bytes(self, offset: int, count: int) -> bytes | bytearray:
         """Return entries from a visible offset on, at least one if the files are whole. Raises: OSError."""

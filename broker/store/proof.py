@@ -55,7 +55,7 @@ class ReadProof:
         self._log = log
         self._tags_code_of = tags_code_of
         self._findings = findings
-        self._proven: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
+        self._proven: dict[int, tuple[Queue, Sequence[int], Sequence[int]]] = {}
         self._proven_messages = 0
         self._searched: tuple[Queue, int, int, dict[int, _Place]] | None = None
         # The last search: whose, from where to where, and what it found.
@@ -65,7 +65,7 @@ class ReadProof:
     def prove(self, queue: Queue, found: ReadResult) -> ReadResult | None:
         """Return what was found, with its records if they had to be read; None when not all of it is right."""
         positions, sizes = found.positions, found.sizes
-        if self._proven.get(positions[0]) == (positions, sizes):
+        if self._proven.get(positions[0]) == (queue, positions, sizes):
             return found
         slices = self._read(positions, sizes, found.record_bytes)
         if slices is None or not self._fit(queue, found, slices):
@@ -73,7 +73,7 @@ class ReadProof:
         if self._proven_messages > PROVEN_MAX:
             self._proven.clear()
             self._proven_messages = 0
-        self._proven[positions[0]] = positions, sizes
+        self._proven[positions[0]] = queue, positions, sizes
         self._proven_messages += len(positions)
         # fmt: off
         return ReadResult(

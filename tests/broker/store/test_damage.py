@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from staticfire.broker.store.damage import LogDamaged
-from staticfire.broker.store.findings import Finding
+from staticfire.broker.store.findings import MENDED_ENTRY, Finding
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.faults.simulation.files import SimulatedFiles
@@ -362,3 +362,32 @@ def test_times_are_found_past_a_damaged_message() -> None:
     flip(stand.disk.files[segment.path], position - segment.start + 44, 1)
     assert stand.store.search_offset(queue, MessageMs(1002), Boundary.LOWER) == 2
     assert stand.store.search_offset(queue, MessageMs(1007), Boundary.LOWER) == 7
+
+
+def test_exchanged_queue_files_are_made_anew() -> None:
+    """Also when another queue was read before, with the same records: what was proven is proven of one queue."""
+    stand = DamagedStand()
+    stand.store.close()
+    first, second = (next(path for path in stand.queue_files() if f"/orders/{queue}/" in path) for queue in (0, 1))
+    stand.disk.files[first], stand.disk.files[second] = stand.disk.files[second], stand.disk.files[first]
+    stand.open_with()
+    assert stand.check() == []
+    assert {finding.kind for finding in stand.told} == {MENDED_ENTRY}
+
+
+def test_retention_takes_nothing_whole_that_lies_before_a_hole() -> None:
+    stand = DamagedStand()
+    stand.store.close()
+    content = stand.disk.files[stand.log_files()[2]].content
+    content[:] = bytes(len(content))
+    stand.disk.remove("/store/checkpoint")
+    stand.open_with(salvage=True)
+    stand.store.flush()
+    before = {queue_id: stand.consumed(queue_id) for queue_id in range(QUEUES)}
+    assert stand.store.remove_segments_before(1024) == 1
+    for queue_id, bodies in before.items():
+        queue = stand.store.queue("orders", queue_id)
+        found = stand.store.read(queue, queue.min_offset, 32)
+        assert queue.min_offset == 2
+        records = decode_records(join_records(stand.store.records(found), found.record_count))
+        assert [record.body for record in records] == bodies[2:]
