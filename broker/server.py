@@ -257,7 +257,10 @@ def _key_index(state: BrokerState) -> KeyIndexer:
 def _log_recovery(folder: str, report: RecoveryReport) -> None:
     facts = msgspec.structs.asdict(report)
     if report.is_damaged:
-        words = "acknowledged messages may be gone: someone damaged the log, or the disk lost what it had synced"
+        words = (
+            "acknowledged messages may be gone: the power went or an fsync failed before they were safe (problems says "
+            "so), someone damaged the log, or the disk lost what it had synced"
+        )
         log.error("store_damaged", folder=folder, reason=words, **facts)
     elif report.cut_bytes:
         words = "the end of the log was cut off: a write that the last process didn't finish, so nobody was told of it"

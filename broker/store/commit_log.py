@@ -22,6 +22,10 @@ from staticfire.protocol.record import Found, check_record, peek_record, peek_re
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import Files
 
+REWRITE_BYTES_MAX = 256 * 1024 * 1024
+# Of the log a process that was killed left, in whole segments. No more is taken after two fsyncs in a row that failed,
+# so what one of them lost lies near the end, however little is known without a checkpoint.
+
 
 class Chunk(NamedTuple):
     """Records that go side by side into one segment."""
@@ -40,6 +44,7 @@ class CommitLog:
         self.synced_position = 0
         self._stale_tail = False
         self._rewrite = False
+        self._rewrite_above = 0
         self._under_way: LogSync | None = None
         self._is_spoilt = False
         # Somebody else heard an error of the files that are being synced.
@@ -58,6 +63,7 @@ class CommitLog:
         has, and the next fsync would succeed without it.
         """
         self._rewrite = not was_closed
+        self._rewrite_above = end_position - REWRITE_BYTES_MAX
         self.end_position = end_position
         self.synced_position = min(synced_position, end_position)
         self.segments.pinned_position = self.synced_position
@@ -122,9 +128,11 @@ class CommitLog:
             if segment.end > self.synced_position and segment.start < self.end_position:
                 start = max(self.synced_position, segment.start) - segment.start
                 stop = min(self.end_position, segment.end) - segment.start
-                spans.append(Span(self.segments.file_of(segment), segment.path, segment.start, start, stop))
+                is_rewritten = self._rewrite and segment.end > self._rewrite_above
+                file = self.segments.file_of(segment)
+                spans.append(Span(file, segment.path, segment.start, start, stop, is_rewritten))
         self._is_spoilt = self._is_cut_meanwhile = False
-        self._under_way = LogSync(self.end_position, spans, self._rewrite, self.segments.sync_names)
+        self._under_way = LogSync(self.end_position, spans, self.segments.sync_names)
         return self._under_way
 
     def synced(self, sync: LogSync) -> None:

@@ -20,6 +20,8 @@ ENTRIES_IN_MEMORY_MAX = 1_000_000
 HOLES_MAX = 1_000_000
 # Entries of lost records, one behind another in one queue: more is no salvage but another queue.
 
+_NOWHERE = 1 << 63
+
 TagsCodeOf: TypeAlias = Callable[[str, bytes, int], int]
 """(topic, properties, stored_ms) -> tags code of the queue entry, which the record does not carry."""
 
@@ -48,14 +50,24 @@ class Entering:
         self._queues = queues
         self._settings = settings
         self._tags_code_of = tags_code_of
+        self.holes_from = _NOWHERE
+        """Records from there on may follow lost ones."""
         self.deleted_topics: dict[str, int] = {}
         """Of each the log's end when it was deleted: its records before that enter no queue."""
 
     def enter_all(self, found: EnteredRecords, claimed: int) -> LogScan:
         """Enter every record from the start on into its queue."""
         self._queues.trusted_below = found.start_position
-        scan = LogScan(self._log.segments, found.start_position)
         found.boundary_seen = found.start_position == claimed
+        return self._enter_from(found.start_position, found, claimed)
+
+    def enter_behind_hole(self, position: int, found: EnteredRecords, claimed: int) -> LogScan:
+        """Go on where a hole was found and is blanked out by now: what was in it is missing in the queues."""
+        self.holes_from = min(self.holes_from, position)
+        return self._enter_from(position, found, claimed)
+
+    def _enter_from(self, position: int, found: EnteredRecords, claimed: int) -> LogScan:
+        scan = LogScan(self._log.segments, position)
         for record in scan:
             found.boundary_seen |= record.log_position == claimed
             self._enter(record, found)
@@ -81,7 +93,7 @@ class Entering:
 
     def _jump(self, queue: Queue, queue_offset: int, position: int, found: EnteredRecords) -> None:
         """Let a queue go on with another offset than it expects. From the log's start on, the log is right."""
-        if found.start_position > self._log.min_position:
+        if found.start_position > self._log.min_position and position < self.holes_from:
             raise QueuesDisagree(
                 f"queue {queue.queue_id} of {queue.topic} ends at offset {queue.next_offset}, "
                 f"but the record at {position} has offset {queue_offset}"

@@ -29,6 +29,8 @@ class Span(NamedTuple):
     segment_start: int
     start: int
     stop: int
+    is_rewritten: bool
+    """An fsync of it has failed, or may have."""
 
     def rewrite(self) -> None:
         """Write it again. Raises: OSError, UnsyncedLost."""
@@ -64,14 +66,12 @@ class LogSync(NamedTuple):
 
     target_position: int
     spans: list[Span]
-    is_rewritten: bool
-    """The last one failed."""
     sync_names: Callable[[], None]
 
     def carry_out(self) -> None:
         """Return when everything below `target_position` is on the disk. Blocks. Raises: OSError, UnsyncedLost."""
         for span in self.spans:
-            if self.is_rewritten:
+            if span.is_rewritten:
                 span.rewrite()
             span.file.sync()
         self.sync_names()

@@ -1,10 +1,10 @@
 """Finding out at start what the last process left behind. RocketMQ: CommitLog.recoverAbnormally, doRecheckReputOffset.
 
 From the checkpoint on every record is checked and entered into its queue again. The first thing that is no whole
-record ends the log, if nothing whole follows: a torn last write, which is cut off. Where whole records follow, the log
-is damaged, and nothing is cut: the start is refused (LogDamaged), or with `salvage` the damaged part is moved aside.
-Only after a loss of power may the log have such holes behind what was synced, through nobody's fault: it ends at the
-first of them then, and what follows is moved aside. What isn't a torn write is always kept in <folder>/damaged.
+record ends the log, if nothing whole follows: a torn last write, which is cut off. Where whole records follow, nothing
+is cut. Behind what was synced holes are what a loss of power or a failed fsync leaves: what is in one was never safe.
+It is moved aside, all that is whole behind it stays. Anywhere else the log is damaged: the start is refused
+(LogDamaged), or with `salvage` the same is done. What isn't a torn write is always kept in <folder>/damaged.
 
 Invariants: afterwards log and queues agree; nothing stale lies behind the end; the checkpoint on the disk never claims
 more than what is true at that moment, so recovery may be killed and begin anew at any point; a start that is refused
@@ -69,11 +69,22 @@ class _Known(NamedTuple):
     claimed: Checkpoint
     """What it says of the log, or what is known without one."""
 
+    has_checkpoint: bool
+    """There is always one, unless it was lost: then `claimed` may say too little."""
+
     def explains_holes_at(self, position: int) -> bool:
-        """Whether a loss of power can have left holes from there on: the disk was never asked to keep what they had."""
+        """Whether holes from there on are no damage: the disk had not said of what they had that it is safe.
+
+        With the power it is lost; without, after an fsync that failed, when memory is needed for something else.
+        """
+        is_known = self.in_use is not None and (self.has_checkpoint or self.has_lost_power)
+        return is_known and 0 <= self.claimed.synced_position <= position
+
+    @property
+    def has_lost_power(self) -> bool:
+        """Whether the machine went down after the last process had begun."""
         in_use = self.in_use
-        lost_power = in_use is not None and (not in_use.boot_id or in_use.boot_id != self.now_in_use.boot_id)
-        return lost_power and 0 <= self.claimed.synced_position <= position
+        return in_use is not None and (not in_use.boot_id or in_use.boot_id != self.now_in_use.boot_id)
 
 
 class Recovery:
@@ -100,6 +111,7 @@ class Recovery:
         self.last_position = -1
         """Where the last record begins; -1 when only the start of a segment is known to be its end."""
         self.last_stored_ms = 0
+        self._has_checkpoint = False
         self._kept_aside: list[str] = []
         self._cut_bytes = self._lost_records = 0
         self._cut_reason = ""
@@ -146,6 +158,7 @@ class Recovery:
         self.deleted_topics = self._entering.deleted_topics = state.read_deleted_topics()
         has_queues = self._queues.open(self.deleted_topics)
         checkpoint = state.read_checkpoint()
+        self._has_checkpoint = checkpoint is not None
         if checkpoint is not None and checkpoint.log_start >= 0:
             # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its
             # first segments with the power, before anything of them was safe. What there is lies behind a gap.
@@ -161,24 +174,30 @@ class Recovery:
             InUse(self._files.boot_id(), synced),
             checkpoint if has_queues else None,
             checkpoint or Checkpoint(synced_position=synced),
+            self._has_checkpoint,
         )
 
     def _check_and_decide(self, known: _Known) -> tuple[EnteredRecords, LogScan, Survey, bool]:
         """Check the log; where it is damaged refuse, or salvage what is whole. Raises: LogDamaged, OSError."""
         found, scan, rebuilt = self._check(known.checkpoint, known.claimed)
         survey = self._survey(scan, known)
-        if (survey.damages or survey.misplaced) and not known.explains_holes_at(scan.position):
-            if not self._settings.salvage:
-                raise LogDamaged(survey.report(self._folder))
-            if survey.damages:
-                self._salvage(survey)
+        is_explained = known.explains_holes_at(scan.position) and not survey.misplaced
+        if (survey.damages or survey.misplaced) and not is_explained and not self._settings.salvage:
+            raise LogDamaged(survey.report(self._folder))
+        if survey.damages:
+            self._salvage(survey)
+            if is_explained:
+                found.problems += [_explain(damage) for damage in survey.damages]
+                scan = self._entering.enter_behind_hole(scan.position, found, known.claimed.dispatched_position)
+            else:
                 found, scan = self._rebuild(["a salvage has moved damaged parts aside"], known.claimed)
-                survey, rebuilt = self._survey(scan, known), True
-                if survey.damages:
-                    raise StorageError(
-                        f"the log in {self._folder} can't be salvaged in its place, the disk doesn't keep what is "
-                        f"written there: copy the folder to another disk first"
-                    )
+                rebuilt = True
+            survey = self._survey(scan, known)
+            if survey.damages:
+                raise StorageError(
+                    f"the log in {self._folder} can't be salvaged in its place, the disk doesn't keep what is "
+                    f"written there: copy the folder to another disk first"
+                )
         return found, scan, survey, rebuilt
 
     # --- from where
@@ -229,9 +248,9 @@ class Recovery:
 
     def _rebuild(self, problems: list[str], known: Checkpoint) -> tuple[EnteredRecords, LogScan]:
         start, entries = self._log.min_position, self._settings.queue_file_entries
-        self._state.write_checkpoint(
-            Checkpoint(start, known.synced_position, queue_file_entries=entries, log_start=start)
-        )
+        # Without a checkpoint nobody knows what was safe, and after a refusal the next start must not know more.
+        synced = known.synced_position if self._has_checkpoint or not self._log.segments.all else -1
+        self._state.write_checkpoint(Checkpoint(start, synced, queue_file_entries=entries, log_start=start))
         self._queues.forget_all()
         found = EnteredRecords(self._log.min_position, last_stored_ms=0, problems=problems)
         return found, self._entering.enter_all(found, found.start_position)
@@ -296,3 +315,10 @@ class Recovery:
         if deleted != self.deleted_topics:
             self._state.write_deleted_topics(deleted)
             self.deleted_topics = deleted
+
+
+def _explain(damage: Damage) -> str:
+    return (
+        f"{damage.end_position - damage.position} bytes at position {damage.position} of the log are lost: no fsync "
+        f"had made them safe before the machine lost power or the disk failed; all that is whole behind them is kept"
+    )

@@ -164,8 +164,8 @@ def test_whatever_byte_of_the_log_is_flipped_costs_at_most_its_message(case: str
             with spoilt(stand):
                 flip(stand.disk.files[path], at, (1, 0x80, 0xFF)[number // step % 3])
                 outcomes.add(survive(stand, lost_max=1))
-    assert "started" in outcomes or case != "closed"
-    assert "refused" in outcomes or case == "closed"
+    assert "started" in outcomes or case not in ("closed", "killed")
+    assert ("refused" in outcomes) is (case in ("no checkpoint", "no queues")), "behind what was synced it isn't damage"
 
 
 @pytest.mark.slow
