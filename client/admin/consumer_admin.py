@@ -9,7 +9,7 @@ from typing import Any
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
-from staticfire.client.consume.listener_errors import ends_consumer, is_async
+from staticfire.client.consume.listener_errors import ends_consumer, is_async, words_of
 from staticfire.client.consume.ordered_results import OrderedContext, OrderedStatus
 from staticfire.client.consume.push_parts import PushParts
 from staticfire.client.consume.push_settings import PushSettings
@@ -140,7 +140,7 @@ class ConsumerAdmin:
         except BaseException as error:
             if ends_consumer(error):
                 raise
-            result.consume_result, result.remark = "CR_THROW_EXCEPTION", repr(error)
+            result.consume_result, result.remark = "CR_THROW_EXCEPTION", words_of(error)
         if self._is_ordered:
             result.auto_commit = context.auto_commit
         result.spent_time_mills = self._clock.uptime_ms() - began_ms

@@ -12,6 +12,9 @@ from staticfire.runtime.log import logger
 
 log = logger("client")
 
+WORDS_MAX = 1_000
+# Characters of a listener's object that are logged.
+
 
 def ends_consumer(error: BaseException, is_leaving: bool = False) -> bool:
     """Whether to raise an exception on. Asked in the task that caught it, or of what a thread caught.
@@ -47,18 +50,27 @@ class ListenerFaults:
         """Note an exception."""
         self._raised = times = self._raised + 1
         if is_told(times):
-            log.warning("listener_raised", group=self._group, error=repr(error), times=times, at=place_of(error))
+            log.warning("listener_raised", group=self._group, error=words_of(error), times=times, at=place_of(error))
 
     def answered(self, status: object, taken_for: str) -> None:
         """Note an answer that isn't one of those that are meant here."""
         self._strange = times = self._strange + 1
         if is_told(times):
-            log.warning("listener_answer", group=self._group, answer=repr(status), taken_for=taken_for, times=times)
+            log.warning("listener_answer", group=self._group, answer=words_of(status), taken_for=taken_for, times=times)
 
 
 def is_async(listener: object) -> bool:
     """Whether calling it returns something to await: a coroutine function, or an object with such a `__call__`."""
     return iscoroutinefunction(listener) or iscoroutinefunction(getattr(listener, "__call__", None))  # noqa: B004
+
+
+def words_of(value: object) -> str:
+    """Return the repr of a listener's object, which is the listener's own code: it may raise, or have no end."""
+    try:
+        words = repr(value)
+    except Exception as error:  # noqa: BLE001 (whatever it is)
+        return f"a {type(value).__name__} whose repr raises {type(error).__name__}"
+    return words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}..."
 
 
 def is_told(times: int) -> bool:

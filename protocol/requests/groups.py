@@ -21,7 +21,7 @@ class ExponentialRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=Tr
 class CustomizedRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """A table of waits, in milliseconds. Kept, not acted on: retries follow the delay levels, as in RocketMQ."""
 
-    next: tuple[int, ...] = ()
+    next: tuple[Int64, ...] = ()
 
 
 class GroupSubscription(msgspec.Struct, rename="camel", gc=False, frozen=True):

@@ -24,7 +24,7 @@ class BrokerData(msgspec.Struct, rename="camel", gc=False):
 
     cluster: str
     broker_name: str
-    broker_addrs: dict[int, str]
+    broker_addrs: dict[Int64, str]
     enable_acting_master: bool = False
     zone_name: str | None = None
 

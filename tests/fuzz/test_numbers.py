@@ -5,13 +5,13 @@ What one codec takes in, each of the others has to be able to tell; so what no c
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Codec, codec_for, rocketmq
-from staticfire.protocol.command import REQUESTS, Declaration, Request, declaration_of
+from staticfire.protocol.command import REQUESTS, Declaration, Records, Request, declaration_of
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer, UpdateConsumerOffset
 from staticfire.protocol.requests.pull import PullMessage
@@ -123,3 +123,27 @@ def test_every_number_of_every_request_has_a_range() -> None:
         if field.name in shape.names and field.type in (int, int | None)
     ]
     assert bare == []
+
+
+def test_every_number_of_every_body_has_a_range() -> None:
+    bare = [
+        f"{declaration.name}: {path}"
+        for declaration in REQUESTS.values()
+        for path in bare_numbers(declaration.request.body_type, "body")
+    ]
+    assert bare == []
+
+
+def bare_numbers(kind: Any, path: str) -> Iterator[str]:
+    """Yield where in a type there are numbers that nothing checks."""
+    if kind is int:
+        yield path
+    elif get_origin(kind) is Annotated or kind is Records:
+        return  # Records are counted, not told.
+    elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            if get_origin(hint) is not ClassVar:
+                yield from bare_numbers(hint, f"{path}.{name}")
+    else:
+        for part in get_args(kind):
+            yield from bare_numbers(part, path)

@@ -55,7 +55,26 @@ def close_a_generator() -> None:
     raise GeneratorExit
 
 
-RAISING = [fail_a_call, fail_a_test, exit_from_a_parser, leave_the_program, cancel_itself, close_a_generator]
+class Mute(Exception):
+    """As of a record of an ORM whose session is closed."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("nothing can be said of it")
+
+
+def fail_without_words() -> None:
+    raise Mute
+
+
+RAISING = [
+    fail_without_words,
+    fail_a_call,
+    fail_a_test,
+    exit_from_a_parser,
+    leave_the_program,
+    cancel_itself,
+    close_a_generator,
+]
 EACH_WAY = pytest.mark.parametrize("fail", RAISING)
 
 
