@@ -11,6 +11,7 @@ from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Codec, Envelope, 
 from staticfire.protocol.command import REQUESTS, Answer, Declaration, RecordBatch, Records, Request, Shape
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.numbers import INT64_MAX, INT64_MIN, Int32, Int64
 from staticfire.protocol.record import decode_record, pack_record, pack_topic
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
@@ -24,6 +25,15 @@ DECLARATIONS = sorted(REQUESTS.values(), key=lambda declaration: declaration.cod
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 numbers = st.integers(-(2**31), 2**31 - 1)
+PLAIN: dict[Any, st.SearchStrategy[Any]] = {
+    str: texts,
+    int: numbers,
+    Int32: numbers,
+    Int64: numbers | st.integers(INT64_MIN, INT64_MAX),
+    bool: st.booleans(),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    type(None): st.none(),
+}
 
 
 def fields_of(shape: Shape) -> st.SearchStrategy[dict[str, Any]]:
@@ -33,10 +43,8 @@ def fields_of(shape: Shape) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def value_of(kind: Any) -> st.SearchStrategy[Any]:
-    options = getattr(kind, "__args__", (kind,))
-    floats = st.floats(allow_nan=False, allow_infinity=False)
-    plain = {str: texts, int: numbers, bool: st.booleans(), float: floats, type(None): st.none()}
-    return st.one_of([plain[option] for option in options])
+    options = (kind,) if kind in PLAIN else kind.__args__
+    return st.one_of([PLAIN[option] for option in options])
 
 
 def body_of(shape: Shape) -> st.SearchStrategy[Any]:
