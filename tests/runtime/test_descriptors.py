@@ -7,7 +7,6 @@ import socket
 
 import pytest
 
-from staticfire.runtime.live import listener as listener_module
 from staticfire.runtime.live.descriptors import (
     KEPT_FOR_FILES_MAX,
     TOLD_EVERY_S,
@@ -88,10 +87,7 @@ async def test_who_comes_when_there_are_no_descriptors_is_turned_away_with_the_s
     assert "Traceback" not in lines
 
 
-async def test_a_port_that_not_even_the_spare_one_helps_is_left_alone_for_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(listener_module, "PAUSE_S", 0.05)
+async def test_a_port_that_not_even_the_spare_one_helps_is_left_alone_for_a_while() -> None:
     sock = ShortOfDescriptors()
     sock.bind((LOOPBACK, 0))
     sock.is_helped = False
