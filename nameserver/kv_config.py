@@ -51,4 +51,4 @@ class KVConfig:
     @classmethod
     def decode(cls, data: bytes) -> "KVConfig":
         """Read the content of kvConfig.json. Raises: ProtocolError."""
-        return cls(fastjson.decode_as(data, _File).config_table)
+        return cls(fastjson.decode_as(data, _File, fastjson.UNLIMITED).config_table)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.limits import FRAME_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from staticfire.protocol.record import StoredRecord
 
 _ENVELOPE_FIELDS = frozenset({"code", "remark", "body"})
@@ -32,6 +33,8 @@ class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="c
     body_type: ClassVar[Any] = bytes
     when_absent: ClassVar[Mapping[str, Any]] = {}
     """What the fields count as that are required here and that RocketMQ lets its clients leave out."""
+    body_bytes_max: ClassVar[int | None] = None
+    """Longer bodies are refused unread. None: a frame's for bytes as they are, else REQUEST_BODY_BYTES_MAX."""
 
     body: Any = None
     remark: str | None = None
@@ -97,8 +100,16 @@ class Shape:
 
     @cached_property
     def hot_body(self) -> bool:
-        """Whether the body is bytes as they are, so that nothing but the header has to be decoded."""
-        return self.body_type is bytes
+        """Whether the body is bytes as they are, of any length, so that nothing but the header has to be looked at."""
+        return self.body_type is bytes and self.body_bytes_max == FRAME_BYTES_MAX
+
+    @cached_property
+    def body_bytes_max(self) -> int:
+        """What a request's body may have before anybody decodes it."""
+        declared: int | None = getattr(self.command, "body_bytes_max", None)
+        if declared is not None:
+            return declared
+        return FRAME_BYTES_MAX if self.body_type in (bytes, Records) else REQUEST_BODY_BYTES_MAX
 
     @cached_property
     def native(self) -> "msgspec.msgpack.Decoder[Any]":

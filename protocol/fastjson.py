@@ -2,7 +2,7 @@
 
 `encode` writes it, `decode` reads it into plain values, `decode_as` into a msgspec type. Standard JSON, which is nearly
 all there is, goes through msgspec in C; only what that refuses meets the lenient reader. Invariant: bytes that can't be
-read raise `ProtocolError` and nothing else. The size of the input is bounded by the frame it came in.
+read raise `ProtocolError` and nothing else. The time is bounded: C's by the frame, the lenient reader's by `steps_max`.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from staticfire.protocol.errors import ProtocolError
-from staticfire.protocol.fastjson_reader import DEPTH_MAX, ObjectKey, read_lenient
+from staticfire.protocol.fastjson_reader import DEPTH_MAX, UNLIMITED, ObjectKey, read_lenient
 from staticfire.protocol.fastjson_shape import Shaper, ShaperBuilder
 from staticfire.protocol.fastjson_writer import encode
+from staticfire.protocol.limits import LENIENT_STEPS_MAX
 
-__all__ = ["DEPTH_MAX", "ObjectKey", "decode", "decode_as", "encode"]
+__all__ = ["DEPTH_MAX", "UNLIMITED", "ObjectKey", "decode", "decode_as", "encode"]
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ _decode_standard = msgspec.json.Decoder().decode
 _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes, steps_max: int = LENIENT_STEPS_MAX) -> Any:
     """Return the plain value of `data`; keys are `str`, but bare integers `int` and objects `ObjectKey`.
 
     Raises: ProtocolError with the position and what was expected there.
@@ -31,17 +32,18 @@ def decode(data: bytes) -> Any:
     try:
         value = _decode_standard(data)
     except _REFUSALS:
-        return read_lenient(data)
+        return read_lenient(data, steps_max)
     if _may_be_too_deep(data) and _is_too_deep(value):
         raise ProtocolError(f"JSON of {len(data)} bytes: expected no more than {DEPTH_MAX} levels")
     return value
 
 
-def decode_as(data: bytes, type: type[T]) -> T:
+def decode_as(data: bytes, type: type[T], steps_max: int = LENIENT_STEPS_MAX) -> T:
     """Return `data` as a `type`, with fastjson's habits.
 
     Text is taken for a number or boolean and the other way round, null for an absent field where the field can't be
     null; unknown fields are ignored. `type` is object-like (no `array_like`); dicts may have int or frozen Struct keys.
+    `steps_max`: of what isn't standard, see `read_lenient`; UNLIMITED for files of ours.
 
     Raises: ProtocolError with the position, or the path and the name of the field.
     """
@@ -52,7 +54,7 @@ def decode_as(data: bytes, type: type[T]) -> T:
     except _REFUSALS:
         pass  # the lenient reader takes it, or says better what is wrong
     try:
-        return msgspec.convert(plan.shape(read_lenient(data)), type, strict=False)
+        return msgspec.convert(plan.shape(read_lenient(data, steps_max)), type, strict=False)
     except msgspec.MsgspecError as error:
         raise ProtocolError(f"JSON of a {getattr(type, '__name__', type)}: {error}") from error
 

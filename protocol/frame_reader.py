@@ -203,9 +203,13 @@ class FrameReader:
         if handler is None:
             words = f" request type {code} not supported ({name_of_request(code)})"
             handler = _refuses(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, words)
+        elif len(body) > (declaration := REQUESTS[code]).request.body_bytes_max:
+            limit = declaration.request.body_bytes_max
+            words = f"{declaration.name}: a body of {len(body)} bytes is over the limit of {limit} for this request"
+            handler = _refuses(_SYSTEM_ERROR, words)
         else:
             try:
-                request = codec.decode_request(REQUESTS[code], envelope, body)
+                request = codec.decode_request(declaration, envelope, body)
             except ProtocolError as error:
                 handler = _refuses(_SYSTEM_ERROR, str(error))
         return handler, self.make_call(request, envelope.opaque, is_oneway, codec, self.source)

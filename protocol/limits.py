@@ -6,6 +6,19 @@ FRAME_BYTES_MAX = 16 * 1024 * 1024
 HEADER_BYTES_MAX = 1024 * 1024
 # Of an incoming frame. What goes out is bounded by the frame: a big batch is answered with 990 KB of message ids.
 
+REQUEST_BODY_BYTES_MAX = 1024 * 1024
+# Of a request whose body is read into values, unless it declares another limit: nobody else is served meanwhile.
+HEARTBEAT_BYTES_MAX = 4 * 1024 * 1024
+# A client with 1,000 groups that consume 10 topics each has 2.5 MB.
+TABLE_BYTES_MAX = 8 * 1024 * 1024
+# All topics of a broker, as it registers them: 40,000.
+CONFIG_BYTES_MAX = 256 * 1024
+# Settings as a text, of which RocketMQ's broker has 20 KB.
+
+LENIENT_STEPS_MAX = 100_000
+# Tokens and escapes of JSON that isn't standard, in a frame: 1 us each. The longest that RocketMQ's clients write is
+# the running info of a consumer, with objects as keys: about 70 for each of its queues.
+
 BODY_BYTES_MAX = 4 * 1024 * 1024
 # One message's body, as stored (maxMessageSize).
 
@@ -14,6 +27,8 @@ EXPANDED_BYTES_MAX = 64 * 1024 * 1024
 
 PROPERTIES_BYTES_MAX = 32_767
 
+SEND_MANY_TAKEN_MAX = 16_384
+# Of one SEND_MANY at a broker, however short they are.
 SEND_MANY_MESSAGES_MAX = 128
 SEND_MANY_BYTES_MAX = 256 * 1024
 # What a producer gathers into one SEND_MANY. A broker takes up to a frame.

@@ -47,7 +47,7 @@ def encode_offsets(offsets: dict[MessageQueue, int]) -> bytes:
 
 def decode_offsets(data: bytes) -> dict[MessageQueue, int]:
     """Return the offsets in a file. Raises: ProtocolError."""
-    table = fastjson.decode_as(data, OffsetFile).offset_table
+    table = fastjson.decode_as(data, OffsetFile, fastjson.UNLIMITED).offset_table
     return {MessageQueue(key.topic, key.broker_name, key.queue_id): offset for key, offset in table.items()}
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.limits import TABLE_BYTES_MAX
 from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.routes import KVTable
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
@@ -62,6 +63,7 @@ class RegisterBroker(Request, rename="camel"):
     auto_create_groups: bool = msgspec.field(name="autoCreateSubscriptionGroup", default=False)
     external_addr: str | None = None
     body_type: ClassVar[Any] = RegistrationBody
+    body_bytes_max: ClassVar[int | None] = TABLE_BYTES_MAX
 
 
 @request(RequestCode.UNREGISTER_BROKER)

@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.limits import HEARTBEAT_BYTES_MAX
 from staticfire.protocol.numbers import Int64
 
 
@@ -60,6 +61,7 @@ class Heartbeat(Request, rename="camel"):
     """Sent to every broker at once, then every 30 s."""
 
     body_type: ClassVar[Any] = HeartbeatData
+    body_bytes_max: ClassVar[int | None] = HEARTBEAT_BYTES_MAX
 
 
 @request(RequestCode.UNREGISTER_CLIENT)

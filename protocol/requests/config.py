@@ -1,12 +1,17 @@
 """A broker's settings, read and changed while it runs. RocketMQ: GetBrokerConfigResponseHeader."""
 
+from typing import ClassVar
+
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.limits import CONFIG_BYTES_MAX
 
 
 @request(RequestCode.UPDATE_BROKER_CONFIG)
 class UpdateBrokerConfig(Request, rename="camel"):
     """Change settings while it runs; the body is a java.util.Properties text. `staticfireClock` moves message time."""
+
+    body_bytes_max: ClassVar[int | None] = CONFIG_BYTES_MAX
 
 
 class BrokerConfigAnswer(Answer, rename="camel"):

@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.limits import CONFIG_BYTES_MAX
 from staticfire.protocol.numbers import Int32, Int64
 
 
@@ -134,6 +135,8 @@ class GetUnitSubscribedOnlyTopics(Request, rename="camel"):
 @request(RequestCode.UPDATE_NAMESRV_CONFIG)
 class UpdateNameserverConfig(Request, rename="camel"):
     """Change settings while it runs; the body is a java.util.Properties text."""
+
+    body_bytes_max: ClassVar[int | None] = CONFIG_BYTES_MAX
 
 
 class NameserverConfigAnswer(Answer, rename="camel"):

@@ -1,12 +1,13 @@
 """Sending one message, a batch of one queue, or many of anything. RocketMQ: SendMessageRequestHeader."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.limits import FRAME_BYTES_MAX, SEND_MANY_TAKEN_MAX
 from staticfire.protocol.numbers import Int32, Int64
 
 
@@ -97,4 +98,5 @@ class SendMany(Request, rename="camel"):
     producer_group: str
     default_topic: str
     default_topic_queue_nums: Int32
-    body_type: ClassVar[Any] = list[ManyMessage]
+    body_type: ClassVar[Any] = Annotated[list[ManyMessage], msgspec.Meta(max_length=SEND_MANY_TAKEN_MAX)]
+    body_bytes_max: ClassVar[int | None] = FRAME_BYTES_MAX
