@@ -67,7 +67,7 @@ class Entering:
         return self._enter_from(position, found, claimed)
 
     def _enter_from(self, position: int, found: EnteredRecords, claimed: int) -> LogScan:
-        scan = LogScan(self._log.segments, position)
+        scan = LogScan(self._log.segments, position, may_end_segment=True)
         for record in scan:
             found.boundary_seen |= record.log_position == claimed
             self._enter(record, found)
@@ -93,7 +93,8 @@ class Entering:
 
     def _jump(self, queue: Queue, queue_offset: int, position: int, found: EnteredRecords) -> None:
         """Let a queue go on with another offset than it expects. From the log's start on, the log is right."""
-        if found.start_position > self._log.min_position and position < self.holes_from:
+        is_behind_hole = position >= self.holes_from and not queue.is_empty  # Else its files may be lost, too.
+        if found.start_position > self._log.min_position and not is_behind_hole:
             raise QueuesDisagree(
                 f"queue {queue.queue_id} of {queue.topic} ends at offset {queue.next_offset}, "
                 f"but the record at {position} has offset {queue_offset}"

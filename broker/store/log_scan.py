@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from staticfire.broker.store.segments import Segment, Segments
-from staticfire.protocol.record import RECORD_BYTES_MIN, Found, Verdict, check_record, peek_record_bytes
+from staticfire.protocol.record import Found, Verdict, check_record, peek_record_bytes
 from staticfire.runtime.machine import File
 
 WINDOW_BYTES = 1024 * 1024
@@ -36,8 +36,10 @@ class ScannedRecord(NamedTuple):
 class LogScan:
     """The records from a position on. Afterwards `position` is where they end and `verdict` says why there."""
 
-    def __init__(self, segments: Segments, position: int) -> None:
+    def __init__(self, segments: Segments, position: int, may_end_segment: bool = False) -> None:
+        """`may_end_segment`: nobody appends now, so that the last segment's end may be found by its last blank."""
         self._segments = segments
+        self._may_end_segment = may_end_segment
         self.position = position
         self.verdict = _NOTHING
 
@@ -70,11 +72,21 @@ class LogScan:
     def _is_passable(self, segment: Segment, file: File) -> bool:
         """Whether a blank ends within its segment. The last one ends with a blank that nothing follows."""
         end = self.position + self.verdict.size
-        if segment is self._segments.last:
-            head = read_readable(file, end - segment.start, RECORD_BYTES_MIN)
-            if end >= segment.end or not any(head):
-                segment.end = end  # it was written when segments had another size
+        is_last = segment is self._segments.last and self._may_end_segment
+        if is_last and (end >= segment.end or _is_all_zeros(file, end - segment.start, segment.end - segment.start)):
+            segment.end = end  # it was written when segments had another size
         return end <= segment.end
+
+
+def _is_all_zeros(file: File, at: int, end: int) -> bool:
+    while at < end:
+        window = read_readable(file, at, min(WINDOW_BYTES, end - at))
+        if window.rstrip(b"\0"):
+            return False
+        if not window:
+            return True
+        at += len(window)
+    return True
 
 
 def read_readable(file: File, at: int, size: int) -> bytes:

@@ -57,8 +57,8 @@ class Span(NamedTuple):
                     f"well ({verdict.reason}); nothing more can be promised until the broker has recovered: start it "
                     f"again, on a disk that works"
                 )
-            yield record
-            at += len(record)
+            yield record[: verdict.size]
+            at += verdict.size
 
 
 class LogSync(NamedTuple):

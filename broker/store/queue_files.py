@@ -17,6 +17,7 @@ from staticfire.runtime.machine import File, Files
 ENTRY = Struct(">qiq")
 ENTRY_BYTES = 20
 FILE_NAME_DIGITS = 20
+ENTRIES_READ_MAX = 1024
 PLACE_MAX = (1 << 62) - 1
 
 
@@ -73,6 +74,17 @@ class QueueFiles:
             path = f"{folder}/{starts[-1]:0{FILE_NAME_DIGITS}d}"
             raise StorageError(f"{path} is no file of a consume queue, its name is too large: move it away")
         return [start // ENTRY_BYTES for start in starts]
+
+    def first_position(self, folder: str) -> int | None:
+        """Return where the record of the first entry that is no hole lies; None without one. Raises: OSError."""
+        for start in self.starts(folder):
+            offset, end = start, start + self.entries_per_file
+            while offset < end and (entries := self.read(folder, offset, ENTRIES_READ_MAX)):
+                for position, size, _ in ENTRY.iter_unpack(entries):
+                    if position or size:
+                        return int(position)
+                offset += len(entries) // ENTRY_BYTES
+        return None
 
     def read(self, folder: str, offset: int, count: int) -> bytes:
         """Return up to `count` entries, as far as the file has them. Raises: OSError."""

@@ -6,7 +6,7 @@ Invariant: a queue with entries that its files don't safely have is in `dirty`, 
 
 from staticfire.broker.store.consume_queue import LogStart, Queue
 from staticfire.broker.store.flush_round import QueueBatch, Round
-from staticfire.broker.store.queue_files import ENTRY, QueueFiles
+from staticfire.broker.store.queue_files import QueueFiles
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import Files
@@ -46,9 +46,8 @@ class QueueTable:
     def _finish_deletion(self, topic: str, position: int) -> None:
         for name in self._files.list_folder(f"{self._folder}/{topic}"):
             folder = f"{self._folder}/{topic}/{name}"
-            starts = self._entries.starts(folder)
-            first = self._entries.read(folder, starts[0], 1) if starts else b""
-            if not first or ENTRY.unpack(first)[0] < position:
+            first = self._entries.first_position(folder)
+            if first is None or first < position:
                 self._entries.forget(folder)
                 self._files.remove_folder(folder)
 

@@ -188,7 +188,8 @@ class Recovery:
             self._salvage(survey)
             if is_explained:
                 found.problems += [_explain(damage) for damage in survey.damages]
-                scan = self._entering.enter_behind_hole(scan.position, found, known.claimed.dispatched_position)
+                found, scan, again = self._enter_behind(scan.position, found, known.claimed)
+                rebuilt |= again
             else:
                 found, scan = self._rebuild(["a salvage has moved damaged parts aside"], known.claimed)
                 rebuilt = True
@@ -245,6 +246,16 @@ class Recovery:
             self._state.write_checkpoint(checkpoint._replace(dispatched_position=start, last_position=-1))
             found.last_position = -1
         return found, self._entering.enter_all(found, claimed)
+
+    def _enter_behind(
+        self, position: int, found: EnteredRecords, known: Checkpoint
+    ) -> tuple[EnteredRecords, LogScan, bool]:
+        """Go on behind a hole that is blanked out by now; return also whether all queues had to be rebuilt."""
+        try:
+            return found, self._entering.enter_behind_hole(position, found, known.dispatched_position), False
+        except QueuesDisagree as disagreement:
+            problems = [*found.problems, f"{disagreement}: all queues were rebuilt"]
+            return *self._rebuild(problems, known), True
 
     def _rebuild(self, problems: list[str], known: Checkpoint) -> tuple[EnteredRecords, LogScan]:
         start, entries = self._log.min_position, self._settings.queue_file_entries

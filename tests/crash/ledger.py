@@ -127,7 +127,10 @@ class Ledger:
             if message.is_lenient and not message.is_delayed and message.state is State.UNKNOWN:
                 message.state = State.GONE
             return
-        if message.may_be_deleted or message.is_lenient or message.position < min_position:
+        if message.position < min_position:
+            message.is_lenient = True  # Its file was removed; with the power its name may come back.
+            return
+        if message.may_be_deleted or message.is_lenient:
             message.state = State.GONE
             return
         raise Fault(f"{message} is lost; the log begins at {min_position}")

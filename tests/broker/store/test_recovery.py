@@ -12,7 +12,7 @@ from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Bytes
-from tests.broker.store.stand import SMALL, StoreStand
+from tests.broker.store.stand import SMALL, Sent, StoreStand
 
 LOG = "/store/commitlog/00000000000000000000"
 
@@ -39,6 +39,15 @@ def kill_in_write(stand: StoreStand, file: str, written_bytes: int) -> None:
 
 def overwrite(stand: StoreStand, position: int, data: bytes, file: str = LOG) -> None:
     stand.disk.files[file].write(position, data)
+
+
+def lose_before(stand: StoreStand, lost: list[Sent], kept: list[Sent]) -> None:
+    """Leave a hole where the first of these lies, as a failed fsync does."""
+    segment = stand.store.log.segments.at(lost[0].log_position)
+    assert segment is not None
+    start, end = lost[0].log_position, kept[0].log_position
+    content = stand.disk.files[segment.path].content
+    content[start - segment.start : end - segment.start] = bytes(end - start)
 
 
 def test_a_new_store_begins_at_nothing(stand: StoreStand) -> None:
@@ -140,10 +149,7 @@ def test_a_hole_that_a_failed_fsync_left_needs_nobody(stand: StoreStand) -> None
     """The disk failed, memory was needed for something else, and the machine went on: only the process has ended."""
     stand.send(b"safe")
     stand.store.flush()
-    first, second = stand.send(b"dropped"), stand.send(b"whole")
-    segment = stand.disk.files[LOG].content
-    start, end = first[0].log_position, second[0].log_position
-    segment[start:end] = bytes(end - start)
+    lose_before(stand, stand.send(b"dropped"), stand.send(b"whole"))
     report = stand.restart()
     assert (report.lost_records, report.lost_synced_bytes, report.rebuilt) == (0, 0, False)
     assert "no fsync had made them safe" in report.problems[0]
@@ -393,6 +399,19 @@ def test_a_deletion_whose_folder_was_not_removed_any_more_is_finished_at_start(s
     stand.restart()
     assert stand.bodies() == []
     assert not stand.files.exists("/store/consumequeue/orders/0")
+
+
+def test_a_queue_that_begins_with_a_hole_is_no_remnant_of_a_deletion(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.store.flush()
+    stand.store.delete_queues("orders")
+    stand.store.flush()
+    lose_before(stand, stand.send(b"lost"), stand.send(b"whole"))
+    for _ in range(3):
+        stand.restart()
+        assert stand.bodies_with_gaps() == [b"whole"]
+        assert stand.store.queue("orders", 0).max_offset == 2
+        stand.store.flush()
 
 
 def test_a_deletion_beyond_the_recovered_end_does_not_bury_what_comes_after(stand: StoreStand) -> None:
