@@ -54,7 +54,7 @@ class ConfigFiles:
         try:
             if is_there:
                 restore(self._machine.files.read_bytes(path))
-        except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, OSError) as error:
             raise StorageError(
                 f"{path} can't be read: {error}; repair it, or move it away to start without it"
             ) from None

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_USAGE
+from staticfire.runtime.log_sink import LogSink
 from staticfire.runtime.signals import SignalInbox, StopAsked
 
 READY_TIMEOUT_MS = 30_000
@@ -101,16 +102,24 @@ class Child:
 class Children:
     """The processes that this one started and will stop. `on_death` hears of those that weren't asked to end."""
 
-    def __init__(self, stdout: int | None = None, signals: SignalInbox | None = None) -> None:
+    def __init__(
+        self,
+        stdout: int | None = None,
+        signals: SignalInbox | None = None,
+        on_death: Callable[[Child], None] = lambda _child: None,
+        stderr: int = 2,
+    ) -> None:
         """`stdout`: where the children's standard output goes; None: where ours goes.
 
         `signals`: a signal to stop that comes there ends the wait for a start, and that for an end.
+        `stderr`: where what they write to theirs is passed on to. Nobody waits for who reads it, or doesn't.
         """
         self._stdout = stdout
         self._signals = signals
         self._selector = selectors.DefaultSelector()
         self._children: dict[str, Child] = {}
-        self.on_death: Callable[[Child], None] | None = None
+        self._on_death = on_death
+        self._stderr = LogSink(stderr)
 
     def __getitem__(self, name: str) -> Child:
         return self._children[name]
@@ -218,6 +227,7 @@ class Children:
         for child in self._children.values():
             if child.exit_code is None:
                 self.kill(child)
+        self._stderr.flush()
         self._selector.close()
 
     @contextmanager
@@ -239,7 +249,7 @@ class Children:
         data = _receive(child.link)
         if data:
             child.ready = child.ready or b"\n" in data
-            self._pass_on(child, child.held_back)
+            self._pass_on(child.held_back)
             child.held_back = b""
         elif data is not None:
             self._ended(child)
@@ -255,10 +265,10 @@ class Children:
             child.exit_code = child.process.wait()
         self._read_stderr(child)
         if not child.stopping and child.exit_code != EXIT_USAGE:
-            self._pass_on(child, child.held_back)
+            self._pass_on(child.held_back)
         self._close_stderr(child)
-        if child.died and child.ready and self.on_death is not None:
-            self.on_death(child)
+        if child.died and child.ready:
+            self._on_death(child)
 
     def _read_stderr(self, child: Child) -> None:
         assert child.process.stderr is not None
@@ -272,7 +282,7 @@ class Children:
                 return
             child.wrote(data)
             if child.ready:
-                self._pass_on(child, data)
+                self._pass_on(data)
             else:
                 child.held_back = (child.held_back + data)[-START_BYTES_MAX:]
 
@@ -282,12 +292,10 @@ class Children:
             self._selector.unregister(child.process.stderr)
             child.process.stderr.close()
 
-    def _pass_on(self, child: Child, data: bytes) -> None:
-        try:
-            if data:
-                os.write(2, data)
-        except OSError:
-            pass  # Nobody reads our stderr any more; the children go on.
+    def _pass_on(self, data: bytes) -> None:
+        if data:
+            self._stderr.write_bytes(data)
+            self._stderr.flush()
 
 
 def interpreter() -> list[str]:

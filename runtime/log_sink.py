@@ -29,6 +29,10 @@ class LogSink:
         """Take a line, or a part of it."""
         self._buffer += text.encode(errors="backslashreplace")
 
+    def write_bytes(self, data: bytes) -> None:
+        """Take what somebody else has encoded."""
+        self._buffer += data
+
     def flush(self) -> None:
         """Write what can be taken; keep the rest, or count it."""
         if self.dropped_lines and len(self._buffer) < BUFFER_BYTES_MAX:

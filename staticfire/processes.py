@@ -32,7 +32,8 @@ class ProcessCluster:
         self.folder = folder
         self.plan = plan
         self._ports = ports
-        self.children = Children(stdout, signals)
+        self._tell_of_death: Callable[[Child], None] = lambda _child: None
+        self.children = Children(stdout, signals, lambda child: self._tell_of_death(child))
 
     @classmethod
     def prepare(
@@ -107,7 +108,7 @@ class ProcessCluster:
 
     def on_death(self, tell: Callable[[Child], None]) -> None:
         """Have `tell` called with each process that ends unasked."""
-        self.children.on_death = tell
+        self._tell_of_death = tell
 
     def _child(self, name: str) -> Child:
         if name not in self.children:

@@ -92,7 +92,6 @@ class Finding:
 Rule = Callable[[], Iterator[Finding]]
 
 BEING_MENDED = {
-    r"(runtime/(children|connection|pool|server))\.py:\d+ self\.\w+ is set later": "wiring",
     r"staticfire/places\.py:\d+ class Folder ": "a name that the simulated disk took later",
     r"tests/(broker/store/test_recovery|scenarios/test_ordered_consumption)\.py:1 \d+ lines": "two files each",
     r"runtime/connection\.py:\d+ (\d+ lines|class Connection)": "framing moves to protocol/",

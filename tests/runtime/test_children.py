@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,9 +43,9 @@ def test_child_that_is_signalled_twice_still_stops_in_order(children: Children) 
     assert child.exit_code == 0
 
 
-def test_child_that_is_killed_by_somebody_is_told(children: Children) -> None:
+def test_child_that_is_killed_by_somebody_is_told() -> None:
     dead: list[Child] = []
-    children.on_death = dead.append
+    children = Children(subprocess.DEVNULL, on_death=dead.append)
     child = children.spawn(plan())
     children.wait_ready([child])
 
@@ -53,6 +54,20 @@ def test_child_that_is_killed_by_somebody_is_told(children: Children) -> None:
 
     assert dead == [child]
     assert child.how_it_ended() == f"nameserver (pid {child.pid}) was killed by SIGKILL"
+    children.close()
+
+
+def test_what_children_write_goes_on_without_who_should_read_it() -> None:
+    """A pipe behind our stderr that nobody reads: what doesn't fit is dropped and counted, and nobody waits."""
+    reading, writing = os.pipe()
+    children = Children(subprocess.DEVNULL, stderr=writing)
+    for _ in range(20):
+        children._pass_on(b"x" * 65_535 + b"\n")
+    assert children._stderr.dropped_lines > 0
+    assert os.read(reading, 65_536)
+    children.close()
+    os.close(reading)
+    os.close(writing)
 
 
 def test_child_that_fails_before_it_is_ready_is_named_with_its_exit_code_and_last_line(
