@@ -56,6 +56,8 @@ def _body(shape: Shape) -> str:
     kind = shape.body_type
     if kind is bytes:
         return "bytes"
+    if hasattr(kind, "__metadata__"):  # A list with a limit.
+        kind = kind.__origin__
     inner = getattr(kind, "__args__", None)
     return f"list of {inner[0].__name__}" if inner else str(kind.__name__)
 
