@@ -95,8 +95,9 @@ class DelayQueue:
     def _next_of_levels(self) -> Iterator[tuple[int, Entry]]:
         for level, offset in self._offsets.items():
             head = self._heads.get(level)
-            if head is None:
-                first, end = self._entries.bounds(level)
+            first, end = self._entries.bounds(level)
+            if head is None or offset < first:
+                self._heads.pop(level, None)  # Retention may have removed it meanwhile.
                 if offset < first:
                     offset = self._offsets[level] = first
                 found = self._entries.entries(level, offset, 1) if offset < end else ()

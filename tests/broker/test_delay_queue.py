@@ -65,6 +65,17 @@ def test_the_earliest_head_is_next(queue: DelayQueue, levels: Levels) -> None:
     assert queue.next_due_ms(MessageMs(5_299)) == 5_300
 
 
+def test_a_head_that_retention_has_removed_is_not_due_for_ever(queue: DelayQueue, levels: Levels) -> None:
+    levels.dues[1] += [1_000, 1_500]
+    assert queue.next_due_ms(MessageMs(500)) == 1_000
+    levels.first = 1
+    assert deliver(queue, 2_000) == [(1, 1)]
+    levels.dues[1] += [3_000]
+    assert queue.next_due_ms(MessageMs(2_000)) == 3_000
+    levels.first = 3
+    assert queue.next_due_ms(MessageMs(4_000)) is None
+
+
 def test_what_is_not_noted_as_delivered_is_due_again(queue: DelayQueue, levels: Levels) -> None:
     levels.dues[1] += [1_000, 1_000]
     first = queue.due(MessageMs(2_000), 10)
