@@ -4,13 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
+from staticfire.broker import server
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.store.log_sync import Span
 from staticfire.faults.simulation.files import SimulatedFiles
 from tests.crash.lives import play
 
-SEEDS = range(4)
-BREAKAGE_SEEDS = 200
+SEEDS = (0, 244, 328, 344)
+# Three of them have found something once: holes, and what they did to segments, queues and deletions.
+BREAKAGE_SEEDS = (0, 6, 7, *range(40))
+# The first few find what is broken here as the harness is now.
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -22,10 +25,14 @@ def nothing(*_: object, **__: object) -> None:
     """Stand for a step that somebody forgot."""
 
 
+def _offsets_ahead(patch: pytest.MonkeyPatch) -> None:
+    """Without the comparison at start, which is the second net below it."""
+    patch.setattr(ConfigFiles, "restore", _restoring_at_once(ConfigFiles.restore))
+    patch.setattr(server, "take_back_offsets", lambda *_: [])
+
+
 BREAKAGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "offsets are saved ahead of the log": lambda patch: patch.setattr(
-        ConfigFiles, "restore", _restoring_at_once(ConfigFiles.restore)
-    ),
+    "offsets are saved ahead of the log": _offsets_ahead,
     "what a failed fsync covered isn't written again": lambda patch: patch.setattr(Span, "rewrite", nothing),
     "names are not synced": lambda patch: patch.setattr(SimulatedFiles, "sync_folder", nothing),
 }
@@ -42,9 +49,9 @@ def _restoring_at_once(restore: Callable[..., bool]) -> Callable[..., bool]:
 @pytest.mark.parametrize("name", BREAKAGES)
 def test_what_is_broken_on_purpose_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKAGES[name](monkeypatch)
-    for seed in range(BREAKAGE_SEEDS):
+    for seed in BREAKAGE_SEEDS:
         try:
             play(seed)
         except BaseException:  # noqa: BLE001 (whatever it is: it was found)
             return
-    pytest.fail(f"{BREAKAGE_SEEDS} seeds have not found it")
+    pytest.fail(f"{len(BREAKAGE_SEEDS)} seeds have not found it")
