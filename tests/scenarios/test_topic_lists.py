@@ -58,9 +58,19 @@ async def test_attributes_that_cannot_be_read_are_refused(stand: BrokerStand, at
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
 
 
-@pytest.mark.parametrize(("queues", "perm"), [(2**31 - 1, 6), (65_537, 6), (4, 2**31 - 1), (-(2**31), 6)])
-async def test_numbers_that_no_topic_can_have_are_refused(stand: BrokerStand, queues: int, perm: int) -> None:
+@pytest.mark.parametrize(
+    ("queues", "perm", "code", "words"),
+    [
+        (2**31 - 1, 6, ResponseCode.INVALID_PARAMETER, "a can't"),
+        (65_537, 6, ResponseCode.INVALID_PARAMETER, "a can't"),
+        (4, 2**40, ResponseCode.SYSTEM_ERROR, "Expected `int` <= 2147483647 - at `perm`"),
+        (-(2**40), 6, ResponseCode.SYSTEM_ERROR, "Expected `int` >= -2147483648 - at `readQueueNums`"),
+    ],
+)
+async def test_numbers_that_no_topic_can_have_are_refused(
+    stand: BrokerStand, queues: int, perm: int, code: ResponseCode, words: str
+) -> None:
     answer = await stand.ask(UpdateTopic("a", queues, 4, perm))
-    assert answer.code == ResponseCode.INVALID_PARAMETER
-    assert "a can't" in answer.remark
+    assert answer.code == code
+    assert words in (answer.remark or "")
     assert await config_of(stand, "a") is None
