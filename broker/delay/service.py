@@ -16,7 +16,7 @@ from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.delivery import Delivery
 from staticfire.broker.delay.queue import DelayQueue, DueEntry
-from staticfire.broker.delay.stored_form import read_mark
+from staticfire.broker.delay.stored_form import Mark, read_mark
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.delay_levels import DelayLevels, level_of_queue, queue_of_level
@@ -83,10 +83,7 @@ class DelayService:
         is_wrong = self.queue.keep_within_bounds() or is_wrong
         self._saved_position = min(self._saved_position, self._store.max_position)
         if self.queue.waiting():
-            for _, record in self._store.records_from(self._saved_position):
-                mark = read_mark(peek_prepared_position(record))
-                if mark is not None:
-                    self.queue.take_in(mark)
+            self._take_in_marks()
             self.queue.keep_within_bounds()
         self._is_restored = True
         if is_wrong:
@@ -101,6 +98,36 @@ class DelayService:
             if count > 0:
                 words = "messageDelayLevel has no such level now; with a longer one they are delivered"
                 log.warning("delayed_messages_stranded", level=level, messages=count, reason=words)
+
+    def _take_in_marks(self) -> None:
+        """Count the deliveries that the log has behind the saved position, level by level up to one that is missing.
+
+        A hole in what no fsync had covered may have taken a delivery, and not the next: both are made again then.
+        """
+        incomplete: set[int] = set()  # Never iterated.
+        for _, record in self._store.records_from(self._saved_position):
+            mark = read_mark(peek_prepared_position(record))
+            if mark is None or mark.level in incomplete:
+                continue
+            if self._is_one_missing_before(mark):
+                incomplete.add(mark.level)
+                reason = "the log has lost a delivery, and has later ones: they are made again"
+                log.warning(
+                    "deliveries_lost", level=mark.level, from_offset=self.queue.offset(mark.level), reason=reason
+                )
+            else:
+                self.queue.take_in(mark)
+
+    def _is_one_missing_before(self, mark: Mark) -> bool:
+        """Whether a message before that of a mark is there, but no delivery of it; one that is damaged was skipped."""
+        waiting = self._store.queue(SCHEDULE_TOPIC, queue_of_level(mark.level))
+        first = max(self.queue.offset(mark.level), waiting.min_offset)
+        return any(
+            self._store.record_at(entry.log_position) is not None
+            for offset in range(first, min(mark.offset, waiting.max_offset))
+            for entry in self._store.entries(waiting, offset, 1)
+            if entry.record_bytes
+        )
 
     def _forget_deleted(self) -> bool:
         """Forget the progress of queues that were deleted after it was saved; return whether there was any."""

@@ -1,6 +1,7 @@
 """What a broker has saved beside its log never says more than the log has left."""
 
 import errno
+import re
 
 import msgspec
 
@@ -143,3 +144,27 @@ async def test_a_clock_that_was_just_set_does_not_keep_a_broker_from_starting(wo
 
 def _fail(number: int) -> None:
     raise OSError(number, "Input/output error")
+
+
+async def test_a_delivery_that_a_hole_has_taken_is_made_again(world: SimulatedWorld) -> None:
+    """The log lost what no fsync had covered, but not the delivery behind it, whose mark speaks for itself only."""
+    stand = await stand_of(world)
+    await stand.send("orders", b"first", DELAY="1")
+    await stand.send("orders", b"second", DELAY="1")
+    await world.run_for(seconds=0.9)
+    world.disk(NAME).before = lambda what, path: _fail(errno.EIO) if what == "sync" and "commitlog" in path else None
+    await world.run_for(seconds=0.6)
+    log = "/store/commitlog/00000000000000000000"
+    content = world.machine(NAME).files.read_bytes(log)
+    deliveries = [found.start() for found in re.finditer(b"\xdc\x00\x11\xce", content)][2:]
+    assert len(deliveries) == 2
+    world.kill(NAME)
+    world.disk(NAME).before = None
+    file = world.machine(NAME).files.open(log)
+    file.write(deliveries[0], bytes(deliveries[1] - deliveries[0]))
+    file.close()
+    await stand.start()
+    await world.run_for(seconds=2)
+    found = await stand.stored("orders", offset=1)
+    assert [record.body for record in found] == [b"second", b"first", b"second"]
+    await stand.close()
