@@ -11,6 +11,7 @@ SHORT = {
     "burst": ["--rounds", "2", "--only", "json_send"],
     "consume_path": ["--rounds", "2"],
     "producer_encode": ["--rounds", "1", "--messages", "640"],
+    "request_decoding": ["--kind", "HEART_BEAT"],
     "store_append": ["--records", "2000"],
 }
 
