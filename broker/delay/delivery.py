@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from staticfire.broker.delay.queue import DueEntry
-from staticfire.broker.delay.stored_form import pack_mark, real_place
+from staticfire.broker.delay.stored_form import Mark, pack_mark, real_place
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
@@ -50,6 +50,12 @@ class Delivery:
         self._store = store
         self._homes: dict[bytes, Queue] = {}
         # Queues by the end of the properties, where `delayed` has put their names.
+        self._delivered_ahead: set[Mark] = set()
+        # Before the start, though one before them was not: a hole has taken it. Never iterated.
+
+    def is_delivered(self, mark: Mark) -> None:
+        """Note that the log has the delivery of a message whose turn comes again."""
+        self._delivered_ahead.add(mark)
 
     def put(self, due: list[DueEntry], stored_ms: MessageMs) -> DueSlice:
         """Put messages on the burst in this order; what can't be delivered is skipped.
@@ -58,6 +64,11 @@ class Delivery:
         """
         part = DueSlice({})
         for entry, record in zip(due, self._read(due), strict=True):
+            if self._delivered_ahead and Mark(entry.level, entry.offset) in self._delivered_ahead:
+                self._delivered_ahead.discard(Mark(entry.level, entry.offset))
+                part.skipped += 1
+                part.last_offsets[entry.level] = entry.offset
+                continue
             try:
                 # A burst is written as a whole or not at all, so it is enough to follow one of its messages.
                 on_stored = None if part.delivered else part.settled

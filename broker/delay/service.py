@@ -102,21 +102,32 @@ class DelayService:
     def _take_in_marks(self) -> None:
         """Count the deliveries that the log has behind the saved position, level by level up to one that is missing.
 
-        A hole in what no fsync had covered may have taken a delivery, and not the next: both are made again then.
+        A hole in what no fsync had covered may have taken a delivery, and not the next: that one is made again then.
         """
         incomplete: set[int] = set()  # Never iterated.
-        for _, record in self._store.records_from(self._saved_position):
+        for log_position, record in self._store.records_from(self._saved_position):
             mark = read_mark(peek_prepared_position(record))
-            if mark is None or mark.level in incomplete:
+            if mark is None or self._is_of_a_former_queue(mark, log_position):
                 continue
-            if self._is_one_missing_before(mark):
+            if mark.level in incomplete:
+                self._delivery.is_delivered(mark)
+            elif self._is_one_missing_before(mark):
                 incomplete.add(mark.level)
-                reason = "the log has lost a delivery, and has later ones: they are made again"
+                self._delivery.is_delivered(mark)
+                reason = "the log has lost a delivery, and has later ones: what is missing is delivered again"
                 log.warning(
                     "deliveries_lost", level=mark.level, from_offset=self.queue.offset(mark.level), reason=reason
                 )
             else:
                 self.queue.take_in(mark)
+
+    def _is_of_a_former_queue(self, mark: Mark, log_position: int) -> bool:
+        """Whether the message with that offset was stored behind the delivery: the log has lost those before it."""
+        waiting = self._store.queue(SCHEDULE_TOPIC, queue_of_level(mark.level))
+        if not waiting.min_offset <= mark.offset < waiting.max_offset:
+            return False
+        entries = self._store.entries(waiting, mark.offset, 1)
+        return bool(entries) and entries[0].log_position > log_position
 
     def _is_one_missing_before(self, mark: Mark) -> bool:
         """Whether a message before that of a mark is there, but no delivery of it; one that is damaged was skipped."""
