@@ -116,7 +116,7 @@ class StoreStand:
     def bodies_with_gaps(self, topic: str = "orders", queue_id: int = 0) -> list[bytes]:
         """Read a queue to its end, over messages that are damaged."""
         queue = self.store.queue(topic, queue_id)
-        offset, found = 0, []
+        offset, found = queue.min_offset, []
         while offset < queue.max_offset:
             result = self.store.read(queue, offset, 32)
             if result.positions:
