@@ -5,9 +5,10 @@ Nothing but speed depends on it (docs/decisions/0019-compiled-parts.md). STATICF
 
 import os  # house: known before the hot functions are chosen; no setting of a broker's
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from importlib import import_module
+from typing import Protocol, cast
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
+from staticfire.protocol.record import Buffer
 
 
 class Twin(Protocol):
@@ -61,8 +62,6 @@ twin: Twin | None = None
 
 if not os.environ.get("STATICFIRE_PURE_PYTHON"):
     try:
-        from staticfire.protocol import _compiled
-
-        twin = _compiled
+        twin = cast(Twin, import_module("staticfire.protocol._compiled"))
     except ImportError:
         pass

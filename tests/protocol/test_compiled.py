@@ -8,10 +8,10 @@ from hypothesis import given, strategies as st
 
 from staticfire.protocol.batch_rows import batch_rows
 from staticfire.protocol.checksums import crc32
-from staticfire.protocol.compiled import Buffer, twin
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.plain_records import pack_plain_row
-from staticfire.protocol.record import pack_record, pack_topic, proven_offset
+from staticfire.protocol.record import Buffer, pack_record, pack_topic, proven_offset
 from staticfire.protocol.rocketmq_record import (
     BatchMessage,
     decode_batch,
