@@ -40,6 +40,14 @@ if TYPE_CHECKING:
         AllocateStrategy,
         Averagely,
         AveragelyByCircle,
+        ByConfig,
+    )
+    from staticfire.client.rebalance.consistent_hash import ConsistentHash
+    from staticfire.client.rebalance.machine_rooms import (
+        MachineRoom,
+        MachineRoomResolver,
+        NearbyMachineRoom,
+        RoomPrefix,
     )
     from staticfire.protocol.errors import (
         AnswerTimeout,
@@ -78,6 +86,7 @@ __all__ = [
     "BlockingPullConsumer",
     "BlockingPushConsumer",
     "BrokerAnswer",
+    "ByConfig",
     "ClientConnection",
     "ClientError",
     "ClientSettings",
@@ -87,15 +96,19 @@ __all__ = [
     "ClusterClock",
     "ConnectFailed",
     "ConnectionLost",
+    "ConsistentHash",
     "ConsumeContext",
     "ConsumeFromWhere",
     "ConsumeStatus",
     "GroupNotFound",
     "Listener",
+    "MachineRoom",
+    "MachineRoomResolver",
     "Message",
     "MessageIllegal",
     "MessageModel",
     "MessageQueue",
+    "NearbyMachineRoom",
     "NetworkError",
     "NoPermission",
     "NotAtRest",
@@ -112,6 +125,7 @@ __all__ = [
     "PushConsumer",
     "PushSettings",
     "ReceivedMessage",
+    "RoomPrefix",
     "Selector",
     "SendResult",
     "SendStatus",
@@ -145,8 +159,10 @@ _HOMES = {
     "staticfire.client.produce.selectors": "by_hash Selector",
     "staticfire.client.produce.send_result": "SendResult SendStatus",
     "staticfire.client.rebalance.allocation": (
-        "AVERAGELY AVERAGELY_BY_CIRCLE AllocateStrategy Averagely AveragelyByCircle"
+        "AVERAGELY AVERAGELY_BY_CIRCLE AllocateStrategy Averagely AveragelyByCircle ByConfig"
     ),
+    "staticfire.client.rebalance.consistent_hash": "ConsistentHash",
+    "staticfire.client.rebalance.machine_rooms": "MachineRoom MachineRoomResolver NearbyMachineRoom RoomPrefix",
     "staticfire.protocol.errors": (
         "AnswerTimeout BrokerAnswer ClientError ClockBusy ConnectFailed ConnectionLost GroupNotFound "
         "MessageIllegal NetworkError NoPermission NotAtRest ProtocolError StaticfireError StorageError "

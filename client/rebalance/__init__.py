@@ -1,6 +1,7 @@
 """Who gets which queues: the strategies, the loop, and the queues that a consumer owns.
 
-- allocation.py: strategies; rebalance_loop.py: the plan for one topic and the loop of a client
+- allocation.py, consistent_hash.py, machine_rooms.py: the strategies
+- rebalance_loop.py: the plan for one topic and the loop of a client
 - rebalancer.py: one consumer's share; assigned_queues.py: taking and giving away
 - lock_keeper.py: locks had, renewed and given back; queue_locks.py: locks asked of brokers
 """

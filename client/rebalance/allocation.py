@@ -4,11 +4,12 @@ RocketMQ: AllocateMessageQueueStrategy. Queues and client ids come sorted, the s
 has exactly one owner as soon as all members know of each other. More members than queues: the surplus get none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.errors import ClientError
+from staticfire.protocol.names import is_retry_topic
 
 
 class AllocateStrategy(Protocol):
@@ -69,3 +70,27 @@ class AveragelyByCircle:
 
 AVERAGELY = Averagely()
 AVERAGELY_BY_CIRCLE = AveragelyByCircle()
+
+
+class ByConfig:
+    """The queues that a member was given by hand, whoever else is there. RocketMQ: AllocateMessageQueueByConfig.
+
+    Nobody looks whether two members were given the same queue, or a queue nobody. The group's retries would be such a
+    queue: hardly anybody names them. So they are shared by a strategy of their own. In RocketMQ, and here with
+    `retries=None`, nobody consumes them unless somebody was given them.
+    """
+
+    name = "CONFIG"
+
+    def __init__(self, queues: Iterable[MessageQueue], retries: AllocateStrategy | None = AVERAGELY) -> None:
+        """`queues`: of all topics of the consumer."""
+        self._own = frozenset(queues)
+        self._retries = retries
+
+    def allocate(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """Return what of the own queues is there."""
+        if self._retries is not None and queues and is_retry_topic(queues[0].topic):
+            return self._retries.allocate(group, client_id, queues, client_ids)
+        return [queue for queue in queues if queue in self._own]

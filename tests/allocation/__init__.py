@@ -1,0 +1,4 @@
+"""What RocketMQ's own strategies answer: `cases.jsonl`, written by `python -m tests.allocation` from RocketMQ's jars.
+
+`Allocate.java` runs RocketMQ's classes; `cases.py` is a case, as it lies in the file and as it goes to Java.
+"""
