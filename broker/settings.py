@@ -6,10 +6,13 @@ RocketMQ: BrokerConfig, MessageStoreConfig. On the command line and in broker.co
 
 from dataclasses import dataclass, field
 
-from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
+from staticfire.protocol.limits import FRAME_BYTES_MAX, PULL_BYTES_MAX, PULL_MESSAGES_MAX, QUEUES_OF_TOPIC_MAX
+from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERCENT, PERIOD, PERIOD_OR_NONE, PORT, chars, within
 from staticfire.runtime.reach import Reach
 
-MIB = 1024 * 1024
+KIB, MIB = 1024, 1024 * 1024
+NAME = chars(1, 255)
+PERMISSION = within(0, 7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,23 +20,23 @@ class BrokerSettings:
     """One broker. Read once, passed down as a value."""
 
     # Who it is
-    broker_cluster_name: str = "DefaultCluster"
-    broker_name: str = "broker-a"
-    broker_id: int = 0
+    broker_cluster_name: str = field(default="DefaultCluster", metadata=NAME)
+    broker_name: str = field(default="broker-a", metadata=NAME)
+    broker_id: int = field(default=0, metadata=within(0, INT64_MAX))
     namesrv_addr: str = ""
     """Nameservers, separated by semicolons. Empty: none, the broker is reached by its address only."""
 
     # Where it listens
     listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
-    listen_port: int = 10911
+    listen_port: int = field(default=10911, metadata=PORT)
     broker_ip1: str = field(default="", metadata={"rocketmq": "brokerIP1"})
     """The host to tell clients. Empty: the address under which each client reached the nameserver."""
-    advertised_port: int = 0
+    advertised_port: int = field(default=0, metadata=PORT)
     """The port to tell them beside brokerIP1. 0: listenPort."""
     external_host: str = ""
     """The host to tell clients that come through a port mapping, as into a container. Empty: there is none."""
-    external_port: int = 0
+    external_port: int = field(default=0, metadata=PORT)
     """The port outside of the mapping. 0: listenPort."""
     vip_port_enable: bool = True
     """Serve the port two below, too, which clients with vipChannelEnabled use."""
@@ -42,9 +45,9 @@ class BrokerSettings:
 
     # Topics and groups
     auto_create_topic_enable: bool = True
-    default_topic_queue_nums: int = 8
+    default_topic_queue_nums: int = field(default=8, metadata=within(1, QUEUES_OF_TOPIC_MAX))
     auto_create_subscription_group: bool = True
-    broker_permission: int = 6
+    broker_permission: int = field(default=6, metadata=PERMISSION)
     refuse_retries_when_read_only: bool = False
     """Without write permission (brokerPermission=4) refuse sends to retry topics, too: consumers whose send-back was
     refused try that. RocketMQ takes them until clients have seen the new route."""
@@ -52,18 +55,18 @@ class BrokerSettings:
     cluster_topic_enable: bool = True
     trace_topic_enable: bool = True
     """On here, off in RocketMQ: without it a first look at traces fails."""
-    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
-    region_id: str = "DefaultRegion"
+    msg_trace_topic_name: str = field(default="RMQ_SYS_TRACE_TOPIC", metadata=chars(1, 127))
+    region_id: str = field(default="DefaultRegion", metadata=chars(0, 255))
     trace_on: bool = True
     enable_property_filter: bool = field(
         default=False, metadata={"choices": ("false",), "why": "SQL92 subscriptions aren't built yet"}
     )
     """SQL92 subscriptions, refused as RocketMQ refuses them without this."""
-    dlq_perm: int = 6
+    dlq_perm: int = field(default=6, metadata=PERMISSION)
     """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2, write only, as before."""
 
     # Messages
-    max_message_size: int = 4 * MIB
+    max_message_size: int = field(default=4 * MIB, metadata=within(1, INT32_MAX))
     reject_transaction_message: bool = field(
         default=True, metadata={"choices": ("true",), "why": "transactions aren't built yet"}
     )
@@ -77,61 +80,65 @@ class BrokerSettings:
 
     # Pulls
     long_polling_enable: bool = True
-    short_polling_time_mills: int = 1000
-    unfinished_frame_bytes_max: int = 128 * MIB
+    short_polling_time_mills: int = field(default=1000, metadata=PERIOD_OR_NONE)
+    unfinished_frame_bytes_max: int = field(default=128 * MIB, metadata=within(FRAME_BYTES_MAX, INT64_MAX))
     """Of frames that have begun and aren't whole, on all connections together. Above it the oldest go."""
-    unfinished_frame_ms_max: int = 60_000
+    unfinished_frame_ms_max: int = field(default=60_000, metadata=PERIOD)
     """From a frame's first byte to its last; then its connection is closed."""
-    held_pulls_max: int = 100_000
+    held_pulls_max: int = field(default=100_000, metadata=within(0, INT32_MAX))
     """Pulls that wait for messages, over all queues; one more is answered at once."""
-    hold_ms_max: int = 30_000
+    hold_ms_max: int = field(default=30_000, metadata=PERIOD_OR_NONE)
     lite_pull_message_enable: bool = True
-    max_transfer_bytes_on_message_in_memory: int = PULL_BYTES_MAX
+    max_transfer_bytes_on_message_in_memory: int = field(default=PULL_BYTES_MAX, metadata=within(1, INT32_MAX))
     """What an answer to a pull has at most, but one message always."""
-    max_transfer_count_on_message_in_memory: int = PULL_MESSAGES_MAX
+    max_transfer_count_on_message_in_memory: int = field(default=PULL_MESSAGES_MAX, metadata=within(1, INT32_MAX))
     """Messages of an answer to a RocketMQ client; over our own codec it may have 32 times as many."""
 
     # Clients
     answer_newer_subscription_unfiltered: bool = False
     """A pull whose tag subscription is newer than any heartbeat has told gets all messages, if its client filters them
     itself, and isn't refused as SUBSCRIPTION_NOT_LATEST. On in `up`, `run` and `Cluster`."""
-    channel_expired_timeout_ms: int = field(default=120_000, metadata={"rocketmq": "channelExpiredTimeout"})
-    channel_scan_interval_ms: int = 10_000
+    channel_expired_timeout_ms: int = field(default=120_000, metadata={**PERIOD, "rocketmq": "channelExpiredTimeout"})
+    channel_scan_interval_ms: int = field(default=10_000, metadata=PERIOD)
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
 
     # Disk
     flush_disk_type: str = field(default="ASYNC_FLUSH", metadata={"choices": ("ASYNC_FLUSH", "SYNC_FLUSH")})
-    flush_interval_commit_log: int = 500
-    sync_flush_timeout: int = 5000
-    mapped_file_size_commit_log: int = field(default=64 * MIB, metadata={"also": ("mapedFileSizeCommitLog",)})
-    flush_interval_consume_queue: int = 1000
-    flush_consumer_offset_interval: int = 5000
-    file_reserved_time: int = 72
+    flush_interval_commit_log: int = field(default=500, metadata=PERIOD)
+    sync_flush_timeout: int = field(default=5000, metadata=PERIOD)
+    mapped_file_size_commit_log: int = field(
+        default=64 * MIB, metadata=within(16 * KIB, INT32_MAX, also=("mapedFileSizeCommitLog",))
+    )
+    """A message has to fit into one of these, with its properties."""
+    flush_interval_consume_queue: int = field(default=1000, metadata=PERIOD)
+    flush_consumer_offset_interval: int = field(default=5000, metadata=PERIOD)
+    file_reserved_time: int = field(default=72, metadata=within(0, 1_000_000))
     """Hours of message time; older messages may be removed, by whole segments."""
     delete_when: str = "04"
     """Hours of the day in which they are, of message time in UTC, separated by semicolons."""
-    clean_resource_interval: int = 10_000
-    disk_max_used_space_ratio: int = 75
+    clean_resource_interval: int = field(default=10_000, metadata=PERIOD)
+    disk_max_used_space_ratio: int = field(default=75, metadata=PERCENT)
     """Percent of the disk; above it old messages are removed at any hour."""
-    disk_space_clean_forcibly_ratio: int = 85
+    disk_space_clean_forcibly_ratio: int = field(default=85, metadata=PERCENT)
     """Percent of the disk; above it young messages are removed, too."""
     clean_file_forcibly_enable: bool = True
-    clean_file_forcibly_keep_bytes: int = 1024 * MIB
+    clean_file_forcibly_keep_bytes: int = field(default=1024 * MIB, metadata=within(0, INT64_MAX))
     """The end of the log that stays all the same: RocketMQ's last file is that large."""
-    scrub_bytes_per_second: int = 4 * MIB
+    scrub_bytes_per_second: int = field(default=4 * MIB, metadata=within(0, INT64_MAX))
     """So much of the log is read and checked in the background. 0: nothing; damage is found by who reads it."""
     salvage: bool = False
     """Move damaged parts of the log aside at start, to storePathRootDir/damaged, instead of refusing to start."""
-    disk_space_warning_level_ratio: int = 90
+    disk_space_warning_level_ratio: int = field(default=90, metadata=within(1, 100))
     """Percent of the disk; above it no message is taken. 100: they are taken until it is full."""
 
     # The nameserver
-    register_name_server_period: int = 30_000
-    broker_heartbeat_interval: int = 0
+    register_name_server_period: int = field(default=30_000, metadata=PERIOD)
+    broker_heartbeat_interval: int = field(default=0, metadata=PERIOD_OR_NONE)
     """A sign of life that often, in milliseconds. 0: registrations are enough. RocketMQ has this for acting masters."""
     broker_heartbeat_timeout_ms: int = field(
-        default=120_000, metadata={"rocketmq": "brokerNotActiveTimeoutMillis", "also": ("brokerHeartbeatTimeoutMs",)}
+        default=120_000,
+        metadata={**PERIOD, "rocketmq": "brokerNotActiveTimeoutMillis", "also": ("brokerHeartbeatTimeoutMs",)},
     )
     """After so much silence the nameserver takes this broker for gone."""
 

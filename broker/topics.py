@@ -12,6 +12,7 @@ import msgspec
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
 from staticfire.protocol.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
@@ -27,9 +28,6 @@ from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 from staticfire.protocol.times import MessageMs
 
 TOPICS_MAX = 100_000
-QUEUES_OF_TOPIC_MAX = 65_536
-# RocketMQ takes any number. Who asks about a topic is told of each of its queues, so a thousand million of them, from a
-# slip of the keyboard, would keep a broker busy for good.
 _INT32 = range(-(2**31), 2**31)
 
 

@@ -6,6 +6,9 @@ RocketMQ: NamesrvConfig. On the command line and in a configuration file the sam
 
 from dataclasses import dataclass, field
 
+from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.runtime.ranges import INT64_MAX, PERIOD, PORT, within
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameserverSettings:
@@ -14,19 +17,19 @@ class NameserverSettings:
     # Where it listens
     listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
-    listen_port: int = 9876
+    listen_port: int = field(default=9876, metadata=PORT)
     """0: any free port."""
-    unfinished_frame_bytes_max: int = 128 * 1024 * 1024
+    unfinished_frame_bytes_max: int = field(default=128 * 1024 * 1024, metadata=within(FRAME_BYTES_MAX, INT64_MAX))
     """Of frames that have begun and aren't whole, on all connections together. Above it the oldest go."""
-    unfinished_frame_ms_max: int = 60_000
+    unfinished_frame_ms_max: int = field(default=60_000, metadata=PERIOD)
     """From a frame's first byte to its last; then its connection is closed."""
     folder: str = ""
     """Where kvConfig.json is kept. Empty: key-value configuration lives in memory and is gone with the process."""
 
     # Brokers
-    broker_expiry_ms: int = 120_000
+    broker_expiry_ms: int = field(default=120_000, metadata=PERIOD)
     """How long a broker that says nothing about it counts as alive after its last sign of life."""
-    scan_not_active_broker_interval: int = 5_000
+    scan_not_active_broker_interval: int = field(default=5_000, metadata=PERIOD)
     """Milliseconds between two looks for brokers that expired."""
     delete_topic_with_broker_registration: bool = False
     """A topic that a broker's registration doesn't list any more leaves that broker's routes."""
@@ -36,7 +39,7 @@ class NameserverSettings:
     # Answers
     need_wait_for_service: bool = False
     """Refuse routes for a while after the start, until brokers had time to register."""
-    wait_seconds_for_service: int = 45
+    wait_seconds_for_service: int = field(default=45, metadata=within(0, 86_400))
     order_message_enable: bool = False
     """Tell the order configuration of a topic with its route."""
     return_order_topic_config_to_broker: bool = True

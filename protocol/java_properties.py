@@ -31,19 +31,18 @@ def write_properties(properties: Mapping[str, str]) -> str:
 
 def _logical_lines(text: str) -> Iterator[str]:
     """Yield the lines that aren't blank or comments, joined where one ends in a backslash that isn't escaped."""
-    begun = ""
+    begun: list[str] = []
     for natural in re.split(r"\r\n|\n|\r", text):
         line = natural.lstrip(" \t\f")
         if not begun and (not line or line[0] in "#!"):
             continue
-        line = begun + line
         if (len(line) - len(line.rstrip("\\"))) % 2:
-            begun = line[:-1]
+            begun.append(line[:-1])
             continue
-        begun = ""
-        yield line
-    if begun:
-        yield begun
+        yield "".join(begun) + line
+        begun = []
+    if any(begun):
+        yield "".join(begun)
 
 
 def _unescaped(text: str) -> str:

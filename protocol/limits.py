@@ -40,3 +40,7 @@ PULL_BYTES_MAX = 262_144
 PULL_ANSWER_BYTES_MAX = FRAME_BYTES_MAX // 2
 PULL_ANSWER_MESSAGES_MAX = 16_384
 # What a broker's settings can raise these to: an answer has to fit into a frame, whatever somebody sets.
+
+QUEUES_OF_TOPIC_MAX = 65_536
+# RocketMQ takes any number. Who asks about a topic is told of each of its queues, so a thousand million of them, from a
+# slip of the keyboard, would keep a broker busy for good.

@@ -10,6 +10,7 @@ Anything that isn't understood is an error that names the way out: a setting tha
 afternoon.
 """
 
+import functools
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
@@ -17,11 +18,12 @@ from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime.ranges import TEXT_CHARS_MAX, is_within, range_words, shown
 
 S = TypeVar("S")
 
 TOML = ".toml"
-ENVIRONMENT_PREFIX = "STATICFIRE_"
+ENVIRONMENT, ENVIRONMENT_PREFIX = "the environment", "STATICFIRE_"
 MS_OF_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 BYTES_OF_UNIT = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
 TRUE_WORDS, FALSE_WORDS = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
@@ -29,6 +31,10 @@ TRUE_WORDS, FALSE_WORDS = frozenset({"true", "1", "yes", "on"}), frozenset({"fal
 
 class Unparsable(ValueError):
     """A value that its type doesn't take; the words say what it takes."""
+
+
+class OutOfRange(Unparsable):
+    """A value that can be read, and that no program can work with."""
 
 
 def load_settings(
@@ -58,7 +64,7 @@ def load_settings(
     for place, given in [
         ("defaults", defaults or {}),
         *sources,
-        ("the environment", _from_environment(cls, environment)),
+        (ENVIRONMENT, _from_environment(cls, environment)),
         (source, overrides),
     ]:
         for key, text in given.items():
@@ -68,9 +74,11 @@ def load_settings(
                     raise UsageError(_unknown(key, place, (cls, *others)))
                 continue
             try:
-                values[name] = parse_value(text, cls, _field(cls, name))
+                values[name] = parse_value(text, cls, field_named(cls, name))
             except Unparsable as wrong:
-                raise UsageError(f"{key}={text} ({place}) is no value for this setting: it takes {wrong}") from None
+                given_as = ENVIRONMENT_PREFIX + key.upper() if place == ENVIRONMENT else key
+                words = f"{given_as}={shown(text)} ({place}) is no value for this setting: it takes {wrong}"
+                raise UsageError(words) from None
     return cls(**values)
 
 
@@ -86,11 +94,22 @@ def non_defaults(settings: Any) -> dict[str, str]:
 
 def field_of(cls: type, key: str) -> str | None:
     """Return which field a key means, if any."""
-    for one in fields(cls):
-        names = (one.name, _camel(one.name), one.metadata.get("rocketmq"), *one.metadata.get("also", ()))
-        if key in names:
-            return one.name
-    return None
+    return _names_of(cls).get(key)
+
+
+@functools.cache
+def _names_of(cls: type) -> dict[str, str]:
+    """Return the fields by all their names: somebody may ask for thousands."""
+    return {
+        name: one.name
+        for one in reversed(fields(cls))
+        for name in (one.name, _camel(one.name), key_of(one), *one.metadata.get("also", ()))
+    }
+
+
+@functools.cache
+def _hints_of(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def key_of(one: "Field[Any]") -> str:
@@ -141,14 +160,14 @@ def _unknown(key: str, source: str, classes: tuple[type, ...]) -> str:
     import difflib  # here, since most starts need no help
 
     known = {key_of(one).lower(): key_of(one) for cls in classes for one in fields(cls)}
-    alike = difflib.get_close_matches(key.replace("_", "").lower(), known, n=1, cutoff=0.6)
+    alike = difflib.get_close_matches(shown(key).replace("_", "").lower(), known, n=1, cutoff=0.6)
     hint = f"did you mean {known[alike[0]]}?" if alike else "`staticfire broker --settings` lists all"
-    return f"unknown setting {key} ({source}): {hint}"
+    return f"unknown setting {shown(key)} ({source}): {hint}"
 
 
 def parse_value(text: str, cls: type, one: "Field[Any]") -> Any:
     """Return the value that the text means for a field of a settings class. Raises: Unparsable."""
-    return _parse(text, get_type_hints(cls)[one.name], one)
+    return _parse(text, _hints_of(cls)[one.name], one)
 
 
 def _parse(text: str, kind: Any, one: "Field[Any]") -> Any:
@@ -169,7 +188,24 @@ def _parse(text: str, kind: Any, one: "Field[Any]") -> Any:
         return members[text]
     if kind is bool:
         return _parse_bool(text)
-    return _parse_number(text, kind, one) if kind in (int, float) else text
+    if kind not in (int, float):
+        return _parse_text(text, one)
+    number = _parse_number(text, kind, one)
+    if not is_within(number, one.metadata):
+        raise OutOfRange(what_it_takes(kind, one))
+    return number
+
+
+def _parse_text(text: str, one: "Field[Any]") -> str:
+    low, high = _chars_of(one)
+    if not low <= len(text) <= high or any(char < " " and char != "\t" for char in text):
+        raise OutOfRange(what_it_takes(str, one))
+    return text
+
+
+def _chars_of(one: "Field[Any]") -> tuple[int, int]:
+    low, high = one.metadata.get("chars", (0, TEXT_CHARS_MAX))
+    return low, high
 
 
 def _parse_bool(text: str) -> bool:
@@ -211,13 +247,16 @@ def what_it_takes(kind: Any, one: "Field[Any]") -> str:
     if kind is bool:
         return "true or false"
     if kind in (int, float):
-        words = "a whole number" if kind is int else "a number"
+        words = ("a whole number" if kind is int else "a number") + range_words(one.metadata)
         units = list(_units_of(one.name))
         return f"{words}, or one with a unit ({', '.join(units)})" if units else words
-    return "a list, separated by semicolons" if get_origin(kind) is tuple else "text"
+    if get_origin(kind) is tuple:
+        return "a list, separated by semicolons"
+    low, high = _chars_of(one)
+    return "text" if (low, high) == (0, TEXT_CHARS_MAX) else f"text of {low} to {high} characters, none of control"
 
 
-def _field(cls: type, name: str) -> "Field[Any]":
+def field_named(cls: type, name: str) -> "Field[Any]":
     return next(one for one in fields(cls) if one.name == name)
 
 

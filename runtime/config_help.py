@@ -45,7 +45,7 @@ def example_toml(cls: type) -> str:
     lines = [f"# {(cls.__doc__ or cls.__name__).splitlines()[0]}", ""]
     for setting in describe(cls):
         lines += [f"# {line}" for line in setting.text.splitlines()]
-        plain = setting.takes in ("a whole number", "a number", "true or false")
+        plain = setting.takes == "true or false" or setting.takes.startswith(("a whole number", "a number"))
         lines += [f"# {setting.key} = {setting.default if plain else _quoted(setting.default)}", ""]
     return "\n".join(lines)
 

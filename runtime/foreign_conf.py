@@ -2,8 +2,8 @@
 
 RocketMQ says nothing of a line that it doesn't understand, and many files have some. So none of these lines stops a
 program here, either, but each is told, once and in words: settings of RocketMQ that mean nothing here, names that
-nobody knows, with the likely one, and values that can't be read (`29*1000`). Only a slave is refused: it would be
-something else than what was asked for.
+nobody knows, with the likely one, and values that can't be read (`29*1000`). Refused are a slave, which would be
+something else than what was asked for, and a value that can be read and that nothing could work with (`-1` hours).
 """
 
 import difflib
@@ -11,21 +11,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.config import Unparsable, default_of, field_of, key_of, parse_value, text_of
+from staticfire.runtime.config import OutOfRange, Unparsable, default_of, field_of, key_of, parse_value, text_of
+from staticfire.runtime.ranges import shown
 from staticfire.runtime.rocketmq_settings import ROCKETMQ_SETTINGS
 
 Tell = Callable[[str], None]
 
 MASTERS = frozenset({"ASYNC_MASTER", "SYNC_MASTER"})
+UNKNOWN_TOLD_MAX = 20
+# To find the likely name for one that nobody knows takes 1 ms, and a wrong file may have thousands.
 
 
 def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], tell: Tell) -> dict[str, str]:
-    """Return the settings of a file that these programs take; tell of all others. Raises: UsageError (a slave)."""
+    """Return the settings of a file that these programs take; tell of all others.
+
+    Raises: UsageError (a slave, a value out of its range).
+    """
     role = given.get("brokerRole", "ASYNC_MASTER")
     if role not in MASTERS:
-        raise UsageError(f"brokerRole={role} ({path}): there are only masters here; leave this broker out")
+        raise UsageError(f"brokerRole={shown(role)} ({path}): there are only masters here; leave this broker out")
     taken: dict[str, str] = {}
-    without_meaning = []
+    without_meaning: list[str] = []
+    unknown: list[str] = []
     for key, text in given.items():
         if key == "brokerRole":
             continue
@@ -36,7 +43,11 @@ def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], t
         elif key in ROCKETMQ_SETTINGS:
             without_meaning.append(key)
         else:
-            tell(f"{path}: nobody knows the setting {key}{_likely(key, classes)}")
+            unknown.append(key)
+    for key in unknown[:UNKNOWN_TOLD_MAX]:
+        tell(f"{path}: nobody knows the setting {shown(key)}{_likely(shown(key), classes)}")
+    if len(unknown) > UNKNOWN_TOLD_MAX:
+        tell(f"{path}: nor any of {len(unknown) - UNKNOWN_TOLD_MAX} more")
     if without_meaning:
         tell(f"{path}: settings of RocketMQ that mean nothing here: {', '.join(sorted(without_meaning))}")
     return taken
@@ -47,9 +58,12 @@ def _is_readable(cls: type, key: str, text: str, path: str, tell: Tell) -> bool:
     one = next(one for one in fields(cls) if one.name == name)
     try:
         parse_value(text, cls, one)
+    except OutOfRange:
+        return True  # Who reads it next refuses it.
     except Unparsable as wrong:
         default = text_of(default_of(one))
-        tell(f"{path}: {key}={text} can't be read: it takes {wrong}, as a literal; {default}, the default, counts")
+        words = f"it takes {wrong}, as a literal; {default}, the default, counts"
+        tell(f"{path}: {key}={shown(text)} can't be read: {words}")
         return False
     return True
 

@@ -1,42 +1,35 @@
 """Settings of a running program, as administrators read and change them: texts under RocketMQ's names.
 
-Values are read as Java reads them: whatever isn't `true` is false, a number stands in decimal digits. What isn't
-understood, or can't change while the program runs, is left as it is and told, not refused: so does RocketMQ.
+An update counts as a whole or not at all, and what is wrong with it is refused in words: a name that nobody knows, a
+value that can't be read or is out of its range, a setting that is read at the start only. RocketMQ answers all of that
+with a success; its tools show a refusal, and nothing of a success but that it is one.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from staticfire.runtime.config import field_of, key_of, text_of, what_it_takes
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of
+from staticfire.runtime.ranges import shown
 
 S = TypeVar("S")
 
-TOLD_MAX, KEY_CHARS_MAX = 10, 100
+TOLD_MAX = 10
 # Somebody may send megabytes of names; an answer stays a line.
 UNKNOWN = "there is no such setting"
-UNREADABLE = "the value can't be read"
-AT_START_ONLY = "it is read at the start only"
-
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
+MEANS_NOTHING = "this setting of RocketMQ means nothing here"
+AT_START_ONLY = "it is read at the start only, and is"
 
 
 class Change(msgspec.Struct, Generic[S], frozen=True):
-    """Settings after an update, what of it counted, and why the rest didn't."""
+    """Settings after an update, and what of it is new."""
 
     settings: S
     changed: dict[str, str] = {}
     """New values by the names of fields."""
-    ignored: dict[str, str] = {}
-    """Reasons by the names that were given."""
-
-    def complaint(self) -> str | None:
-        """Return in words what didn't count; None when everything did."""
-        told = list(self.ignored.items())[:TOLD_MAX]
-        return "; ".join(f"{key[:KEY_CHARS_MAX]} is ignored: {reason}" for key, reason in told) or None
 
 
 def as_properties(settings: Any) -> dict[str, str]:
@@ -45,35 +38,39 @@ def as_properties(settings: Any) -> dict[str, str]:
 
 
 def change_settings(settings: S, properties: Mapping[str, str], live: Collection[str] | None = None) -> Change[S]:
-    """Return the settings with new values. `live`: the fields that may change; None: all."""
+    """Return the settings with new values. `live`: the fields that may change; None: all.
+
+    Raises: UsageError (something is wrong with one of the values; the words name it, and what it takes).
+    """
     values: dict[str, Any] = {}
-    changed: dict[str, str] = {}
-    ignored: dict[str, str] = {}
-    fields_by_name = {one.name: one for one in fields(settings)}  # type: ignore[arg-type]
+    complaints: list[str] = []
     for key, text in properties.items():
         name = field_of(type(settings), key)
         if name is None:
-            ignored[key] = UNKNOWN
+            complaints.append(f"{shown(key)}={shown(text)}: {_why_unknown(key)}")
             continue
-        old = getattr(settings, name)
-        value = _value(text.strip(), type(old))
-        choices = fields_by_name[name].metadata.get("choices")
-        if value is None:
-            ignored[key] = UNREADABLE
-        elif choices and text_of(value) not in choices:
-            ignored[key] = f"it takes {what_it_takes(type(old), fields_by_name[name])}"
-        elif value != old and live is not None and name not in live:
-            ignored[key] = AT_START_ONLY
+        try:
+            value = parse_value(text.strip(), type(settings), field_named(type(settings), name))
+        except Unparsable as wrong:
+            complaints.append(f"{key}={shown(text)}: it takes {wrong}")
+            continue
+        old = values.get(name, getattr(settings, name))
+        if value != old and live is not None and name not in live:
+            complaints.append(f"{key}={shown(text)}: {AT_START_ONLY} {shown(text_of(old))}")
         elif value != old:
             values[name] = value
-            changed[name] = text_of(value)
-    return Change(replace(settings, **values), changed, ignored)  # type: ignore[type-var]
+    if complaints:
+        raise UsageError(f"nothing is changed; {_words(complaints)}")
+    return Change(replace(settings, **values), {name: text_of(value) for name, value in values.items()})  # type: ignore[type-var]
 
 
-def _value(text: str, kind: type) -> bool | int | str | None:
-    """Return what a text means for a kind of setting, None for nothing."""
-    if kind is bool:
-        return text.lower() == "true"
-    if kind is int:
-        return int(text) if _NUMBER.fullmatch(text) else None
-    return text
+def _why_unknown(key: str) -> str:
+    from staticfire.runtime.rocketmq_settings import ROCKETMQ_SETTINGS  # here, since few servers are asked for that
+
+    return MEANS_NOTHING if key in ROCKETMQ_SETTINGS else UNKNOWN
+
+
+def _words(complaints: list[str]) -> str:
+    told = "; ".join(complaints[:TOLD_MAX])
+    more = len(complaints) - TOLD_MAX
+    return f"{told}; and {more} more" if more > 0 else told

@@ -5,6 +5,9 @@ from collections.abc import Callable
 import msgspec
 
 from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
 from staticfire.protocol.names import SYSTEM_GROUPS, is_system_group, may_create_group
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.topics import DataVersion
@@ -108,6 +111,13 @@ class GroupTable:
     def _moved(self) -> None:
         self.version = DataVersion(self.version.state_version, self._message_ms(), self.version.counter + 1)
         self._changed()
+
+
+def check_group(group: SubscriptionGroupConfig) -> None:
+    """Refuse a group whose retry topic couldn't be made: no member could join it. Raises: BrokerAnswer."""
+    if group.retry_queue_nums > QUEUES_OF_TOPIC_MAX:
+        words = f"group {group.group_name} can't have retryQueueNums={group.retry_queue_nums}"
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"{words}: a topic has {QUEUES_OF_TOPIC_MAX} queues at most")
 
 
 class _SavedGroups(msgspec.Struct, rename="camel"):

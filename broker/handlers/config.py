@@ -3,11 +3,10 @@
 RocketMQ: AdminBrokerProcessor.getBrokerConfig, updateBrokerConfig.
 
 Behaviour
-- All settings under RocketMQ's names; LIVE ones change at once. What isn't understood or can't change is a success all
-  the same, as in RocketMQ; the remark and the log say so.
+- All settings under RocketMQ's names; LIVE ones change at once. What isn't understood, is out of its range or can't
+  change is refused, and with it all that came along. RocketMQ answers a success.
 - `staticfireClock` is read as what the clock shows. Written, it moves message time (`+2h`, `freeze`, `run`, `skip`,
   `60x`, `now`) through the first nameserver and is answered when that is done, with its refusal if it refuses.
-  Nothing of a request counts whose `staticfireClock` or `deleteWhen` can't be read.
 - What routes depend on (permission, auto-created groups) is answered when the nameservers know it.
 - A change lasts until the process ends: it isn't written to the configuration file.
 """
@@ -111,25 +110,23 @@ class ConfigHandlers:
             move = None if words is None else parse_clock_words(words)
         except UsageError as error:
             return refusal(ResponseCode.INVALID_PARAMETER, f"{CLOCK_PROPERTY}: {error}")
-        hours = properties.get("deleteWhen")
         try:
-            parse_hours(hours or "")
+            change = change_settings(self._state.settings, properties, LIVE)
+            parse_hours(change.settings.delete_when)
         except UsageError as error:
+            log.warning("settings_refused", reason=str(error))
             return refusal(ResponseCode.INVALID_PARAMETER, str(error))
-        change = change_settings(self._state.settings, properties, LIVE)
         if properties:
             await self._apply(change)
         if move is not None:
             await self._move_clock(move)
-        return Answer(remark=change.complaint())
+        return Answer()
 
     async def _apply(self, change: Change[BrokerSettings]) -> None:
         """Put other settings in place and make them known where they show."""
         state = self._state
         self._version = DataVersion(0, state.clock.message_ms(), self._version.counter + 1)
         state.use(change.settings)
-        if change.ignored:
-            log.warning("settings_ignored", reason=change.complaint())
         if not change.changed:
             return
         log.info("settings_updated", settings=change.changed)

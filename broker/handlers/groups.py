@@ -2,11 +2,13 @@
 
 Behaviour
 - Any name is stored, as in 5.3; auto-creation checks names, this does not. Of a list all groups are made, or none.
+- More retry queues than a topic may have are refused. RocketMQ takes any number.
 - Answered when it is saved.
 - A deleted group may come back by itself, with defaults. Its retry and dead-letter topics stay: tools delete those.
 - A group can be forbidden a topic; its pulls are refused then.
 """
 
+from staticfire.broker.groups.subscription_groups import check_group
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -45,6 +47,7 @@ class GroupHandlers:
         request: UpdateGroup = call.request
         if request.body is None or request.body.group_name is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "a group needs a body with a groupName")
+        check_group(request.body)
         self._state.groups.put(request.body)
         await self._state.config_files.saved("subscriptionGroup.json")
         return Answer()
@@ -62,6 +65,8 @@ class GroupHandlers:
         request: UpdateGroups = call.request
         if request.body is None or any(group.group_name is None for group in request.body.group_config_list):
             return refusal(ResponseCode.SYSTEM_ERROR, "a list of groups needs a body with a groupConfigList")
+        for group in request.body.group_config_list:
+            check_group(group)
         for group in request.body.group_config_list:
             self._state.groups.put(group)
         await self._state.config_files.saved("subscriptionGroup.json")

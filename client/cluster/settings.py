@@ -1,11 +1,19 @@
 """Settings of clients: frozen values with RocketMQ's defaults. RocketMQ: ClientConfig, DefaultMQProducer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.errors import UsageError
-from staticfire.protocol.limits import BODY_BYTES_MAX, SEND_MANY_BYTES_MAX, SEND_MANY_MESSAGES_MAX
+from staticfire.protocol.limits import (
+    BODY_BYTES_MAX,
+    FRAME_BYTES_MAX,
+    QUEUES_OF_TOPIC_MAX,
+    SEND_MANY_BYTES_MAX,
+    SEND_MANY_MESSAGES_MAX,
+    SEND_MANY_TAKEN_MAX,
+)
+from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
 PENDING_MESSAGES_MAX = 65_536
 # As many unique ids there are per millisecond, and all messages posted in one tick have the same millisecond.
@@ -15,6 +23,8 @@ IN_FLIGHT_GATHERED_MAX = 4
 
 IN_FLIGHT_SINGLE_MAX = 1_024
 # The same for single sends, of which each is a request.
+
+COUNTED = within(1, PENDING_MESSAGES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +40,20 @@ class ClientSettings:
     instance_name: str = "DEFAULT"
     unit_name: str | None = None
     client_ip: str | None = None
-    poll_name_server_interval_ms: int = 30_000
-    heartbeat_broker_interval_ms: int = 30_000
-    rebalance_interval_ms: int = 20_000
-    rebalance_min_interval_ms: int = 100
+    poll_name_server_interval_ms: int = field(default=30_000, metadata=PERIOD)
+    heartbeat_broker_interval_ms: int = field(default=30_000, metadata=PERIOD)
+    rebalance_interval_ms: int = field(default=20_000, metadata=PERIOD)
+    rebalance_min_interval_ms: int = field(default=100, metadata=PERIOD_OR_NONE)
     """Between two rebalances, however many notifications come. RocketMQ: 1,000; here members agree sooner."""
-    rebalance_retry_ms: int = 1_000
+    rebalance_retry_ms: int = field(default=1_000, metadata=PERIOD)
     """After a rebalance that could not do everything: a broker or a route was missing."""
-    mq_client_api_timeout_ms: int = 3_000
+    mq_client_api_timeout_ms: int = field(default=3_000, metadata=PERIOD)
     """For routes, heartbeats, consumer lists and goodbyes."""
-    avoid_broker_ms: int = 2_000
+    avoid_broker_ms: int = field(default=2_000, metadata=PERIOD_OR_NONE)
     """How long other brokers are preferred to one that could not be reached."""
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         if self.protocol not in ("staticfire", "rocketmq"):
             raise UsageError(f'protocol={self.protocol!r} is unknown; known are "staticfire" and "rocketmq"')
 
@@ -58,28 +69,26 @@ class ProducerSettings:
 
     client: ClientSettings = ClientSettings()
     create_topic_key: str = "TBW102"
-    default_topic_queue_nums: int = 4
-    send_msg_timeout_ms: int = 3_000
+    default_topic_queue_nums: int = field(default=4, metadata=within(1, QUEUES_OF_TOPIC_MAX))
+    send_msg_timeout_ms: int = field(default=3_000, metadata=PERIOD)
     """For a message with all its attempts."""
-    send_msg_max_timeout_per_request_ms: int = -1
+    send_msg_max_timeout_per_request_ms: int = field(default=-1, metadata=within(-1, INT32_MAX))
     """For each attempt but the last; below 0: one attempt may take all the time."""
-    retry_times_when_send_failed: int = 2
+    retry_times_when_send_failed: int = field(default=2, metadata=within(0, INT32_MAX))
     retry_another_broker_when_not_store_ok: bool = False
-    compress_msg_body_over_bytes: int = 4_096
-    compress_level: int = 5
-    max_message_size_bytes: int = BODY_BYTES_MAX
-    pending_messages_max: int = 10_000
+    compress_msg_body_over_bytes: int = field(default=4_096, metadata=within(0, INT32_MAX))
+    compress_level: int = field(default=5, metadata=within(-1, 9))
+    max_message_size_bytes: int = field(default=BODY_BYTES_MAX, metadata=within(1, INT32_MAX))
+    pending_messages_max: int = field(default=10_000, metadata=COUNTED)
     """Of what was posted and not settled: `send` waits above it, `post` refuses."""
-    pending_bytes_max: int = 100 * 1024 * 1024
-    gathered_messages_max: int = SEND_MANY_MESSAGES_MAX
-    gathered_bytes_max: int = SEND_MANY_BYTES_MAX
-    in_flight_gathered_max: int = IN_FLIGHT_GATHERED_MAX
-    in_flight_single_max: int = IN_FLIGHT_SINGLE_MAX
+    pending_bytes_max: int = field(default=100 * 1024 * 1024, metadata=within(1, INT64_MAX))
+    gathered_messages_max: int = field(default=SEND_MANY_MESSAGES_MAX, metadata=within(1, SEND_MANY_TAKEN_MAX))
+    gathered_bytes_max: int = field(default=SEND_MANY_BYTES_MAX, metadata=within(1, FRAME_BYTES_MAX // 2))
+    in_flight_gathered_max: int = field(default=IN_FLIGHT_GATHERED_MAX, metadata=COUNTED)
+    in_flight_single_max: int = field(default=IN_FLIGHT_SINGLE_MAX, metadata=COUNTED)
 
     def __post_init__(self) -> None:
-        for name in ("pending_messages_max", "gathered_messages_max", "in_flight_gathered_max", "in_flight_single_max"):
-            if not 1 <= getattr(self, name) <= PENDING_MESSAGES_MAX:
-                raise UsageError(f"{name}={getattr(self, name)}: allowed are 1 to {PENDING_MESSAGES_MAX}")
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +96,12 @@ class PullSettings:
     """How a pull consumer asks. RocketMQ: DefaultMQPullConsumer."""
 
     client: ClientSettings = ClientSettings()
-    consumer_pull_timeout_ms: int = 10_000
+    consumer_pull_timeout_ms: int = field(default=10_000, metadata=PERIOD)
     """For an answer that the broker gives at once."""
-    hold_margin_ms: int = 10_000
+    hold_margin_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
     """How much longer than the asked hold an answer is waited for: RocketMQ gives up at 30 s after a hold of 20 s."""
-    offset_timeout_ms: int = 5_000
-    max_msg_bytes: int = 262_144
+    offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
+    max_msg_bytes: int = field(default=262_144, metadata=within(1, INT32_MAX))
+
+    def __post_init__(self) -> None:
+        check_ranges(self)

@@ -9,9 +9,9 @@ from enum import Enum
 
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.rebalance.allocation import AVERAGELY, AllocateStrategy
-from staticfire.protocol.errors import UsageError
 from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
 from staticfire.protocol.times import MessageMs
+from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
 MIB = 1024 * 1024
 RECONSUME_TIMES_MAX = 16
@@ -35,91 +35,74 @@ class ConsumeFromWhere(Enum):
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
-_RANGES = {
-    "consume_threads": (1, 1_000),
-    "consume_message_batch_max_size": (1, 1_024),
-    "consume_concurrently_max_span": (1, 65_535),
-    "pull_threshold_for_queue": (1, 65_535),
-    "pull_threshold_size_for_queue_mib": (1, 1_024),
-    "pull_threshold_for_topic": (-1, 6_553_500),
-    "pull_threshold_size_for_topic_mib": (-1, 102_400),
-    "pull_interval_ms": (0, 65_535),
-    "pull_batch_size": (1, 1_024),
-}
-# What RocketMQ's consumer checks when it starts.
-
-
 @dataclass(frozen=True, slots=True)
 class PushSettings:
-    """How a push consumer pulls, consumes and shares queues."""
+    """How a push consumer pulls, consumes and shares queues. RocketMQ's consumer checks most of these ranges, too."""
 
     client: ClientSettings = field(default_factory=ClientSettings)
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
-    consume_timestamp_ms: MessageMs | None = None
+    consume_timestamp_ms: MessageMs | None = field(default=None, metadata=within(0, INT64_MAX))
     """Where ConsumeFromWhere.TIMESTAMP begins: milliseconds since 1970; half an hour before the start when None."""
     skip_young_history: bool = False
     """LAST_OFFSET skips what a young queue holds, too. RocketMQ starts at 0 where the first message is still there."""
     allocate_strategy: AllocateStrategy = AVERAGELY
 
     # Consumption
-    consume_threads: int = 20
+    consume_threads: int = field(default=20, metadata=within(1, 1_000))
     """How many listeners run at once: coroutines as tasks, plain functions in threads."""
-    consume_message_batch_max_size: int = 1
-    max_reconsume_times: int = -1
+    consume_message_batch_max_size: int = field(default=1, metadata=within(1, 1_024))
+    max_reconsume_times: int = field(default=-1, metadata=within(-1, INT32_MAX))
     """How often a message is tried again before it is dead; -1 means 16, and for ever in ordered consumption."""
     reconsume_later_honours_ack_index: bool = False
     """With an ack_index, RECONSUME_LATER retries only what comes behind it. RocketMQ retries all."""
-    retry_here_ms: int = 5_000
+    retry_here_ms: int = field(default=5_000, metadata=PERIOD)
     """When a message that could neither be sent back nor sent is consumed here again."""
-    await_termination_ms: int = 10_000
+    await_termination_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
     """How long leaving waits for listeners that run. RocketMQ doesn't wait: their messages come twice."""
 
     # Ordered consumption
-    suspend_current_queue_time_ms: int = 1_000
+    suspend_current_queue_time_ms: int = field(default=1_000, metadata=PERIOD)
     """How long a queue waits whose listener wants its messages again: 10 to 30,000."""
-    max_time_consume_continuously_ms: int = 60_000
+    max_time_consume_continuously_ms: int = field(default=60_000, metadata=PERIOD)
     """After that a queue lets others have its thread."""
-    lock_interval_ms: int = 20_000
+    lock_interval_ms: int = field(default=20_000, metadata=PERIOD)
     """Between two renewals of queue locks; brokers forget them after 60 s."""
-    lock_max_live_time_ms: int = 30_000
+    lock_max_live_time_ms: int = field(default=30_000, metadata=PERIOD)
     """A lock that could not be renewed for that long isn't trusted any more."""
-    lock_timeout_ms: int = 1_000
+    lock_timeout_ms: int = field(default=1_000, metadata=PERIOD)
     """For a broker's answer."""
 
     # Pulling
-    pull_batch_size: int = PULL_MESSAGES_MAX
-    pull_batch_size_in_bytes: int = PULL_BYTES_MAX
-    pull_interval_ms: int = 0
-    pull_threshold_for_queue: int = 1_000
-    pull_threshold_size_for_queue_mib: int = 100
-    pull_threshold_for_topic: int = -1
-    pull_threshold_size_for_topic_mib: int = -1
-    consume_concurrently_max_span: int = 2_000
-    flow_control_pause_ms: int = 50
-    pull_error_pause_ms: int = 3_000
-    broker_suspend_max_ms: int = 15_000
+    pull_batch_size: int = field(default=PULL_MESSAGES_MAX, metadata=within(1, 1_024))
+    pull_batch_size_in_bytes: int = field(default=PULL_BYTES_MAX, metadata=within(1, INT32_MAX))
+    pull_interval_ms: int = field(default=0, metadata=within(0, 65_535))
+    pull_threshold_for_queue: int = field(default=1_000, metadata=within(1, 65_535))
+    pull_threshold_size_for_queue_mib: int = field(default=100, metadata=within(1, 1_024))
+    pull_threshold_for_topic: int = field(default=-1, metadata=within(-1, 6_553_500))
+    pull_threshold_size_for_topic_mib: int = field(default=-1, metadata=within(-1, 102_400))
+    consume_concurrently_max_span: int = field(default=2_000, metadata=within(1, 65_535))
+    flow_control_pause_ms: int = field(default=50, metadata=PERIOD)
+    pull_error_pause_ms: int = field(default=3_000, metadata=PERIOD)
+    broker_suspend_max_ms: int = field(default=15_000, metadata=PERIOD_OR_NONE)
     """How long a broker may hold a pull that finds nothing."""
-    pull_timeout_ms: int = 30_000
+    pull_timeout_ms: int = field(default=30_000, metadata=PERIOD)
     post_subscription_when_pull: bool = False
     """Send the subscription with each pull, too. Without it brokers filter by the group's heartbeats."""
-    offset_illegal_pause_ms: int = 10_000
+    offset_illegal_pause_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
     """Between dropping a queue whose offset a broker refused and correcting it; RocketMQ 5.3: 0."""
 
     # Sharing and progress
-    pull_idle_ms_max: int = 120_000
+    pull_idle_ms_max: int = field(default=120_000, metadata=PERIOD)
     """A queue that was not pulled for that long is dropped and taken anew."""
-    offset_timeout_ms: int = 5_000
-    persist_first_ms: int = 10_000
-    persist_interval_ms: int = 5_000
+    offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
+    persist_first_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
+    persist_interval_ms: int = field(default=5_000, metadata=PERIOD)
     local_offset_store_dir: str = ".rocketmq_offsets"
     """Where BROADCASTING keeps its offsets: <dir>/<ip@instance>/<group>/offsets.json."""
 
     def __post_init__(self) -> None:
-        for name, (low, high) in _RANGES.items():
-            value: int = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name}={value} is out of range: {low} to {high} are allowed")
+        check_ranges(self)
 
     @property
     def retries_max(self) -> int:

@@ -1,12 +1,16 @@
 """Settings, read and changed while it runs. RocketMQ: DefaultRequestProcessor's getConfig and updateConfig.
 
-Behaviour: all values of a request or none; unknown names and values that can't be read are ignored, as in RocketMQ; the
-remark and the log say so. A change lasts until the process ends: it isn't written to the configuration file.
+Behaviour: all values of a request or none; unknown names and values that can't be read or are out of their range are
+refused. RocketMQ answers a success. A change lasts until the process ends: it isn't written to the configuration file.
 """
 
+from dataclasses import fields
+
+from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import UsageError
 from staticfire.protocol.java_properties import read_properties, write_properties
 from staticfire.protocol.requests.routes import NameserverConfigAnswer
 from staticfire.runtime.dispatcher import Call, Handler
@@ -17,6 +21,8 @@ log = logger("nameserver")
 
 BLACK_LIST = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "folder", "listenHost", "listenPort"})
 # RocketMQ's three, and ours that can't change while the nameserver runs.
+AT_START_ONLY = {"folder", "listen_host", "listen_port", "unfinished_frame_bytes_max", "unfinished_frame_ms_max"}
+LIVE = frozenset(one.name for one in fields(NameserverSettings)) - AT_START_ONLY
 
 
 class NameserverConfigHandlers:
@@ -36,10 +42,12 @@ class NameserverConfigHandlers:
         properties = read_properties((call.request.body or b"").decode("utf-8", "replace"))
         if BLACK_LIST & properties.keys():
             return refusal(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-        change = change_settings(self._state.settings, properties)
+        try:
+            change = change_settings(self._state.settings, properties, LIVE)
+        except UsageError as error:
+            log.warning("settings_refused", reason=str(error))
+            return refusal(ResponseCode.INVALID_PARAMETER, str(error))
         self._state.settings = change.settings
         if change.changed:
             log.info("settings_updated", settings=change.changed)
-        if change.ignored:
-            log.warning("settings_ignored", reason=change.complaint())
-        return Answer(remark=change.complaint())
+        return Answer()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from staticfire.client import ClientSettings, ProducerSettings, PullSettings
 from staticfire.client.consume.flow_control import FlowControl
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MIB, PushSettings
@@ -62,5 +63,21 @@ def test_there_is_room_again_when_half_is_free() -> None:
 def test_thresholds_out_of_range_are_refused() -> None:
     with pytest.raises(UsageError, match=r"pull_threshold_for_queue=0 is out of range: 1 to 65535"):
         PushSettings(pull_threshold_for_queue=0)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "value", "words"),
+    [
+        (ClientSettings, "rebalance_interval_ms", -1, "is out of range: 1 to 2147483647 are allowed"),
+        (ProducerSettings, "send_msg_timeout_ms", 0, "is out of range: 1 to 2147483647 are allowed"),
+        (ProducerSettings, "gathered_messages_max", 20_000, "is out of range: 1 to 16384 are allowed"),
+        (PullSettings, "offset_timeout_ms", float("nan"), "is out of range: 1 to 2147483647 are allowed"),
+        (PushSettings, "consume_threads", "20", ": it takes a number from 1 to 1000"),
+    ],
+)
+def test_settings_that_nothing_could_work_with_are_refused(cls: type, name: str, value: object, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        cls(**{name: value})
+    assert str(caught.value) == f"{name}={value}{'' if words[0] == ':' else ' '}{words}"
     with pytest.raises(UsageError, match="consume_threads=1001"):
         PushSettings(consume_threads=1_001)

@@ -171,5 +171,5 @@ async def test_messages_that_could_not_leave_in_time_are_told(world: SimulatedWo
 
 
 def test_limits_are_checked_when_they_are_set() -> None:
-    with pytest.raises(UsageError, match="pending_messages_max=100000: allowed are 1 to 65536"):
+    with pytest.raises(UsageError, match="pending_messages_max=100000 is out of range: 1 to 65536"):
         ProducerSettings(pending_messages_max=100_000)

@@ -2,7 +2,15 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import fields
 
+import pytest
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import ClientSettings, ProducerSettings, PullSettings, PushSettings
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.runtime.config import default_of
+from staticfire.runtime.ranges import is_within
 from tests.house.source import LAYERS, Source, sources
 
 
@@ -29,6 +37,21 @@ def names_read(source: Source) -> set[str]:
 
 def _is_refusal(field: ast.AnnAssign) -> bool:
     return any(isinstance(node, ast.Constant) and node.value == "why" for node in ast.walk(field))
+
+
+@pytest.mark.parametrize(
+    "cls", [BrokerSettings, NameserverSettings, ClientSettings, ProducerSettings, PullSettings, PushSettings]
+)
+def test_each_number_that_people_set_has_a_range_with_its_default(cls: type) -> None:
+    numbers = [
+        one for one in fields(cls) if "int" in str(one.type) or "float" in str(one.type) or "Ms" in str(one.type)
+    ]
+    without = [one.name for one in numbers if "range" not in one.metadata]
+    beyond = [
+        one.name for one in numbers if (number := default_of(one)) is not None and not is_within(number, one.metadata)
+    ]
+    assert numbers
+    assert (without, beyond) == ([], [])
 
 
 def test_each_setting_is_read_by_somebody() -> None:

@@ -38,6 +38,8 @@ class Call:
     says: tuple[str, ...]
     says_not: str = ""
     """A regular expression that must match nowhere, besides any trouble."""
+    refused: str = ""
+    """A regular expression for the refusal that must be told; empty: there must be none."""
     within_s: float = 0
     """For how long it is asked again until it says so: offsets are sent without waiting for an answer, and brokers take
     samples of some figures every ten seconds."""
@@ -49,6 +51,8 @@ class Call:
     def complaint(self, output: str, facts: Facts) -> str:
         """Return what is wrong with an output, empty when nothing is."""
         found = TROUBLE.search(output)
+        if self.refused:
+            return "" if re.search(self.refused, output, re.MULTILINE) else f"no {self.refused!r} in:\n{output}"
         if found:
             cause = re.search(r"CODE: .*", output)
             return (cause or found).group(0).strip()
@@ -62,8 +66,8 @@ class Call:
         return ""
 
 
-def call(arguments: str, *says: str, says_not: str = "", within_s: float = 0) -> Call:
-    return Call(arguments, says, says_not, within_s)
+def call(arguments: str, *says: str, says_not: str = "", refused: str = "", within_s: float = 0) -> Call:
+    return Call(arguments, says, says_not, refused, within_s)
 
 
 BEFORE = [
@@ -108,6 +112,8 @@ DURING = [
     ),
     call("brokerStatus -b {address}", "^brokerVersionDesc +: V5_3_3", "^putTps ", "^msgPutTotalTodayNow "),
     call("updateBrokerConfig -b {address} -k shortPollingTimeMills -v 1071", "update broker config success, {address}"),
+    call("updateBrokerConfig -b {address} -k noSuchThing -v 1", refused="CODE: 29 .*noSuchThing=1: there is no such"),
+    call("updateBrokerConfig -b {address} -k fileReservedTime -v -1", refused="CODE: 29 .*from 0 to 1000000"),
     call("getBrokerConfig -b {address}", "^brokerName += +{broker}$", "^shortPollingTimeMills += +1071$"),
     call(f"getConsumerConfig -g {GROUP}", f"^groupName += +{GROUP}$", "^retryMaxTimes += +16$"),
     call(f"queryMsgById -t {TOPIC} -i {{offset_id}}", "{unique_id}", r"\[key-0\]", "CONSUMED"),

@@ -34,30 +34,40 @@ async def test_what_cannot_change_is_refused_with_all_that_came_along(connect: C
     assert (await client.raw(224, cluster="C"))[0]["code"] == 0
 
 
-@pytest.mark.parametrize("body", [b"", b"foo=bar", b"scanNotActiveBrokerInterval=soon", b"\xff\xfe"])
-async def test_what_is_not_understood_is_ignored(connect: Connect, body: bytes) -> None:
-    assert (await connect().raw(318, body))[0]["code"] == 0
+async def test_an_empty_update_is_fine(connect: Connect) -> None:
+    assert (await connect().raw(318, b""))[0]["code"] == 0
 
 
-async def test_what_is_ignored_is_told(connect: Connect) -> None:
-    header, _ = await connect().raw(318, b"foo=bar\nscanNotActiveBrokerInterval=soon\nenableTopicList=true")
-    assert header["remark"] == (
-        "foo is ignored: there is no such setting; scanNotActiveBrokerInterval is ignored: the value can't be read"
-    )
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("foo=bar", "foo=bar: there is no such setting"),
+        ("\xff\xfe", "\ufffd\ufffd=: there is no such setting"),
+        ("scanNotActiveBrokerInterval=soon", "scanNotActiveBrokerInterval=soon: it takes a whole number from 1 to"),
+        ("scanNotActiveBrokerInterval=0", "scanNotActiveBrokerInterval=0: it takes a whole number from 1 to"),
+        ("brokerExpiryMs=-1", "brokerExpiryMs=-1: it takes a whole number from 1 to"),
+        ("unfinishedFrameMsMax=1", "unfinishedFrameMsMax=1: it is read at the start only, and is 60000"),
+    ],
+)
+async def test_what_cannot_count_is_refused_with_all_that_came_along(connect: Connect, line: str, words: str) -> None:
+    client = connect()
+    header, _ = await client.raw(318, b"enableTopicList=false\n" + line.encode("latin-1"))
+    assert (header["code"], header["remark"][: 20 + len(words)]) == (29, f"nothing is changed; {words}")
+    assert (await client.raw(224, cluster="C"))[0]["code"] == 0
 
 
-def test_values_are_read_as_java_reads_them() -> None:
-    texts = {"enableTopicList": "yes", "orderMessageEnable": " TRUE", "waitSecondsForService": "7"}
+def test_values_are_read_as_at_the_start() -> None:
+    texts = {"enableTopicList": "no", "orderMessageEnable": " TRUE", "brokerExpiryMs": "7s"}
     settings = change_settings(NameserverSettings(), texts).settings
-    assert (settings.enable_topic_list, settings.order_message_enable, settings.wait_seconds_for_service) == (
+    assert (settings.enable_topic_list, settings.order_message_enable, settings.broker_expiry_ms) == (
         False,
         True,
-        7,
+        7_000,
     )
     change = change_settings(settings, as_properties(NameserverSettings()))
     assert change.settings == NameserverSettings()
     assert change.changed == {
         "enable_topic_list": "true",
         "order_message_enable": "false",
-        "wait_seconds_for_service": "45",
+        "broker_expiry_ms": "120000",
     }

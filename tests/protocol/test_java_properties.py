@@ -17,6 +17,10 @@ def test_a_line_goes_on_after_a_backslash() -> None:
     assert read_properties("a=1,\\\n    2\nb=x\\\\\nc=3\\") == {"a": "1,2", "b": "x\\", "c": "3"}
 
 
+def test_a_line_that_goes_on_is_no_comment() -> None:
+    assert read_properties("\\\n# a=1\na=\\\n!2") == {"#": "a=1", "a": "!2"}
+
+
 def test_escapes_are_read() -> None:
     assert read_properties(r"a\=b=c\u00e9\tx") == {"a=b": "cé\tx"}
 

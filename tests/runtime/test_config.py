@@ -9,6 +9,7 @@ import pytest
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import load_settings, non_defaults
 from staticfire.runtime.config_help import describe, example_toml
+from staticfire.runtime.ranges import chars, shown, within
 
 
 class Colour(Enum):
@@ -23,12 +24,13 @@ class Rocket:
     rocket_name: str = "one"
     engine_count: int = 9
     """How many engines."""
-    hold_ms: int = 500
+    hold_ms: int = field(default=500, metadata=within(0, 100_000))
     tank_bytes_max: int = 1024
     thrust: float = 1.5
     reusable: bool = True
     colour: Colour = Colour.RED
     pad: str = field(default="A", metadata={"choices": ("A", "B")})
+    call_sign: str = field(default="ROS", metadata=chars(1, 3))
     crew: tuple[str, ...] = ()
     host: str = field(default="", metadata={"rocketmq": "brokerIP1"})
     fuel_kg: int | None = None
@@ -84,12 +86,23 @@ def test_text_becomes_what_the_field_is(key: str, text: str, expected: Rocket) -
         ("reusable", "maybe", "true or false"),
         ("colour", "GREEN", "RED or BLUE"),
         ("pad", "C", "A or B"),
+        ("holdMs", "-1", r"a whole number from 0 to 100000, or one with a unit \(ms"),
+        ("holdMs", "2m", "a whole number from 0 to 100000"),
+        ("callSign", "", "text of 1 to 3 characters"),
+        ("callSign", "ROCK", "text of 1 to 3 characters"),
+        ("callSign", "a\x01b", "none of control"),
+        ("rocketName", "x" * 5_000, "text"),
     ],
 )
 def test_wrong_value_names_key_value_and_what_is_allowed(key: str, text: str, takes: str) -> None:
     with pytest.raises(UsageError, match=takes) as caught:
         load({key: text})
-    assert str(caught.value).startswith(f"{key}={text} (--set)")
+    assert str(caught.value).startswith(f"{key}={shown(text)} (--set)")
+
+
+def test_wrong_value_of_the_environment_names_the_variable() -> None:
+    with pytest.raises(UsageError, match=r"^STATICFIRE_HOLD_MS=-1 \(the environment\)"):
+        load(environment={"STATICFIRE_HOLD_MS": "-1"})
 
 
 def test_unknown_key_names_its_source_and_the_likely_one(tmp_path: Path) -> None:

@@ -89,10 +89,45 @@ def test_a_value_that_is_no_literal_is_told_and_the_default_counts(tmp_path: Pat
     conf = Conf(tmp_path, "syncFlushTimeout=29*1000\nflushDiskType=SOMETIMES\nbrokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
     assert conf.told == [
-        "syncFlushTimeout=29*1000 can't be read: it takes a whole number, as a literal; 5000, the default, counts",
+        "syncFlushTimeout=29*1000 can't be read: it takes a whole number from 1 to 2147483647, as a literal; 5000, the "
+        "default, counts",
         "flushDiskType=SOMETIMES can't be read: it takes ASYNC_FLUSH or SYNC_FLUSH, as a literal; ASYNC_FLUSH, the "
         "default, counts",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "takes"),
+    [
+        ("mappedFileSizeCommitLog=0", "a whole number from 16384 to 2147483647"),
+        ("mappedFileSizeCommitLog=10", "a whole number from 16384 to 2147483647"),
+        ("fileReservedTime=-1", "a whole number from 0 to 1000000"),
+        ("defaultTopicQueueNums=0", "a whole number from 1 to 65536"),
+        ("flushIntervalCommitLog=-500", "a whole number from 1 to 2147483647"),
+        ("listenPort=65536", "a whole number from 0 to 65535"),
+        ("brokerName=", "text of 1 to 255 characters"),
+    ],
+)
+def test_a_value_that_nothing_could_work_with_is_refused(tmp_path: Path, line: str, takes: str) -> None:
+    """At the start, by file or flag, and while the broker runs: one line has the setting, its value and its range."""
+    key, _, value = line.partition("=")
+    refused = []
+    for give in (
+        lambda: Conf(tmp_path, f"{line}\n"),
+        lambda: load_settings(BrokerSettings, {key: value}, {}, None),
+        lambda: change_settings(BrokerSettings(), {key: value}),
+    ):
+        with pytest.raises(UsageError) as caught:
+            give()
+        refused.append(str(caught.value))
+    assert [(line in words, takes in words, "\n" in words) for words in refused] == [(True, True, False)] * 3
+
+
+def test_a_file_full_of_unknown_names_is_told_in_some_lines(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "".join(f"setting{number}=1\n" for number in range(5_000)) + "brokerName=kept\n")
+    assert conf.settings == BrokerSettings(broker_name="kept")
+    assert len(conf.told) == 21
+    assert conf.told[-1] == "nor any of 4980 more"
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:

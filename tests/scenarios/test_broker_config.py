@@ -157,23 +157,54 @@ async def test_each_update_moves_the_version(stand: Stand) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "remark"),
+    ("text", "words"),
     [
-        ("", None),
-        ("noSuchThing=1", "noSuchThing is ignored: there is no such setting"),
-        ("brokerPermission=all", "brokerPermission is ignored: the value can't be read"),
-        ("brokerName=broker-z", "brokerName is ignored: it is read at the start only"),
-        ("brokerName=broker-a", None),
-        ("event=1\nself=2", "event is ignored: there is no such setting; self is ignored: there is no such setting"),
-        ("dlqPerm=" + "9" * 5_000, "dlqPerm is ignored: the value can't be read"),
+        ("noSuchThing=1", "noSuchThing=1: there is no such setting"),
+        ("haListenPort=1", "haListenPort=1: this setting of RocketMQ means nothing here"),
+        ("brokerPermission=all", "brokerPermission=all: it takes a whole number from 0 to 7"),
+        ("brokerName=broker-z", "brokerName=broker-z: it is read at the start only, and is broker-a"),
+        ("event=1\nself=2", "event=1: there is no such setting; self=2: there is no such setting"),
+        ("dlqPerm=" + "9" * 5_000, f"dlqPerm={'9' * 100}...: it takes a whole number from 0 to 7"),
+        (
+            "enablePropertyFilter=true",
+            "enablePropertyFilter=true: it takes false (SQL92 subscriptions aren't built yet)",
+        ),
+        ("fileReservedTime=-1", "fileReservedTime=-1: it takes a whole number from 0 to 1000000"),
+        ("cleanResourceInterval=-5", "cleanResourceInterval=-5: it takes a whole number from 1 to 2147483647"),
+        ("traceOn=maybe", "traceOn=maybe: it takes true or false"),
+        ("regionId=a\\u0001b", "regionId=a?b: it takes text of 0 to 255 characters, none of control"),
     ],
 )
-async def test_what_does_not_count_is_a_success_that_says_so(stand: Stand, text: str, remark: str | None) -> None:
+async def test_what_cannot_count_is_refused_with_all_that_came_along(stand: Stand, text: str, words: str) -> None:
     before = await config(stand)
-    answer = await update(stand, text)
-    assert (answer.code, answer.remark) == (0, remark)
+    answer = await update(stand, f"shortPollingTimeMills=1071\n{text}\nstaticfireClock=freeze")
+    assert (answer.code, answer.remark) == (INVALID, f"nothing is changed; {words}")
     after = await config(stand)
+    assert after["staticfireClock"].startswith("real")
     assert {**after, "staticfireClock": ""} == {**before, "staticfireClock": ""}
+
+
+@pytest.mark.parametrize("text", ["", "brokerName=broker-a"])
+async def test_what_changes_nothing_is_fine(stand: Stand, text: str) -> None:
+    answer = await update(stand, text)
+    assert (answer.code, answer.remark) == (0, None)
+
+
+async def test_all_settings_can_be_sent_as_they_were_read(stand: Stand) -> None:
+    """So tools do that read them, let somebody change one, and send all of them."""
+    settings = await config(stand)
+    del settings["staticfireClock"]
+    text = "".join(f"{key}={value}\n" for key, value in settings.items())
+    assert (await update(stand, text)).code == 0
+    assert (await config(stand)) == {**settings, "staticfireClock": (await config(stand))["staticfireClock"]}
+
+
+async def test_however_many_names_nobody_knows_an_answer_is_short_and_soon(stand: Stand) -> None:
+    names = "".join(f"setting{number}=1\n" for number in range(14_000))
+    answer = await update(stand, names)
+    assert answer.code == INVALID
+    assert answer.remark.endswith("; and 13990 more")
+    assert len(answer.remark) < 1_000
 
 
 @pytest.mark.parametrize("key", ["brokerConfigPath", "rocketmqHome", "configBlackList"])

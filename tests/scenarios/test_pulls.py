@@ -314,5 +314,5 @@ async def test_what_an_answer_may_have_changes_while_the_broker_runs(
     share = 32 if codec == NATIVE else 1
     assert await counts("maxTransferCountOnMessageInMemory=3") == (3 * share, 0)
     assert await counts("maxTransferBytesOnMessageInMemory=700") == (2, 0)
-    assert await counts("maxTransferBytesOnMessageInMemory=0\nlitePullMessageEnable=false") == (1, 16)
+    assert await counts("maxTransferBytesOnMessageInMemory=1\nlitePullMessageEnable=false") == (1, 16)
     await pool.close()
