@@ -1,8 +1,8 @@
 """Bytes in, calls out: the frames of one connection. Knows no socket and no clock, and handles nothing itself.
 
-`receive` takes what a socket brought. `calls` yields one pair for each whole frame: who handles it, and the call that
+`receive` takes what a socket brought. `calls` returns one pair for each whole frame: who handles it, and the call that
 it is to be handled with. What can't be understood is a call, too: its handler returns the refusal. So whoever drives
-this has one loop, and may leave it after any call; the rest is there when `calls` is asked for again.
+this has one loop, and may leave it after any call: the others it gives back, and `calls` returns them again.
 
 Most frames look like the one before. Those a hot codec reads in one step each (`_fast_path`: `HotNativeRequests` or
 `HotJsonRequests`); everything else, every error included, is read piece by piece (`_slow_path`). Both make the same
@@ -12,7 +12,7 @@ A frame whose bytes are no frame raises ProtocolError; then the connection has t
 begins isn't known any more.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
@@ -28,7 +28,7 @@ from staticfire.protocol.codecs import (
     Called,
     Codec,
     Envelope,
-    ReadingPlace,
+    MakeCall,
     codec_for,
 )
 from staticfire.protocol.codecs.hot_json import HotJsonRequests
@@ -39,10 +39,10 @@ from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 Handler = Callable[[Any], Answer | None]
-MakeCall = Callable[[Any, int, bool, Codec, Any], Any]
-"""Of request, opaque, whether it is one-way, codec, and whose reader this is."""
-
-FastPath = Callable[[bytes, int, int, ReadingPlace], Iterator[Called]]
+FastPath = Callable[[bytes, int, int, list[Called]], int]
+"""Of bytes, and from where to where requests may begin; puts calls into the list, returns where the first begins that
+it can't read.
+"""
 
 HEAD_BYTES = 8
 # Length, codec, header length.
@@ -100,35 +100,38 @@ class FrameReader:
     ) -> None:
         """`source` goes into each call; `answered` handles answers to what was asked on this connection."""
         self._routes = routes
-        self.make_call = make_call
-        self.source = source
+        self._make_call = make_call
+        self._source = source
         self._answered = cast(Handler, answered)
         self._header_bytes_max = header_bytes_max
         self._pieces: list[bytes] = []
+        self._at = 0
+        # In the first piece: what comes before has been read.
+        self._given_back: list[Called] = []
         self._wanted_bytes = HEAD_BYTES
         self._is_recognised = False
         self._ended_by = ""
         # Why nothing can be read any more.
-        self._native = HotNativeRequests(routes.hot)
-        self._json = HotJsonRequests(routes.handlers, self._heard_json)
-        self._fast_path: FastPath = self._json.requests
+        self._native = HotNativeRequests(routes.hot, make_call, source)
+        self._json = HotJsonRequests(routes.handlers, make_call, source, self._heard_json)
+        self._fast_path: FastPath = self._json.read
         self.peer = Peer("?")
         self.codec: Codec | None = None
         """Of the peer's last request."""
         self.unread_bytes = 0
-        """Of frames that aren't whole, and of those that nobody has taken yet."""
-        self.taken_bytes = 0
-        """Of the calls that were taken since `calls` was asked for."""
+        """Of frames that no call was made of."""
 
     def only(self, data: bytes) -> Called | None:
         """Return the one call of bytes that are one frame like the last request; else None, and nothing has happened.
 
-        Most reads are so unless much is under way. `receive` and `calls` do the same in one and a half times the time.
+        Most reads are so unless much is under way. `receive` and `calls` do the same, and take longer.
         """
         end = len(data)
         if self.unread_bytes or end < HEAD_BYTES or _HEAD(data)[0] != end - 4 or not self._is_recognised:
             return None
-        return next(self._fast_path(data, 0, end, self), None)
+        calls: list[Called] = []
+        self._fast_path(data, 0, end, calls)
+        return calls[0] if calls else None
 
     def receive(self, data: bytes) -> bool:
         """Take bytes in; tell whether there may be a whole frame now."""
@@ -139,41 +142,59 @@ class FrameReader:
     def clear(self) -> None:
         """Forget what hasn't been read."""
         self._pieces.clear()
-        self.unread_bytes = 0
+        self._given_back.clear()
+        self._at = self.unread_bytes = 0
 
-    def calls(self) -> Generator[Called, None, None]:
-        """Yield handler and call of each whole frame. Closed early, it leaves the rest. Raises: ProtocolError."""
+    def give_back(self, calls: list[Called]) -> None:
+        """Have the next `calls` return these: they aren't handled yet."""
+        self._given_back = calls
+
+    def calls(self, bytes_wanted: int) -> list[Called]:
+        """Return handler and call of the next whole frames, until these have `bytes_wanted`; [] if there is none.
+
+        Raises: ProtocolError, when the next bytes are no frame.
+        """
+        if self._given_back:
+            calls, self._given_back = self._given_back, []
+            return calls
+        calls = []
+        try:
+            self._read(calls, bytes_wanted)
+        except ProtocolError:
+            if not calls:
+                raise  # Else the calls come first, and it is raised again.
+        return calls
+
+    def _read(self, calls: list[Called], bytes_wanted: int) -> None:
+        """Read frames from where the last ones ended. Raises: ProtocolError."""
         if self._ended_by:
             raise ProtocolError(self._ended_by)
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        at, end, self.taken_bytes = 0, len(data), 0
-        if end and not self._is_recognised:
-            recognise(data)
-            self._is_recognised = True
+        at, end = self._at, len(data)
+        stop = min(at + bytes_wanted, end)
         self._wanted_bytes = HEAD_BYTES
         try:
-            while True:
-                yield from self._fast_path(data, at, end, self)
-                at = self.taken_bytes
-                if end - at < HEAD_BYTES:
-                    return
+            if end and not self._is_recognised:
+                recognise(data)
+                self._is_recognised = True
+            while (at := self._fast_path(data, at, stop, calls)) < stop and end - at >= HEAD_BYTES:
                 length, word = _HEAD(data, at)
                 header_bytes = word & 0xFFFFFF
                 if length > _LENGTH_MAX or header_bytes > length - 4:
-                    yield from self._refuse_length(data, at, length, word)
-                stop = at + 4 + length
-                if stop > end:
+                    calls.append(self._refuse_length(data, at, length, word))
+                    return
+                frame_end = at + 4 + length
+                if frame_end > end:
                     self._wanted_bytes = 4 + length
                     return
-                self.taken_bytes = stop
-                yield self._slow_path(data, at, at + HEAD_BYTES + header_bytes, stop, word >> 24)
-                at = stop
+                calls.append(self._slow_path(data, at, at + HEAD_BYTES + header_bytes, frame_end, word >> 24))
+                at = frame_end
         finally:
-            at = self.taken_bytes
             self.unread_bytes = end - at
-            if at < end:
-                self._pieces.append(data[at:] if at else data)
+            if at < stop:
+                data, at = data[at:], 0  # It waits for more, perhaps for long: what was read needn't be kept with it.
+            self._pieces = [data] if at < end else []
+            self._at = at if at < end else 0
 
     # -- everything that isn't like the last request -------------------------------------------------------------
 
@@ -192,9 +213,9 @@ class FrameReader:
         is_like_native = codec.number == NATIVE and envelope.flag == 0 and envelope.remark is None
         if is_like_native and self._routes.hot:
             self._native.remember(data, at)
-            self._fast_path = self._native.requests
+            self._fast_path = self._native.read
         else:
-            self._fast_path = self._json.requests
+            self._fast_path = self._json.read
         return self._read_request(codec, envelope, data[body_at:stop])
 
     def _read_request(self, codec: Codec, envelope: Envelope, body: bytes) -> Called:
@@ -212,10 +233,10 @@ class FrameReader:
                 request = codec.decode_request(declaration, envelope, body)
             except ProtocolError as error:
                 handler = _refuses(_SYSTEM_ERROR, str(error))
-        return handler, self.make_call(request, envelope.opaque, is_oneway, codec, self.source)
+        return handler, self._make_call(request, envelope.opaque, is_oneway, codec, self._source)
 
-    def _refuse_length(self, data: bytes, at: int, length: int, word: int) -> Iterator[Called]:
-        """Refuse a request that is too long, if its header is there, and end. Raises: ProtocolError."""
+    def _refuse_length(self, data: bytes, at: int, length: int, word: int) -> Called:
+        """Return the refusal of a request that is too long; nothing is read behind it. Raises: ProtocolError."""
         header_bytes = word & 0xFFFFFF
         if length <= _LENGTH_MAX:
             raise ProtocolError(f"a frame of {length} bytes with a header of {header_bytes} bytes")
@@ -226,9 +247,9 @@ class FrameReader:
             envelope = codec.decode_envelope(data[header_at : header_at + header_bytes])
             if not envelope.flag & ANSWER_FLAG:
                 is_oneway = envelope.flag & ONEWAY_FLAG != 0
-                call = self.make_call(None, envelope.opaque, is_oneway, codec, self.source)
+                call = self._make_call(None, envelope.opaque, is_oneway, codec, self._source)
                 self._ended_by = words
-                yield _refuses(ResponseCode.MESSAGE_ILLEGAL, words), call
+                return _refuses(ResponseCode.MESSAGE_ILLEGAL, words), call
         raise ProtocolError(words)
 
     # -- who speaks ----------------------------------------------------------------------------------------------

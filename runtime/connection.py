@@ -187,34 +187,31 @@ class Connection(asyncio.Protocol):
         is_alone = dispatcher.heard_last is self
         dispatcher.heard_last = self
         burst_bytes, pieces_max = (BURST_BYTES, PIECES_MAX) if is_alone else (_NO_LIMIT, _NO_LIMIT)
-        settle_at = burst_bytes
         self._bursting = True
-        calls = reader.calls()
         try:
-            for handler, call in calls:
-                try:
-                    answer = handler(call)
-                except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
-                    answer = failure(error, call)
-                if answer is not None and not call.oneway:
-                    self.send_answer(call, answer)
-                    if len(out) >= pieces_max or self._out_bytes >= OUT_BYTES_MAX:
-                        self._flush()
-                        if self._must_wait():
-                            break
-                if reader.taken_bytes >= settle_at:
-                    # The peer goes on while the rest of its burst is handled.
-                    self._settle()
-                    if self._must_wait():
-                        break
-                    self._bursting = True
-                    settle_at = reader.taken_bytes + burst_bytes
+            while calls := reader.calls(burst_bytes):
+                rest = iter(calls)
+                for handler, call in rest:
+                    try:
+                        answer = handler(call)
+                    except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+                        answer = failure(error, call)
+                    if answer is not None and not call.oneway:
+                        self.send_answer(call, answer)
+                        if len(out) >= pieces_max or self._out_bytes >= OUT_BYTES_MAX:
+                            self._flush()
+                            if self._must_wait():
+                                reader.give_back(list(rest))
+                # The peer goes on while the rest of its burst is handled.
+                self._settle()
+                if self._must_wait() or not reader.unread_bytes:
+                    break
+                self._bursting = True
         except ProtocolError as error:
             self._settle()
             self.reject(str(error))
             return
-        calls.close()
-        self._settle()
+        self._bursting = False
         if reader.unread_bytes or self._is_unfinished:
             self._note_unfinished(is_new=True)
 

@@ -44,14 +44,8 @@ Called: TypeAlias = tuple[Callable[[Any], Answer | None], Any]
 """Who handles a request, and the call that it is handled with."""
 
 
-class ReadingPlace(Protocol):
-    """A frame reader, as the hot codecs see it."""
-
-    make_call: Callable[[Any, int, bool, "Codec", Any], Any]
-    """Of request, opaque, whether it is one-way, codec, and `source`."""
-    source: Any
-    taken_bytes: int
-    """As far as whole frames were read: set before a call is yielded."""
+MakeCall: TypeAlias = Callable[[Any, int, bool, "Codec", Any], Any]
+"""Of request, opaque, whether it is one-way, codec, and whose reader this is."""
 
 
 class Codec(Protocol):

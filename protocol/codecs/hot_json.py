@@ -7,14 +7,14 @@ included.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from struct import Struct
 from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import Called, ReadingPlace, SentWriter, json
+from staticfire.protocol.codecs import Called, MakeCall, SentWriter, json
 from staticfire.protocol.codecs.json import decode_answer, decode_envelope, decode_request, encode_request, number
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
@@ -69,9 +69,11 @@ Handlers = Mapping[int, Callable[[Any], Answer | None]]
 class HotJsonRequests:
     """Reads requests of one connection whose headers can be read in one step."""
 
-    def __init__(self, handlers: Handlers, heard: Callable[[int, int], None]) -> None:
+    def __init__(self, handlers: Handlers, make_call: MakeCall, source: Any, heard: Callable[[int, int], None]) -> None:
         """`heard` is told version and language of the peer when they aren't those of its last request here."""
         self._handlers = handlers
+        self._make_call = make_call
+        self._source = source
         self._heard = heard
         self._version: int | None = None
         self._language: str | None = None
@@ -80,29 +82,34 @@ class HotJsonRequests:
         """Have `heard` told with the next request, whatever it says."""
         self._version = None
 
-    def requests(self, data: bytes, at: int, end: int, place: ReadingPlace) -> Iterator[Called]:
-        """Yield the requests from there on, up to one that has to be read the generic way, or isn't whole. Hot."""
-        find, make_call, source = self._handlers.get, place.make_call, place.source
-        while end - at >= 8:
+    def read(self, data: bytes, at: int, stop: int, calls: list[Called]) -> int:
+        """Make calls of the requests that begin there and before `stop`.
+
+        Return where it ended: at the first that has to be read the generic way, or isn't whole. Hot.
+        """
+        find, make_call, source, end = self._handlers.get, self._make_call, self._source, len(data)
+        stop = min(stop, end - 7)
+        while at < stop:
             length, header_bytes = _unpack_head(data, at)
             body_at = at + 8 + header_bytes
-            stop = at + 4 + length
+            frame_end = at + 4 + length
             # A header that is longer has another codec, or is refused.
-            if header_bytes > HEADER_BYTES_MAX or not body_at <= stop <= end or length > _LENGTH_MAX:
-                return
+            if header_bytes > HEADER_BYTES_MAX or not body_at <= frame_end <= end or length > _LENGTH_MAX:
+                break
             header = read_header(data, at + 8, body_at)
             if header is None or header.flag or header.remark:
-                return
+                break
             handler = find(header.code)
             if handler is None:
-                return
+                break
             if header.version != self._version or header.language != self._language:
                 self._version, self._language = header.version, header.language
                 self._heard(header.version, LANGUAGES_BY_NAME.get(header.language or "", _OTHER))
             request = header.extFields
-            request.body = data[body_at:stop]
-            place.taken_bytes = at = stop
-            yield handler, make_call(request, header.opaque, False, _CODEC, source)
+            request.body = data[body_at:frame_end]
+            at = frame_end
+            calls.append((handler, make_call(request, header.opaque, False, _CODEC, source)))
+        return at
 
 
 def read_header(data: bytes, at: int, end: int) -> HotHeader | None:

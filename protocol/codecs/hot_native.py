@@ -18,13 +18,13 @@ Invariant, held by tests: an answer decodes to the same command as the generic o
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, Called, ReadingPlace, SentWriter, native
+from staticfire.protocol.codecs import ANSWER_FLAG, Called, MakeCall, SentWriter, native
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,
@@ -87,8 +87,10 @@ def request_mark(code: int) -> bytes:
 class HotNativeRequests:
     """Reads requests that are like the last one of a connection, in one step."""
 
-    def __init__(self, table: HotTable) -> None:
+    def __init__(self, table: HotTable, make_call: MakeCall, source: Any) -> None:
         self._table = table
+        self._make_call = make_call
+        self._source = source
         self._tail = b""
 
     def remember(self, data: bytes, at: int) -> None:
@@ -99,27 +101,32 @@ class HotNativeRequests:
         """
         self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES]
 
-    def requests(self, data: bytes, at: int, end: int, place: ReadingPlace) -> Iterator[Called]:
-        """Yield the requests from there on, up to one that isn't like the last, isn't whole, or isn't right. Hot."""
-        find, make_call, source, last_tail = self._table.get, place.make_call, place.source, self._tail
-        while end - at >= ENVELOPE_BYTES:
+    def read(self, data: bytes, at: int, stop: int, calls: list[Called]) -> int:
+        """Make calls of the requests that begin there and before `stop`.
+
+        Return where it ended: at the first that isn't like the last, isn't whole, or isn't right. Hot.
+        """
+        find, make_call, source, last_tail, end = self._table.get, self._make_call, self._source, self._tail, len(data)
+        stop = min(stop, end - ENVELOPE_BYTES + 1)
+        while at < stop:
             length, word, mark, opaque, tail = _start(data, at)
             found = find(mark)
             if found is None or tail != last_tail:
-                return
+                break
             fields_at = at + ENVELOPE_BYTES
             body_at = fields_at + word - _WORD_WITHOUT_FIELDS
-            stop = at + 4 + length
-            if not fields_at <= body_at <= stop <= end:
-                return
+            frame_end = at + 4 + length
+            if not fields_at <= body_at <= frame_end <= end:
+                break
             decode, handler = found
             try:
                 request = decode(data[fields_at:body_at])
             except _READ_ERRORS:
-                return
-            request.body = data[body_at:stop]
-            place.taken_bytes = at = stop
-            yield handler, make_call(request, opaque, False, _CODEC, source)
+                break
+            request.body = data[body_at:frame_end]
+            at = frame_end
+            calls.append((handler, make_call(request, opaque, False, _CODEC, source)))
+        return at
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, codec_for
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Routes
@@ -48,27 +48,23 @@ class Read:
         self.calls: list[Taken] = []
         self.refusals: list[tuple[int, Answer]] = []
 
-    def feed(self, pieces: Iterable[bytes], calls_max: int = 1_000_000) -> "Read":
-        """Have pieces read; after every `calls_max` calls the reader is left and asked again."""
+    def feed(self, pieces: Iterable[bytes], calls_max: int = 1_000_000, bytes_wanted: int = 1_000_000) -> "Read":
+        """Have pieces read, so many bytes at once; after every `calls_max` calls the others are given back."""
         for piece in pieces:
             if not self.reader.receive(piece):
                 continue
-            while self._take(calls_max):
-                pass
+            while calls := self.reader.calls(bytes_wanted):
+                self.reader.give_back(calls[calls_max:])
+                self._take(calls[:calls_max])
         return self
 
-    def _take(self, calls_max: int) -> bool:
-        calls = self.reader.calls()
-        for count, (handler, call) in enumerate(calls, 1):
+    def _take(self, calls: list[Called]) -> None:
+        for handler, call in calls:
             answer = handler(call)
             if answer is not None:
                 self.refusals.append((call.opaque, answer))
             elif isinstance(call, Taken):
                 self.calls.append(call)
-            if count == calls_max:
-                calls.close()
-                return True
-        return False
 
     def seen(self) -> list[Any]:
         """Return what came, in a form that compares."""
@@ -114,11 +110,24 @@ def test_cut_at_every_byte_the_calls_are_the_same() -> None:
         assert read.reader.unread_bytes == 0
 
 
-@given(st.lists(st.integers(0, len(burst())), max_size=30), st.integers(1, 5))
-def test_in_any_pieces_and_left_at_any_call_they_are_the_same(cuts: list[int], calls_max: int) -> None:
+@given(st.lists(st.integers(0, len(burst())), max_size=30), st.integers(1, 5), st.integers(1, len(burst())))
+def test_in_any_pieces_and_left_at_any_call_they_are_the_same(
+    cuts: list[int], calls_max: int, bytes_wanted: int
+) -> None:
     data, places = burst(), [0, *sorted(cuts), len(burst())]
     pieces = [data[begin:end] for begin, end in pairwise(places)]
-    assert Read().feed([piece for piece in pieces if piece], calls_max).seen() == WHOLE.seen()
+    read = Read().feed([piece for piece in pieces if piece], calls_max, bytes_wanted)
+    assert read.seen() == WHOLE.seen()
+    assert read.reader.unread_bytes == 0
+
+
+def test_no_more_is_read_than_is_wanted() -> None:
+    read, frame = Read(), CODECS[0].encode_request(SEND, 1, False)
+    read.reader.receive(frame * 6)
+    counts = []
+    while calls := read.reader.calls(2 * len(frame) - 1):
+        counts.append((len(calls), read.reader.unread_bytes))
+    assert counts == [(2, 4 * len(frame)), (2, 2 * len(frame)), (2, 0)]
 
 
 def test_byte_by_byte_nothing_is_joined_before_it_is_whole() -> None:
@@ -133,10 +142,10 @@ def test_byte_by_byte_nothing_is_joined_before_it_is_whole() -> None:
 def test_bytes_that_come_while_calls_wait_are_behind_them() -> None:
     read, frames = Read(), [CODECS[0].encode_request(SEND, opaque, False) for opaque in range(6)]
     read.reader.receive(b"".join(frames[:4]))
-    calls = read.reader.calls()
-    read.calls.append(next(calls)[1])
-    calls.close()
-    assert read.reader.unread_bytes == sum(map(len, frames[1:4]))
+    calls = read.reader.calls(len(frames[0]) + 1)
+    read.calls.append(calls[0][1])
+    read.reader.give_back(calls[1:])
+    assert read.reader.unread_bytes == sum(map(len, frames[2:4]))
     read.feed([frames[4], frames[5]])
     assert [call.opaque for call in read.calls] == [0, 1, 2, 3, 4, 5]
 
@@ -179,6 +188,6 @@ def test_garbage_raises_protocol_errors_and_nothing_else() -> None:
             data[chance.randrange(len(data))] = chance.randrange(256)
         cut = chance.randrange(len(data))
         try:
-            Read().feed([bytes(data[:cut]), bytes(data[cut:])], chance.randrange(1, 9))
+            Read().feed([bytes(data[:cut]), bytes(data[cut:])], chance.randrange(1, 9), chance.randrange(1, len(data)))
         except ProtocolError:
             continue
