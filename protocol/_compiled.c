@@ -211,6 +211,8 @@ static int next_message(const uint8_t **at, const uint8_t *end, size_t added_byt
     *at = message->properties + message->properties_bytes;
     if (find(message->properties, message->properties_bytes, "DEL", 3) != NULL)
         return 0;  /* DELAY and its relatives: it may want to come later */
+    if (find(message->properties, message->properties_bytes, "TRAN_MSG\x01", 9) != NULL)
+        return 0;  /* it may be half a message */
     message->needs_end = message->properties_bytes > 0 && (*at)[-1] != 0x02;
     return message->properties_bytes + (size_t)message->needs_end + added_bytes <= PROPERTIES_BYTES_MAX;
 }

@@ -3,10 +3,13 @@
 Behaviour
 - Its messages lie side by side in the queue and are answered together; the properties of the request count for each.
 - It may be compressed as a whole: RocketMQ would store that as one message.
+- Whatever asks for a delay, a delivery time or a transaction is refused. RocketMQ stores for all to see what says so in
+  the properties of a message only.
 """
 
 from typing import Any
 
+from staticfire.broker.sends.not_built import is_half
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target
 from staticfire.broker.state import BrokerState
@@ -67,6 +70,7 @@ class BatchHandler:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"message body size exceeded, {size}")
         if find_property(header, DELAY) is not None or sys_flag & TRANSACTION_FLAGS:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
+        self._refuse_half(header)
         if b"DEL" in header:
             self._sending.refuse_not_built(header, sys_flag, 0)
         if not sys_flag & COMPRESSED:
@@ -88,6 +92,7 @@ class BatchHandler:
         for message in messages:
             if b"DEL" in message.properties:
                 self._refuse_to_wait(with_last_end(message.properties))
+            self._refuse_half(message.properties)
         rows = batch_rows(messages, added)  # No body is larger than the batch, which was looked at.
         if rows is None:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
@@ -98,6 +103,12 @@ class BatchHandler:
         self._sending.refuse_not_built(properties, 0, 0)
         if requested_level(properties) > 0:
             words = f"{self._sending.illegal} A message of a batch can't be delayed, and one of these has a DELAY."
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+
+    def _refuse_half(self, properties: bytes) -> None:
+        """Raise for half a message: RocketMQ delivers it, unless the sysFlag says so, too. Raises: BrokerAnswer."""
+        if is_half(properties, 0):
+            words = f"{self._sending.illegal} A batch can't be part of a transaction, and this one has a TRAN_MSG."
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
 
     def _stored(self, context: Any, first_offset: int, _log_position: int, outcome: PutOutcome) -> None:

@@ -26,8 +26,8 @@ def refuse_not_built(
 
     Raises: BrokerAnswer.
     """
-    is_half = b"TRAN_MSG\x01" in properties and _is_half(properties, reconsume_times)
-    if settings.reject_transaction_message and (is_half or not enters_consume_queue(sys_flag)):
+    is_transaction = is_half(properties, reconsume_times) or not enters_consume_queue(sys_flag)
+    if settings.reject_transaction_message and is_transaction:
         words = f"the broker[{host_ip}] sending transaction message is forbidden: they aren't built yet"
         raise BrokerAnswer(ResponseCode.NO_PERMISSION, words)
     if not settings.timer_wheel_enable and asks_for_a_time(properties):
@@ -35,8 +35,10 @@ def refuse_not_built(
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
 
 
-def _is_half(properties: bytes, reconsume_times: int) -> bool:
-    """Clients before 4.6.1 leave the mark in a message that they send for a retry."""
+def is_half(properties: bytes, reconsume_times: int) -> bool:
+    """Tell half messages. Clients before 4.6.1 leave the mark in a message that they send for a retry."""
+    if b"TRAN_MSG\x01" not in properties:
+        return False
     marked = (find_property(properties, TRAN_MSG) or b"").lower() == b"true"
     return marked and not (reconsume_times > 0 and requested_level(properties) > 0)
 

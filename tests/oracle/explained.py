@@ -55,6 +55,8 @@ EXPLAINED = [
     Explained("topic {run}made with topicFilterType=''", "*", "SINGLE_TAG when nothing is said"),
     # What isn't built
     Explained("batch of delayed ones", "*", "RocketMQ delivers them at once, here they are refused"),
+    Explained("batch that is half", "*", "RocketMQ delivers it at once, here it is refused"),
+    Explained("batch of half ones", "*", "RocketMQ delivers them at once, here they are refused"),
     Explained("stored in batched-2", "*", "RocketMQ delivers them at once, here they are refused"),
     Explained(
         "delete a topic", "code", "with timerWheelEnable=false RocketMQ's deletion ends in a NullPointerException"

@@ -137,6 +137,7 @@ def test_usual_tags_are_not_left_to_python(tag: bytes, is_first: bool) -> None:
         BatchMessage(0, b"properties", bytes(32_767)),
         BatchMessage(0, b"delayed", b"DELAY\x013\x02"),
         BatchMessage(0, b"timed", b"TIMER_DELIVER_MS\x013\x02"),
+        BatchMessage(0, b"half", b"KEYS\x01k\x02TRAN_MSG\x01true"),
     ],
 )
 def test_what_is_not_plain_is_left_to_python(message: BatchMessage) -> None:

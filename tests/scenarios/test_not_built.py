@@ -71,12 +71,15 @@ async def test_a_delay_level_counts_before_a_delivery_time(stand: BrokerStand) -
         ({}, {"TIMER_DELIVER_MS": "5"}, SYSTEM_ERROR),
         ({"TIMER_DELIVER_MS": "5"}, {}, SYSTEM_ERROR),
         ({}, {"DELAY": "0", "MODEL": "x"}, OK),
+        ({}, {"TRAN_MSG": "true"}, ILLEGAL),
+        ({"TRAN_MSG": "True"}, {}, ILLEGAL),
+        ({"TRAN_MSG": "false"}, {"TRAN_MSG": "no"}, OK),
     ],
 )
-async def test_a_batch_with_a_message_that_wants_to_come_later(
+async def test_a_batch_that_wants_to_come_later_or_is_half(
     stand: BrokerStand, of_batch: dict[str, str], of_message: dict[str, str], code: int
 ) -> None:
-    """RocketMQ stores the messages of such a batch for everybody to see at once."""
+    """RocketMQ stores the messages of such a batch for everybody to see at once, unless its sysFlag says it, too."""
     messages = [BatchMessage(0, b"a", b""), BatchMessage(0, b"b", format_properties(of_message))]
     request = SendMessage(
         "producers", "orders", "TBW102", 4, 0, 0, 0, 0, format_properties(of_batch).decode(), 0, batch=True,

@@ -127,6 +127,12 @@ def _batches() -> Iterator[Step]:
     )
     delayed = batch(2, "DELAY\x011\x02UNIQ_KEY\x01{0}\x02")
     yield send_v2("batch of delayed ones", delayed, SEND_BATCH, topic="{run}batched-2", batch="true", properties=own)
+    own_topic = "{run}half-batch"
+    yield send_v2("batch with a transaction's flag", batch(2), SEND_BATCH, topic=own_topic, batch="true", sysFlag="4")
+    mark = "TRAN_MSG\x01true\x02"
+    yield send_v2("batch that is half", batch(2), SEND_BATCH, topic=own_topic, batch="true", properties=mark)
+    halves = batch(2, "TRAN_MSG\x01true\x02UNIQ_KEY\x01{0}\x02")
+    yield send_v2("batch of half ones", halves, SEND_BATCH, topic=own_topic, batch="true", properties=own)
     yield send_v2(
         "batch to any queue",
         batch(2),
