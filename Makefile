@@ -42,7 +42,7 @@ $(READY): pyproject.toml constraints.txt protocol/_compiled.c
 	@echo "setup: installing staticfire and its tools into .venv"
 	@$(PIP) install --constraint constraints.txt setuptools
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	@rm -rf build staticfire.egg-info
+	@rm -rf build/lib* build/temp* build/bdist* staticfire.egg-info
 	@$(BIN)/python -m compileall -q '$(CURDIR)/staticfire' '$(CURDIR)'/staticfire/*/
 	@touch $@
 

@@ -57,11 +57,17 @@ class Twin(Protocol):
         """
 
 
-twin: Twin | None = None
-"""The extension module, or None."""
+MADE_FOR = 2
+"""Goes up, here and in the source of the twin, with each change of what one of the functions does."""
 
-if not os.environ.get("STATICFIRE_PURE_PYTHON"):
+
+def usable_twin(name: str) -> Twin | None:
+    """Return the extension module, if there is one that was built from the source as it is now."""
     try:
-        twin = cast(Twin, import_module("staticfire.protocol._compiled"))
+        module = import_module(name)
     except ImportError:
-        pass
+        return None
+    return cast(Twin, module) if getattr(module, "MADE_FOR", 1) == MADE_FOR else None
+
+
+twin = None if os.environ.get("STATICFIRE_PURE_PYTHON") else usable_twin("staticfire.protocol._compiled")

@@ -1,5 +1,6 @@
 """The compiled twin makes the bytes that the Python beside it makes, and leaves to Python what it must."""
 
+import sys
 from itertools import accumulate
 from struct import Struct
 
@@ -8,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from staticfire.protocol.batch_rows import batch_rows
 from staticfire.protocol.checksums import crc32
-from staticfire.protocol.compiled import twin
+from staticfire.protocol.compiled import twin, usable_twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.plain_records import pack_plain_row
 from staticfire.protocol.record import Buffer, pack_record, pack_topic, proven_offset
@@ -233,3 +234,10 @@ def test_what_is_no_bytes_is_an_error() -> None:
     assert twin is not None
     with pytest.raises(TypeError):
         twin.are_proven([bytearray(200)], [0], [200], 3, pack_topic("orders"), 0, 1, crc32)  # type: ignore[list-item]
+
+
+def test_one_that_was_built_from_an_older_source_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert usable_twin("staticfire.protocol._compiled") is not None
+    monkeypatch.setattr(sys.modules["staticfire.protocol._compiled"], "MADE_FOR", 1)
+    assert usable_twin("staticfire.protocol._compiled") is None
+    assert usable_twin("staticfire.protocol._not_built") is None
