@@ -4,6 +4,7 @@ What is delivered keeps everything of what waited: body, flags, born time and ho
 byte for byte (DELAY, REAL_TOPIC and REAL_QID stay in it). Only its place, its stored time and its mark are new.
 """
 
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.delay_levels import DelayLevels, queue_of_level
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import StoredRecord, decode_record, decode_records, is_intact, join_records
@@ -46,8 +48,9 @@ class DueSlice(msgspec.Struct, gc=False):
 class Delivery:
     """Puts messages that are due on the burst."""
 
-    def __init__(self, store: MessageStore) -> None:
+    def __init__(self, store: MessageStore, levels: DelayLevels) -> None:
         self._store = store
+        self._levels = levels
         self._homes: dict[bytes, Queue] = {}
         # Queues by the end of the properties, where `delayed` has put their names.
         self._delivered_ahead: set[Mark] = set()
@@ -57,13 +60,13 @@ class Delivery:
         """Note that the log has the delivery of a message whose turn comes again."""
         self._delivered_ahead.add(mark)
 
-    def put(self, due: list[DueEntry], stored_ms: MessageMs) -> DueSlice:
+    def put(self, due: list[DueEntry], records: list[StoredRecord] | None, stored_ms: MessageMs) -> DueSlice:
         """Put messages on the burst in this order; what can't be delivered is skipped.
 
-        Otherwise the rest of its level would never be delivered.
+        Otherwise the rest of its level would never be delivered. `records`: what `read` gave; None: read one by one.
         """
         part = DueSlice({})
-        for entry, record in zip(due, self._read(due), strict=True):
+        for entry, record in zip(due, records or repeat(None), strict=False):
             if self._delivered_ahead and Mark(entry.level, entry.offset) in self._delivered_ahead:
                 self._delivered_ahead.discard(Mark(entry.level, entry.offset))
                 part.skipped += 1
@@ -85,44 +88,54 @@ class Delivery:
 
     def _put(self, entry: DueEntry, record: StoredRecord, stored_ms: MessageMs, on_stored: OnStored | None) -> None:
         # Nobody waits for the disk here (wait_flush): a level's progress is saved when the disk has it.
+        properties = record.properties
         again = NewRecord(
-            self._home_of(entry, record), record.properties, tags_code(record.properties), record.body, record.born_ms,
+            self._home_of(properties), properties, tags_code(properties), record.body, record.born_ms,
             record.born_host, record.sys_flag, record.flag, record.reconsume_times,
             pack_mark(entry.level, entry.offset), wait_flush=False,
         )  # fmt: skip
         self._store.put(again, stored_ms, on_stored)
 
-    def _read(self, due: list[DueEntry]) -> list[StoredRecord] | list[None]:
-        """Return the records, read in as few pieces as they lie in; None for each when one of them can't be read."""
+    def read(self, due: list[DueEntry]) -> list[StoredRecord] | None:
+        """Return the records, in as few pieces as they lie in; None if one isn't whole, or not what its entry says."""
         try:
-            slices = self._store.unchecked_records([(position, size) for _, _, _, position, size in due])
+            slices = self._store.unchecked_records([(entry.log_position, entry.record_bytes) for entry in due])
             records = decode_records(join_records(slices, len(due)))
         except (ProtocolError, StorageError, OSError):
-            return [None] * len(due)
-        data, at = memoryview(b"".join(slices)), 0
-        for record, (_, _, _, _, size) in zip(records, due, strict=True):
-            if not is_intact(data[at : at + size], record):
-                return [None] * len(due)
+            return None
+        data, at = memoryview(slices[0] if len(slices) == 1 else b"".join(slices)), 0
+        delay_ms = self._levels.delay_ms
+        for record, (_, level, offset, position, size, entry_code) in zip(records, due, strict=True):
+            if (
+                record.queue_offset != offset
+                or record.log_position != position
+                or record.stored_ms + delay_ms(level) != entry_code
+                or record.queue_id != queue_of_level(level)
+                or record.topic != SCHEDULE_TOPIC
+                or not is_intact(data[at : at + size], record)
+            ):
+                return None
             at += size
         return records
 
     def _read_one(self, entry: DueEntry) -> StoredRecord:
-        record = self._store.record_at(entry.log_position)
-        if record is None:
+        """Return the whole record of an entry. Raises: StorageError, ProtocolError (there is none)."""
+        data = self._store.record_at(entry.log_position)
+        if data is None:
             raise StorageError(f"its record at position {entry.log_position} of the log is damaged")
-        return decode_record(record)
-
-    def _home_of(self, entry: DueEntry, record: StoredRecord) -> Queue:
-        """Return the queue to which a message belongs. Raises: ProtocolError (there is none), StorageError."""
-        if record.queue_offset != entry.offset or record.log_position != entry.log_position:
+        record = decode_record(data)
+        if record.queue_offset != entry.offset or record.topic != SCHEDULE_TOPIC:
             raise ProtocolError(f"the record at {entry.log_position} is another one")
-        properties = record.properties
+        return record
+
+    def _home_of(self, properties: bytes) -> Queue:
+        """Return the queue to which a message belongs. Raises: ProtocolError (there is none), StorageError."""
         tail = properties[properties.rfind(b"REAL_TOPIC\x01") :]
         queue = self._homes.get(tail)
         if queue is not None and not queue.deleted:
             return queue
         place = real_place(properties)
-        if place is None or record.topic != SCHEDULE_TOPIC:
+        if place is None:
             raise ProtocolError("it has no topic and queue to be delivered to")
         queue = self._store.queue(*place)
         if tail == b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (place[0].encode(), place[1]):

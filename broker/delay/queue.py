@@ -26,7 +26,10 @@ class LevelEntries(Protocol):
         """Return the first offset that there is and the one behind the last."""
 
     def entries(self, level: int, offset: int, count: int) -> Sequence[Entry]:
-        """Return up to `count` entries from an offset within the bounds on."""
+        """Return up to `count` entries from an offset within the bounds on, as they are: who delivers checks them."""
+
+    def head(self, level: int, offset: int) -> Entry | None:
+        """Return the entry at an offset within the bounds, checked: a level waits as long as its head says."""
 
 
 class DueEntry(NamedTuple):
@@ -37,6 +40,8 @@ class DueEntry(NamedTuple):
     offset: int
     log_position: int
     record_bytes: int
+    tags_code: int
+    """What its entry says of the due time; `due_ms` may be later, that of its forerunner."""
 
 
 _entry = DueEntry._make
@@ -54,6 +59,8 @@ class DelayQueue:
         # Offsets of levels that there were once: they may come back.
         self._heads: dict[int, Entry] = {}
         # The next entry of a level; missing when it has to be read.
+        self._ahead: dict[int, tuple[int, Sequence[Entry]]] = {}
+        # The entries of a level that were read last, from which offset on: most of them weren't due yet.
         self._version = 0
 
     @property
@@ -77,13 +84,13 @@ class DelayQueue:
         for level, due_ms in due.items():
             offset = self._offsets[level]
             farthest_ms = message_ms + self._delays_ms[level]
-            for position, record_bytes, tags_code in self._entries.entries(level, offset, count):
+            for position, record_bytes, tags_code in self._read_ahead(level, offset, count, message_ms):
                 # One that is due before its forerunner was stored when the level's delay was longer: it waits for it.
                 if tags_code > due_ms:
                     due_ms = tags_code if tags_code <= farthest_ms else max(due_ms, message_ms)
                     if due_ms > message_ms:
                         break
-                found.append(_entry((due_ms, level, offset, position, record_bytes)))
+                found.append(_entry((due_ms, level, offset, position, record_bytes, tags_code)))
                 offset += 1
             if offset == self._offsets[level] + count:
                 looked_until_ms = min(looked_until_ms, due_ms)  # there may be more of this level behind that
@@ -91,6 +98,23 @@ class DelayQueue:
             return found[:limit]
         found.sort()
         return [entry for entry in found if entry.due_ms <= looked_until_ms][:limit]
+
+    def _read_ahead(self, level: int, offset: int, count: int, message_ms: MessageMs) -> Sequence[Entry]:
+        """Return up to `count` entries from an offset on, the level's head; fewer if the last one of them isn't due."""
+        head = self._heads[level]
+        start, entries = self._ahead.get(level, (offset, ()))
+        if not entries or self._due_ms(level, entries[-1].tags_code, message_ms) <= message_ms:
+            entries = ()
+        if not start <= offset < start + len(entries) or entries[offset - start] != head:
+            # The head was checked, what is read now wasn't.
+            start, entries = offset, [head, *self._entries.entries(level, offset, count)[1:]]
+            self._ahead[level] = start, entries
+        return entries[offset - start : offset - start + count]
+
+    def read_anew(self) -> None:
+        """Forget what was read: entries have been put right."""
+        self._heads.clear()
+        self._ahead.clear()
 
     def _next_of_levels(self) -> Iterator[tuple[int, Entry]]:
         for level, offset in self._offsets.items():
@@ -100,10 +124,10 @@ class DelayQueue:
                 self._heads.pop(level, None)  # Retention may have removed it meanwhile.
                 if offset < first:
                     offset = self._offsets[level] = first
-                found = self._entries.entries(level, offset, 1) if offset < end else ()
-                if not found:
+                head = self._entries.head(level, offset) if offset < end else None
+                if head is None:
                     continue
-                head = self._heads[level] = found[0]
+                self._heads[level] = head
             yield level, head
 
     def _due_ms(self, level: int, due_ms: int, message_ms: MessageMs) -> int:
@@ -136,14 +160,14 @@ class DelayQueue:
             first, end = self._entries.bounds(level)
             self._offsets[level] = min(max(offset, first), end)
             is_lowered |= offset > end
-        self._heads.clear()
+        self.read_anew()
         return is_lowered
 
     def forget(self) -> None:
         """Start anew: all levels are empty again."""
         self._offsets = dict.fromkeys(self._offsets, 0)
         self._gone.clear()
-        self._heads.clear()
+        self.read_anew()
         self._version += 1
 
     @property

@@ -53,14 +53,15 @@ class DelayService:
     ) -> None:
         """`settle`: writes the burst and answers what was on it."""
         self.levels = levels
-        self.queue = DelayQueue(levels.delays_ms, _StoredLevels(store))
+        self._stored_levels = _StoredLevels(store)
+        self.queue = DelayQueue(levels.delays_ms, self._stored_levels)
         self._store = store
         self._clock = clock
         self._config_files = config_files
         self._settle = settle
         self._awake = asyncio.Event()
         self._save_now = asyncio.Event()
-        self._delivery = Delivery(store)
+        self._delivery = Delivery(store, levels)
         self._sleeps_until_ms = 0
         self._trouble = ""
         self._is_restored = False
@@ -172,7 +173,7 @@ class DelayService:
         """
         delivered = 0
         while due := self.queue.due(message_ms, SLICE_MAX):
-            delivered += self._deliver(due)
+            delivered += self._deliver(due, message_ms)
             await asyncio.sleep(0)
         return delivered
 
@@ -201,7 +202,8 @@ class DelayService:
             try:
                 pause_ms = self._pause_ms()
                 if pause_ms == 0:
-                    self._deliver(self.queue.due(self._clock.message_ms(), SLICE_MAX))
+                    message_ms = self._clock.message_ms()
+                    self._deliver(self.queue.due(message_ms, SLICE_MAX), message_ms)
                     self._trouble = ""
                     await asyncio.sleep(0)
                     continue
@@ -223,11 +225,20 @@ class DelayService:
         pause_ms = self._clock.uptime_until_ms(due_ms)
         return None if pause_ms is None else min(pause_ms, SLEEP_MS_MAX)
 
-    def _deliver(self, due: list[DueEntry]) -> int:
-        """Store these messages where they belong, in one burst; return how many. Raises: StorageError, for all."""
+    def _deliver(self, due: list[DueEntry], message_ms: MessageMs) -> int:
+        """Store these messages, which are due by then, where they belong, in one burst; return how many.
+
+        Raises: StorageError, for all.
+        """
         if self._store.refusal is not None:
             raise StorageError(str(self._store.refusal))  # they wait until there is room; none of them is skipped
-        part = self._delivery.put(due, self._clock.message_ms())
+        records = self._delivery.read(due)
+        if records is None and due:
+            self._stored_levels.check(due)
+            self.queue.read_anew()
+            due = self.queue.due(message_ms, SLICE_MAX)
+            records = self._delivery.read(due)
+        part = self._delivery.put(due, records, self._clock.message_ms())
         try:
             self._settle()
         finally:
@@ -283,7 +294,22 @@ class _StoredLevels:
         return queue.min_offset, queue.max_offset
 
     def entries(self, level: int, offset: int, count: int) -> list[Entry]:
-        return self._store.entries(self._store.queue(SCHEDULE_TOPIC, queue_of_level(level)), offset, count)
+        queue = self._store.queue(SCHEDULE_TOPIC, queue_of_level(level))
+        found = self._store.unchecked_entries(queue, offset, count)
+        if len(found) < min(count, queue.max_offset - offset):
+            return self._store.entries(queue, offset, count)
+        return found
+
+    def head(self, level: int, offset: int) -> Entry | None:
+        found = self._store.entries(self._store.queue(SCHEDULE_TOPIC, queue_of_level(level)), offset, 1)
+        return found[0] if found else None
+
+    def check(self, due: list[DueEntry]) -> None:
+        """Have the store check these entries, and put right what is wrong. Raises: StorageError."""
+        for level in sorted({entry.level for entry in due}):
+            offsets = [entry.offset for entry in due if entry.level == level]
+            queue = self._store.queue(SCHEDULE_TOPIC, queue_of_level(level))
+            self._store.entries(queue, offsets[0], len(offsets))
 
 
 _NEVER = 1 << 62

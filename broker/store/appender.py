@@ -137,7 +137,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
                 queue, properties, tags_code, body, born_ms, born_host, sys_flag, flag, reconsume_times,
                 prepared_position, wait_flush,
             )
-            return self._append_any(record, stored_ms, on_stored, context)
+            return self.put(record, stored_ms, on_stored, context)
         # fmt: on
         entry = _pack_entry(position, size, tags_code)
         pack_plain = queue.pack_plain or queue.plain_packer()
@@ -229,11 +229,11 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in new.rows))
         for flag, properties, body, tags_code in new.rows:
             record = NewRecord(queue, properties, tags_code, body, new.born_ms, born_host, new.sys_flag, flag)
-            positions.append(self._append_any(record, stored_ms, None if positions else on_stored, context))
+            positions.append(self.put(record, stored_ms, None if positions else on_stored, context))
         return positions
 
-    def _append_any(self, new: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> int:
-        """`append` of a record that isn't plain, or has no room in this segment, or perhaps in none."""
+    def put(self, new: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> int:
+        """`append` of a record that isn't plain, or has no room in this segment, or perhaps in none. Raises: as it."""
         queue = new.queue
         is_seen = enters_consume_queue(new.sys_flag)
         queue_offset = queue.next_offset if is_seen else 0  # As RocketMQ has it.

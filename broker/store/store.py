@@ -193,6 +193,8 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         self, record: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None = None, context: Any = None
     ) -> int:
         """`append` for everybody who isn't on the hot path. Raises: as that."""
+        if record.prepared_position:
+            return self._burst.put(record, stored_ms, on_stored, context)  # It isn't plain, whatever else it is.
         return self._burst.append(
             record.queue, record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
             record.prepared_position, record.born_host, record.properties, record.body, record.tags_code,
@@ -332,6 +334,13 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
                 self._proof.mend(queue, offset, offset + wanted)
                 entries = queue.entries(offset, count)
             return entries
+        except OSError as error:
+            raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
+
+    def unchecked_entries(self, queue: Queue, offset: int, count: int) -> list[Entry]:
+        """`entries` for who checks them against the records, as far as the queue has them. Raises: StorageError."""
+        try:
+            return queue.entries(offset, count)
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
 

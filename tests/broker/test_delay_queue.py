@@ -19,13 +19,18 @@ class Levels:
     def __init__(self, levels: int = len(DELAYS_MS)) -> None:
         self.dues = {level: list[int]() for level in range(1, levels + 1)}
         self.first = 0
+        self.read = 0
 
     def bounds(self, level: int) -> tuple[int, int]:
         return min(self.first, len(self.dues[level])), len(self.dues[level])
 
     def entries(self, level: int, offset: int, count: int) -> Sequence[Entry]:
         assert offset >= self.bounds(level)[0]
+        self.read += count
         return [Entry(level, 100, due_ms) for due_ms in self.dues[level][offset : offset + count]]
+
+    def head(self, level: int, offset: int) -> Entry | None:
+        return next(iter(self.entries(level, offset, 1)), None)
 
 
 @pytest.fixture
@@ -74,6 +79,23 @@ def test_a_head_that_retention_has_removed_is_not_due_for_ever(queue: DelayQueue
     assert queue.next_due_ms(MessageMs(2_000)) == 3_000
     levels.first = 3
     assert queue.next_due_ms(MessageMs(4_000)) is None
+
+
+def test_what_was_read_and_isnt_due_yet_isnt_read_again(queue: DelayQueue, levels: Levels) -> None:
+    levels.dues[1] += range(1_000, 1_100)
+    assert [deliver(queue, message_ms) for message_ms in range(1_000, 1_050)] == [[(1, n)] for n in range(50)]
+    heads = 51
+    assert levels.read - heads <= 100
+    assert deliver(queue, 2_000) == [(1, n) for n in range(50, 100)]
+
+
+def test_entries_that_were_put_right_are_read_anew(queue: DelayQueue, levels: Levels) -> None:
+    levels.dues[1] += [1_000, 1_001, 2_500]
+    assert deliver(queue, 1_000) == [(1, 0)]
+    levels.dues[1][1:] = [1_400, 1_400]
+    queue.read_anew()
+    assert queue.next_due_ms(MessageMs(1_000)) == 1_400
+    assert deliver(queue, 1_400) == [(1, 1), (1, 2)]
 
 
 def test_what_is_not_noted_as_delivered_is_due_again(queue: DelayQueue, levels: Levels) -> None:

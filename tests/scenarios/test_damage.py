@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from tests.scenarios.broker_stand import NAME, BrokerStand, ask_as_an_old_client
@@ -22,6 +23,16 @@ def rot(stand: BrokerStand, log_position: int) -> None:
     inode = stand.world.disk(NAME).files["/store/commitlog/" + "0" * 20]
     record_bytes = int.from_bytes(inode.content[log_position + 4 : log_position + 8], "big")
     inode.content[log_position + record_bytes - 1] ^= 1
+
+
+LEVEL_5 = "/store/consumequeue/SCHEDULE_TOPIC_XXXX/4/" + "0" * 20
+
+
+def spoil_due_time(stand: BrokerStand, index: int, by_ms: int) -> None:
+    """Change what the entry of a message of level 5 says of when it is due."""
+    content, at = stand.world.disk(NAME).files[LEVEL_5].content, index * ENTRY_BYTES
+    position, size, due_ms = ENTRY.unpack_from(content, at)
+    ENTRY.pack_into(content, at, position, size, due_ms + by_ms)
 
 
 def counts(stand: BrokerStand) -> tuple[int, int]:
@@ -54,6 +65,39 @@ async def test_a_damaged_delayed_message_is_not_stored_again_as_if_it_were_whole
     rot(stand, entries[1].log_position)
     await stand.world.run_for(65_000)
     assert await stand.bodies("orders") == [b"a", b"c"]
+
+
+@pytest.mark.parametrize("wrong_by_ms", [-9_000, 20_000, -(10**12), 10**12])
+@pytest.mark.parametrize("index", [0, 1, 2])
+async def test_a_wrong_due_time_in_a_queue_doesnt_change_when_a_message_comes(
+    stand: BrokerStand, index: int, wrong_by_ms: int
+) -> None:
+    await stand.start(scrub_bytes_per_second=0)
+    sent_ms = []
+    for body in (b"a", b"b", b"c"):
+        sent_ms.append(stand.message_ms)
+        await stand.send("orders", body, DELAY="5")
+        await stand.world.run_for(10_000)
+    await stand.restart()
+    spoil_due_time(stand, index, wrong_by_ms)
+    await stand.world.run_for(65_000)
+    records = await stand.stored("orders")
+    assert [record.body for record in records] == [b"a", b"b", b"c"]
+    late_ms = [record.stored_ms - sent - 60_000 for record, sent in zip(records, sent_ms, strict=True)]
+    assert all(0 <= late < 100 for late in late_ms), late_ms
+    assert counts(stand) == (0, 1 if index else 0)  # The first one's entry was read before.
+
+
+async def test_a_lost_file_of_a_level_is_made_anew_while_its_messages_wait(stand: BrokerStand) -> None:
+    await stand.start(scrub_bytes_per_second=0)
+    await stand.send("orders", b"a", DELAY="5")
+    await stand.world.run_for(10_000)
+    await stand.send("orders", b"b", DELAY="5")
+    await stand.restart()
+    assert stand.broker.delays.next_due_ms() is not None
+    stand.world.disk(NAME).files[LEVEL_5].content.clear()
+    await stand.world.run_for(61_000)
+    assert await stand.bodies("orders") == [b"a", b"b"]
 
 
 async def test_the_scrub_tells_what_nobody_reads(stand: BrokerStand) -> None:
