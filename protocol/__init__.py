@@ -16,7 +16,7 @@ Messages:
 - `compiled.py`: the compiled twin of three hot functions of these, where there is one
 - `properties.py`, `sys_flag.py`, `compression.py`, `checksums.py`: parts of a record
 - `message_ids.py`, `hosts.py`: the two ids of a message, and the addresses in them
-- `tags.py`: subscriptions, and which messages they match
+- `tags.py`: subscriptions, and which messages they match; `sql92/`: conditions over properties
 - `delay_levels.py`: how long level n waits
 
 Names and notations:

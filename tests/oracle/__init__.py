@@ -5,7 +5,8 @@
     python -m tests.oracle 127.0.0.1:19876 [--only 'pull*']
     python -m tests.oracle.own_client 127.0.0.1:19876
 
-`cases/` has the requests, as data, one file per family; `explained.py` the differences that are meant to be, and why.
+`cases/` has the requests, as data, one file per family, and `conditions.py` a table of conditions in SQL92;
+`explained.py` the differences that are meant to be, and why.
 `step.py` is what one consists of, `exchange.py` plays them against one side, `normal.py` takes out what differs from
 run to run, `compare.py` judges; `own_client.py` is our client's turn.
 Exit code 1: there are differences without an explanation, or explanations that nothing needs any more.
