@@ -18,7 +18,11 @@ TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it 
 if TYPE_CHECKING:
     from staticfire.client.admin.admin import Admin
     from staticfire.client.admin.clock import ClockReport, ClusterClock
+    from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
+    from staticfire.client.admin.dead_letters import DeadLetter, Death
+    from staticfire.client.admin.resending import ResendInterrupted, ResendReport
     from staticfire.client.blocking.admin import BlockingAdmin
+    from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
     from staticfire.client.blocking.producer import BlockingProducer
     from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
     from staticfire.client.blocking.push_consumer import BlockingPushConsumer
@@ -82,6 +86,7 @@ __all__ = [
     "Averagely",
     "AveragelyByCircle",
     "BlockingAdmin",
+    "BlockingDeadLetterQueue",
     "BlockingProducer",
     "BlockingPullConsumer",
     "BlockingPushConsumer",
@@ -100,6 +105,9 @@ __all__ = [
     "ConsumeContext",
     "ConsumeFromWhere",
     "ConsumeStatus",
+    "DeadLetter",
+    "DeadLetterQueue",
+    "Death",
     "GroupNotFound",
     "Listener",
     "MachineRoom",
@@ -125,6 +133,8 @@ __all__ = [
     "PushConsumer",
     "PushSettings",
     "ReceivedMessage",
+    "ResendInterrupted",
+    "ResendReport",
     "RoomPrefix",
     "Selector",
     "SendResult",
@@ -140,6 +150,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "staticfire.client.blocking.dead_letter_queue": "BlockingDeadLetterQueue",
+    "staticfire.client.admin.resending": "ResendInterrupted ResendReport",
+    "staticfire.client.admin.dead_letter_queue": "DeadLetterQueue",
+    "staticfire.client.admin.dead_letters": "DeadLetter Death",
     "staticfire.client.admin.admin": "Admin",
     "staticfire.client.admin.clock": "ClockReport ClusterClock",
     "staticfire.client.blocking.admin": "BlockingAdmin",

@@ -5,8 +5,9 @@
 Whatever a program needs is here: the cluster, clients, settings, strategies, errors. Importing this loads nothing else:
 a name's module is loaded when the name is first asked for.
 
-- `cluster.py`, `async_cluster.py`: `Cluster` for tests and programs, blocking and awaited; `cluster_clock.py`: its
-  message time; `running_cluster.py`: what both can do; `cluster_calls.py`: how they get there
+- `cluster.py`, `async_cluster.py`: `Cluster` for tests and programs, blocking and awaited; `running_cluster.py`: what
+  both can do; `cluster_calls.py`: how they get there
+- `cluster_clock.py`: its message time; `cluster_dead_letters.py`: the dead letters of a group
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `container_health.py`: whether the servers of a container are ready
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         Averagely,
         AveragelyByCircle,
         BlockingAdmin,
+        BlockingDeadLetterQueue,
         BlockingProducer,
         BlockingPullConsumer,
         BlockingPushConsumer,
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
         ConsumeContext,
         ConsumeFromWhere,
         ConsumeStatus,
+        DeadLetter,
+        DeadLetterQueue,
+        Death,
         GroupNotFound,
         Listener,
         MachineRoom,
@@ -70,6 +75,8 @@ if TYPE_CHECKING:
         PushConsumer,
         PushSettings,
         ReceivedMessage,
+        ResendInterrupted,
+        ResendReport,
         RoomPrefix,
         Selector,
         SendResult,
@@ -95,6 +102,7 @@ __all__ = [
     "Averagely",
     "AveragelyByCircle",
     "BlockingAdmin",
+    "BlockingDeadLetterQueue",
     "BlockingProducer",
     "BlockingPullConsumer",
     "BlockingPushConsumer",
@@ -114,6 +122,9 @@ __all__ = [
     "ConsumeContext",
     "ConsumeFromWhere",
     "ConsumeStatus",
+    "DeadLetter",
+    "DeadLetterQueue",
+    "Death",
     "GroupNotFound",
     "Listener",
     "MachineRoom",
@@ -139,6 +150,8 @@ __all__ = [
     "PushConsumer",
     "PushSettings",
     "ReceivedMessage",
+    "ResendInterrupted",
+    "ResendReport",
     "RoomPrefix",
     "Selector",
     "SendResult",

@@ -16,6 +16,7 @@ from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from staticfire.cluster import Cluster
+    from staticfire.cluster_dead_letters import AwaitedDeadLetters
 
 
 class AsyncClock(Face[RunningClock]):
@@ -77,6 +78,12 @@ class AsyncCluster(Face[RunningCluster]):
         """Message time: `await cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()` ..."""
         return AsyncClock(self)
 
+    def dlq(self, group: str) -> "AwaitedDeadLetters":
+        """The dead letters of a group: `.letters()`, `.count()`, `.find(id)`, `.resend()`, `.on_death(hook)`."""
+        from staticfire.cluster_dead_letters import AwaitedDeadLetters
+
+        return AwaitedDeadLetters(self, group)
+
     @property
     def nameserver(self) -> "AsyncClusterProcess":
         """The nameserver, to be killed or frozen."""
@@ -89,6 +96,8 @@ class AsyncCluster(Face[RunningCluster]):
 
     create_topic = awaiting(RunningCluster.create_topic)
     members = awaiting(RunningCluster.members)
+    dead_letters = awaiting(RunningCluster.dead_letters)
+    on_sent_back = awaiting(RunningCluster.on_sent_back)
     reset = awaiting(RunningCluster.reset)
     kill = awaiting(RunningCluster.kill)
     restart = awaiting(RunningCluster.restart)

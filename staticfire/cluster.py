@@ -31,6 +31,7 @@ from staticfire.runtime.loop_thread import LoopThread
 if TYPE_CHECKING:
     from staticfire.async_cluster import AsyncCluster
     from staticfire.cluster_clock import BlockingClock
+    from staticfire.cluster_dead_letters import BlockingDeadLetters
     from staticfire.embedded import EmbeddedCluster
 
 Isolation = Literal["thread", "process"]
@@ -104,6 +105,12 @@ class Cluster(Face[RunningCluster]):
 
         return BlockingClock(self)
 
+    def dlq(self, group: str) -> "BlockingDeadLetters":
+        """The dead letters of a group: `.letters()`, `.count()`, `.find(id)`, `.resend()`, `.on_death(hook)`."""
+        from staticfire.cluster_dead_letters import BlockingDeadLetters
+
+        return BlockingDeadLetters(self, group)
+
     @property
     def aio(self) -> "AsyncCluster":
         """The same cluster for code that awaits: what `async with` gives."""
@@ -125,6 +132,8 @@ class Cluster(Face[RunningCluster]):
 
     create_topic = waiting(RunningCluster.create_topic)
     members = waiting(RunningCluster.members)
+    dead_letters = waiting(RunningCluster.dead_letters)
+    on_sent_back = waiting(RunningCluster.on_sent_back)
     reset = waiting(RunningCluster.reset)
     kill = waiting(RunningCluster.kill)
     restart = waiting(RunningCluster.restart)

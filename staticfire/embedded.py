@@ -6,13 +6,17 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
+from staticfire.broker.groups.retries import SentBack
 from staticfire.broker.server import Broker
 from staticfire.nameserver.server import Nameserver
 from staticfire.places import WantedCluster, describe_cluster
 from staticfire.plan import NAMESERVER
 from staticfire.processes import prepare_places
 from staticfire.runtime.live import live_machine
+from staticfire.runtime.log import logger
 from staticfire.runtime.service import Service
+
+log = logger("cluster")
 
 
 class EmbeddedCluster:
@@ -24,6 +28,7 @@ class EmbeddedCluster:
         settings = {"vipPortEnable": "false", **wanted.settings}
         self.folder, self._ports, self.plan = prepare_places(replace(wanted, settings=settings))
         self._running = AsyncExitStack()
+        self._brokers: list[Broker] = []
         self._pid: int | None = None
 
     @property
@@ -53,13 +58,34 @@ class EmbeddedCluster:
         )
         for settings in self.plan.brokers:
             name = settings.broker_name
-            await self._enter(name, Broker(machine, settings, self._ports.hand_over(name)), on_crash)
+            broker = Broker(machine, settings, self._ports.hand_over(name))
+            self._brokers.append(broker)
+            await self._enter(name, broker, on_crash)
 
     async def _enter(self, name: str, service: Service, on_crash: Callable[[str], None]) -> None:
         """Start a service, and tell when one of its loops crashes."""
         await self._running.enter_async_context(service)
         watch = asyncio.create_task(_watch(name, service, on_crash), name=f"watch {name}")
         self._running.callback(watch.cancel)
+
+    def on_sent_back(self, hook: Callable[[SentBack], object]) -> Callable[[], None]:
+        """Have each broker call a function before it answers a send-back; return what ends that."""
+
+        def guarded(sent_back: SentBack) -> None:
+            try:
+                hook(sent_back)
+            except Exception as error:  # noqa: BLE001 (a program's own function: the broker goes on)
+                log.error("hook_failed", group=sent_back.group, error=repr(error))
+
+        watches = [broker.state.retries for broker in self._brokers]
+        for watch in watches:
+            watch.consume_hooks.append(guarded)
+
+        def end() -> None:
+            for watch in watches:
+                watch.consume_hooks = [one for one in watch.consume_hooks if one is not guarded]
+
+        return end
 
     async def stop(self) -> None:
         """Stop the brokers, then the nameserver; let go of the ports and the temporary folder."""

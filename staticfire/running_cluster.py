@@ -16,6 +16,7 @@ from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.ports import listen_on, port_of
 
 if TYPE_CHECKING:
+    from staticfire.broker.groups.retries import SentBack
     from staticfire.client import Admin, ClientConnection
     from staticfire.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
@@ -48,6 +49,21 @@ class RunningCluster:
         Raises: BrokerAnswer, NetworkError.
         """
         return await self._asked(lambda admin: admin.members(group))
+
+    async def dead_letters(self) -> dict[str, int]:
+        """Return how many dead letters there are by group; groups without any aren't there.
+
+        Raises: BrokerAnswer, NetworkError.
+        """
+        return await self._asked(lambda admin: admin.dead_letters())
+
+    async def on_sent_back(self, hook: "Callable[[SentBack], object]") -> Callable[[], None]:
+        """Have a plain function called with each message that a consumer gives back, before that is answered.
+
+        `delay_level` is None for one that is dead then. The broker waits for the function, in its own thread; one that
+        raises is logged. Returns what ends that. Raises: ClientError (the brokers are processes).
+        """
+        return self._brokers_here("on_sent_back").on_sent_back(hook)
 
     async def reset(self) -> dict[str, Any]:
         """Forget all messages, topics, groups and offsets; return which. Raises: BrokerAnswer, NetworkError."""
@@ -85,6 +101,15 @@ class RunningCluster:
             raise ClientError(
                 f"{name} lives in a thread, which can't be killed, frozen or restarted; "
                 "Cluster(isolation='process') has real processes"
+            )
+        return self.cluster
+
+    def _brokers_here(self, what: str) -> "EmbeddedCluster":
+        """Return the cluster if it lives in this process. Raises: ClientError."""
+        if isinstance(self.cluster, ProcessCluster):
+            raise ClientError(
+                f"{what} needs brokers in this process: Cluster(isolation='thread'), which is the default; "
+                "cluster.dlq(group).on_death(hook) looks from outside"
             )
         return self.cluster
 

@@ -1,5 +1,7 @@
 """Administration, both ways: what an administrator asks of a cluster, and what a consumer answers to one.
 
 - admin.py, clock.py: asked of nameservers and brokers
+- dead_letter_queue.py: a group's dead letters; dead_letters.py: one of them; resending.py, resend_targets.py: as what,
+  and where to, it is sent again
 - admin_requests.py, consumer_admin.py: asked of this client by way of a broker
 """

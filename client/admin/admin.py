@@ -12,13 +12,14 @@ from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import AnswerTimeout, ClientError, TopicNotFound, broker_answer
+from staticfire.protocol.names import group_of_topic, is_dead_letter_topic
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.connections import (
     ClientConnection,
     ConsumerConnections,
     GetConsumerConnections,
 )
-from staticfire.protocol.requests.groups import GetGroupConfig, SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.groups import GetAllGroups, GetGroupConfig, SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.routes import (
     BrokerData,
     ClusterInfo,
@@ -198,6 +199,28 @@ class Admin(ClientService):
             connections: ConsumerConnections = answer.body
             found |= {member.client_id: member for member in connections.connection_set}
         return [found[client_id] for client_id in sorted(found)]
+
+    async def has_group(self, group: str) -> bool:
+        """Return whether any broker knows a group. Asking for it by name could create it."""
+        for name, address in (await self.masters()).items():
+            known = await self._ask(address, GetAllGroups(), f"groups of {name}")
+            if known.body is not None and group in known.body.subscription_group_table:
+                return True
+        return False
+
+    async def dead_letters(self) -> dict[str, int]:
+        """Return how many dead letters there are by group; groups without any aren't there."""
+        counts: dict[str, int] = {}
+        for topic in await self.topics():
+            group = group_of_topic(topic)
+            if group is None or not is_dead_letter_topic(topic):
+                continue
+            for queues in (await self.route(topic)).queue_datas:
+                for queue_id in range(queues.read_queue_nums):
+                    queue = MessageQueue(topic, queues.broker_name, queue_id)
+                    count = await self.max_offset(queue) - await self.min_offset(queue)
+                    counts[group] = counts.get(group, 0) + count
+        return {group: count for group, count in sorted(counts.items()) if count}
 
     # -- offsets -------------------------------------------------------------------------------------------------
 

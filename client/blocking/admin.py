@@ -17,6 +17,8 @@ class BlockingAdmin(BlockingFace[Admin]):
     create_group = blocking(Admin.create_group)
     group_config = blocking(Admin.group_config)
     members = blocking(Admin.members)
+    has_group = blocking(Admin.has_group)
+    dead_letters = blocking(Admin.dead_letters)
     max_offset = blocking(Admin.max_offset)
     min_offset = blocking(Admin.min_offset)
     search_offset = blocking(Admin.search_offset)

@@ -14,6 +14,7 @@ COMMANDS = {
     "send": "Send messages: given ones, or the lines of standard input.",
     "peek": "Show messages of a topic, without side effects.",
     "consume": "Consume topics as a member of a group, and print the messages.",
+    "dlq": "Dead letters: show, export, send them again.",
     "clock": "Message time: read, freeze, advance, scale, skip.",
     "pipeline": "Jobs on Spark: topics to Parquet.",
     "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",

@@ -14,7 +14,8 @@ from typing import Any
 from aiohttp import web
 
 from staticfire.client.admin.clock import ClusterClock
-from staticfire.control import clock
+from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
+from staticfire.control import clock, dlq
 from staticfire.control.health import complaints
 from staticfire.control.hosts import KnownHosts, is_cross_site
 from staticfire.control.reset import reset
@@ -46,6 +47,7 @@ class ControlSite:
             "GET /health": "200 when every listener accepts and every route is registered, else 503 and why",
             "POST /reset": "forget all messages, topics, groups and offsets",
             **clock.PATHS,
+            **dlq.PATHS,
         }
 
     async def open(self, sock: socket.socket) -> None:
@@ -59,6 +61,11 @@ class ControlSite:
                 web.get("/clock", self._clock),
                 web.post("/clock", self._clock_mode),
                 web.post("/clock/advance", self._clock_advance),
+                web.get("/dlq", self._dlq_counts),
+                web.get("/dlq/{group}", self._dlq_letters),
+                web.get("/dlq/{group}/letters/{letter:.+}", self._dlq_letter),
+                web.get("/dlq/{group}/export", self._dlq_export),
+                web.post("/dlq/{group}/resend", self._dlq_resend),
             ]
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_TIMEOUT_S)
@@ -90,6 +97,28 @@ class ControlSite:
 
     async def _clock_advance(self, request: web.Request) -> web.Response:
         return _json(*await clock.advance(self._cluster_clock(), request.query))
+
+    async def _dlq_counts(self, _: web.Request) -> web.Response:
+        return _json(*await dlq.counts(self._cluster.namesrv))
+
+    async def _dlq_letters(self, request: web.Request) -> web.Response:
+        return _json(*await dlq.letters(self._cluster.namesrv, request.match_info["group"], request.query))
+
+    async def _dlq_letter(self, request: web.Request) -> web.Response:
+        place = request.match_info
+        return _json(*await dlq.letter(self._cluster.namesrv, place["group"], place["letter"]))
+
+    async def _dlq_export(self, request: web.Request) -> web.StreamResponse:
+        async with DeadLetterQueue(request.match_info["group"], self._cluster.namesrv) as queue:
+            await queue.count()  # What is wrong is told before the answer has begun.
+            answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+            await answer.prepare(request)
+            async for line in dlq.lines(queue):
+                await answer.write(line)
+            return answer
+
+    async def _dlq_resend(self, request: web.Request) -> web.Response:
+        return _json(*await dlq.resend(self._cluster.namesrv, request.match_info["group"], await request.read()))
 
     def _cluster_clock(self) -> ClusterClock:
         return ClusterClock(self._pool, self._cluster.namesrv)

@@ -20,6 +20,7 @@ from staticfire import (
     ConnectFailed,
     ConsumeContext,
     ConsumeStatus,
+    DeadLetterQueue,
     Message,
     NetworkError,
     Producer,
@@ -31,6 +32,7 @@ from staticfire import (
     TopicNotFound,
 )
 from staticfire.client.blocking.admin import BlockingAdmin
+from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
 from staticfire.client.blocking.face import MARK, BlockingFace, iterating
 from staticfire.client.blocking.producer import BlockingProducer
 from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
@@ -44,6 +46,7 @@ FACES: list[tuple[type[BlockingFace[Any]], type[ClientService]]] = [
     (BlockingProducer, Producer),
     (BlockingPullConsumer, PullConsumer),
     (BlockingPushConsumer, PushConsumer),
+    (BlockingDeadLetterQueue, DeadLetterQueue),
 ]
 BEFORE_THE_START = {"listener", "ordered_listener", "on_queues_changed", "describe", "is_ordered"}
 """Of PushConsumer: what is set or asked before `with`, on the object itself."""

@@ -1,0 +1,273 @@
+"""The dead letters of one group: looked at, exported, sent again. Asks RocketMQ's brokers as well as staticfire's.
+
+    async with DeadLetterQueue("billing", namesrv="127.0.0.1:9876") as dlq:
+        for letter in await dlq.letters():
+            print(letter.id, letter.origin_topic, letter.message.body)
+        await dlq.resend()
+
+They lie in `%DLQ%billing`, on each broker where one has died, and stay there: sent again they are new messages
+(resending.py). How far all were sent is kept at the broker after each message, as the offset of TOOLS_CONSUMER in that
+topic, and before each one its broker is asked by unique id whether it has arrived already: so a resend that was
+interrupted goes on where it was, also when its broker was killed and has forgotten the last offsets.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
+from staticfire.client.admin.dead_letters import DeadLetter, LetterPlace
+from staticfire.client.admin.resend_targets import ResendTargets
+from staticfire.client.admin.resending import LeftLetter, ResendInterrupted, ResendReport, resent_request
+from staticfire.client.cluster.client_service import ClientService
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.settings import ClientSettings
+from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.consume.pull_answers import PullStatus
+from staticfire.client.produce.send_result import STATUS_OF_CODE
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import (
+    ClientError,
+    GroupNotFound,
+    MessageIllegal,
+    NetworkError,
+    StaticfireError,
+    TopicNotFound,
+    broker_answer,
+)
+from staticfire.protocol.names import dead_letter_topic, group_fault
+from staticfire.protocol.permissions import readable
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
+
+log = logger("client")
+
+TOOLS_GROUP = "TOOLS_CONSUMER"
+# RocketMQ's own group for this; every broker has it.
+PULL_MESSAGES = 32
+FOLLOW_MS = 200
+# Between two looks for new ones.
+
+
+class _Span(msgspec.Struct):
+    """A queue of dead letters: the oldest that is there, where it ends, and up to where all were sent again."""
+
+    queue: MessageQueue
+    first: int
+    end: int
+    resent_to: int
+
+
+class DeadLetterQueue(ClientService):
+    """What a group could not consume. Everything raises GroupNotFound, BrokerAnswer (refused) and NetworkError."""
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        settings: ClientSettings | None = None,
+        machine: Machine | None = None,
+        client: ClusterClient | None = None,
+        timeout_ms: int = ADMIN_TIMEOUT_MS,
+    ) -> None:
+        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        super().__init__(namesrv, settings or ClientSettings(), machine, client)
+        fault = group_fault(group)
+        if fault is not None:
+            raise ClientError(fault)
+        self.group = group
+        self.topic = dead_letter_topic(group)
+        """Where they lie."""
+        self._timeout_ms = timeout_ms
+        self._admin = Admin(client=self.client, timeout_ms=timeout_ms)
+        self._reader = PullConsumer(TOOLS_GROUP, client=self.client)
+
+    def __enter__(self) -> "BlockingDeadLetterQueue":
+        from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
+
+        return BlockingDeadLetterQueue.enter(self)
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    async def count(self) -> int:
+        """Return how many there are."""
+        return sum(span.end - span.first for span in await self._spans())
+
+    async def letters(self, limit: int = 1_000, newest: bool = False) -> list[DeadLetter]:
+        """Return the oldest ones, or the newest, in the order in which they died."""
+        found: list[DeadLetter] = []
+        for span in await self._spans():
+            start = max(span.first, span.end - limit) if newest else span.first
+            async for letter in self._read(span, start, min(span.end, start + limit)):
+                found.append(letter)
+        found.sort(key=lambda letter: (letter.died_ms, letter.place))
+        return found[-limit:] if newest else found[:limit]
+
+    async def read(self) -> AsyncIterator[DeadLetter]:
+        """Yield all that are there now, queue by queue, however many."""
+        for span in await self._spans():
+            async for letter in self._read(span, span.first, span.end):
+                yield letter
+
+    async def find(self, letter_id: str) -> DeadLetter:
+        """Return the letter of an id: its place, or the id of its message. Raises: ClientError (it isn't there)."""
+        (letter,) = await self._find_all([letter_id])
+        return letter
+
+    async def follow(self, from_start: bool = False) -> AsyncIterator[DeadLetter]:
+        """Yield each message that dies, for ever: those from now on, or all. A broker that is away is waited for."""
+        next_offsets: dict[MessageQueue, int] = {}
+        is_late = from_start
+        while True:
+            try:
+                for span in await self._spans(must_be_known=False):
+                    start = next_offsets.get(span.queue, span.first if is_late else span.end)
+                    start = start if span.first <= start <= span.end else span.first  # of a topic that was made anew
+                    async for letter in self._read(span, start, span.end):
+                        next_offsets[span.queue] = letter.place.queue_offset + 1
+                        yield letter
+                    next_offsets[span.queue] = span.end
+                is_late = True
+            except NetworkError as error:
+                log.info("dead_letters_out_of_reach", group=self.group, reason=str(error))
+            await self.pause(FOLLOW_MS)
+
+    # -- sending again -------------------------------------------------------------------------------------------
+
+    async def resend(
+        self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
+    ) -> ResendReport:
+        """Send the letters of these ids again; without any, all that weren't sent so before, or all with `again`.
+
+        They go to the topic that they came from, where all its groups get them, or to the topic `to`. `only_group`:
+        to this group's retry topic, so that nobody else gets them. Those that die meanwhile aren't part of it.
+
+        Raises: ClientError (an id of nothing; it can't be done so), ResendInterrupted (a broker refused or is away).
+        """
+        targets = ResendTargets(self._admin, self.group, to, only_group)
+        await targets.check()
+        report = ResendReport()
+        if ids:
+            for letter in await self._find_all(ids):
+                await self._resend(letter, targets, report, None, once=False)
+        else:
+            for span in await self._spans():
+                async for letter in self._read(span, span.first if again else span.resent_to, span.end):
+                    await self._resend(letter, targets, report, span, once=not again)
+        report.other_groups = await targets.other_groups(report.resent)
+        return report
+
+    async def _resend(
+        self, letter: DeadLetter, targets: ResendTargets, report: ResendReport, span: _Span | None, once: bool
+    ) -> None:
+        """Send one letter, or note why it can't be; `span`: keep that all up to it were. Raises: ResendInterrupted."""
+        try:
+            try:
+                await self._send(letter, targets, report, once)
+            except (TopicNotFound, MessageIllegal, ClientError) as error:
+                report.left.append(LeftLetter(letter.id, str(error)))
+            if span is not None and letter.place.queue_offset >= span.resent_to:
+                span.resent_to = letter.place.queue_offset + 1
+                await self._reader.commit(span.queue, span.resent_to)
+        except StaticfireError as error:
+            raise self._interrupted(report, letter, error) from error
+
+    async def _send(self, letter: DeadLetter, targets: ResendTargets, report: ResendReport, once: bool) -> None:
+        """Send one letter, unless it is to be sent `once` and was. Raises: StaticfireError."""
+        topic, queue = await targets.target(letter, once)
+        if queue is None:
+            report.skipped += 1
+            return
+        request = resent_request(letter, queue, topic)
+        answer = await self.client.ask_broker(queue, request, self._timeout_ms)
+        if answer.code not in STATUS_OF_CODE:
+            raise broker_answer(answer.code, answer.remark, f"send {letter.id} to {queue}")
+        report.resent[topic] = report.resent.get(topic, 0) + 1
+
+    def _interrupted(self, report: ResendReport, letter: DeadLetter, error: StaticfireError) -> ResendInterrupted:
+        words = (
+            f"{self.group}: sent {report.count} dead letters, then {letter.id} failed: {error}. Asked again, a resend "
+            "of all goes on there"
+        )
+        return ResendInterrupted(words, report)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def _find_all(self, ids: Sequence[str]) -> list[DeadLetter]:
+        """Return the letters of ids, each once, in the order of the ids. Raises: ClientError."""
+        spans = await self._spans()
+        found: dict[str, DeadLetter] = {}
+        wanted = dict.fromkeys(ids)
+        for letter_id in wanted:
+            place = LetterPlace.parse(letter_id)
+            if place is not None:
+                found[letter_id] = await self._letter_at(place, spans)
+        by_message = {letter_id for letter_id in wanted if letter_id not in found}
+        if by_message:
+            async for letter in self.read():
+                for name in (letter.message.message_id, letter.message.offset_message_id):
+                    if name in by_message:
+                        found[name] = letter  # The newest, should it lie here twice.
+        missing = [letter_id for letter_id in wanted if letter_id not in found]
+        if missing:
+            words = f"{self.topic} has no letter {', '.join(missing)}: `staticfire dlq list {self.group}` shows the ids"
+            raise ClientError(words)
+        return list({letter.place: letter for letter in (found[letter_id] for letter_id in wanted)}.values())
+
+    async def _letter_at(self, place: LetterPlace, spans: Sequence[_Span]) -> DeadLetter:
+        """Return the letter at a place. Raises: ClientError (nothing is there, or not any more)."""
+        queue = MessageQueue(self.topic, place.broker_name, place.queue_id)
+        span = next((one for one in spans if one.queue == queue), None)
+        if span is None:
+            there = ", ".join(f"{one.queue.broker_name}/{one.queue.queue_id}" for one in spans) or "nothing"
+            raise ClientError(f"{place}: {self.topic} has no such queue; there is {there}")
+        if place.queue_offset < span.first:
+            raise ClientError(f"{place} of {self.topic} is gone: retention has removed what lay before {span.first}")
+        if place.queue_offset >= span.end:
+            raise ClientError(f"{place}: {self.topic} ends before {span.end} there")
+        async for letter in self._read(span, place.queue_offset, place.queue_offset + 1):
+            return letter
+        raise ClientError(f"{place} of {self.topic} can't be read any more: its record is damaged or gone")
+
+    async def _read(self, span: _Span, start: int, end: int) -> AsyncIterator[DeadLetter]:
+        """Yield the letters of a queue from one offset to before another one."""
+        offset = start
+        while offset < end:
+            result = await self._reader.pull(span.queue, offset, max_messages=min(PULL_MESSAGES, end - offset))
+            for message in result.messages:
+                if offset <= message.queue_offset < end:
+                    yield DeadLetter(self.group, message, message.queue_offset < span.resent_to)
+            is_over = result.next_offset <= offset
+            offset = result.next_offset
+            if is_over or (result.status is PullStatus.NO_NEW_MSG and offset >= result.max_offset):
+                return
+
+    async def _spans(self, must_be_known: bool = True) -> list[_Span]:
+        """Return the queues, sorted; none for a group without dead letters. Raises: GroupNotFound, NoPermission."""
+        try:
+            route = await self.client.routes.fetch(self.topic)
+        except TopicNotFound:
+            if must_be_known and not await self._admin.has_group(self.group):
+                words = f"no broker that is there knows a group {self.group}; `staticfire dlq list` shows who has any"
+                raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words) from None
+            return []
+        for queues in route.queue_datas:
+            if not readable(queues.perm):
+                words = (
+                    f"{self.topic} can't be read on {queues.broker_name}: its permission is {queues.perm} (dlqPerm); "
+                    f"`staticfire mqadmin updateTopic -c CLUSTER -t {self.topic} -r 1 -w 1 -p 6` lets it be"
+                )
+                raise broker_answer(ResponseCode.NO_PERMISSION, words)
+        return [await self._span(queue) for queue in await self._reader.queues(self.topic)]
+
+    async def _span(self, queue: MessageQueue) -> _Span:
+        first, end = await self._reader.min_offset(queue), await self._reader.max_offset(queue)
+        resent_to = await self._reader.committed(queue) or 0
+        if resent_to > end:
+            resent_to = 0  # The topic was deleted since, and made anew.
+        return _Span(queue, first, end, max(resent_to, first))

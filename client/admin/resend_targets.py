@@ -1,0 +1,138 @@
+"""Where dead letters go that are sent again: to their topic of before, to another one, or to their group alone."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from staticfire.client.admin.dead_letters import DeadLetter
+from staticfire.client.admin.resending import fitting_queue, is_resent_from
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import publish_queues
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import ClientError, TopicNotFound, UsageError, broker_answer
+from staticfire.protocol.names import (
+    is_dead_letter_topic,
+    is_retry_topic,
+    is_system_group,
+    may_be_sent_to,
+    retry_topic,
+    topic_fault,
+)
+from staticfire.protocol.numbers import INT64_MAX
+from staticfire.protocol.properties import UNIQ_KEY, find_property
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.requests.connections import GetConsumerRunningInfo, QueryGroupsOfTopic
+from staticfire.protocol.requests.queries import QueryMessage
+
+if TYPE_CHECKING:
+    from staticfire.client.admin.admin import Admin
+
+TIMEOUT_MS = 5_000
+SAME_KEY_MAX = 32
+ANY_QUEUE = -1
+"""The broker chooses."""
+
+
+class ResendTargets:
+    """Finds the queue for each letter of one resend."""
+
+    def __init__(self, admin: "Admin", group: str, to: str | None, only_group: bool) -> None:
+        """`to`: a topic instead of the letters' own. `only_group`: the group's retry topic."""
+        self._admin = admin
+        self._client = admin.client
+        self._group = group
+        self._to = to
+        self._only_group = only_group
+        self._queues: dict[str, list[MessageQueue]] = {}
+
+    async def check(self) -> None:
+        """Raise UsageError or ClientError when it can't be done as asked, whichever letters there are."""
+        if self._to is not None and self._only_group:
+            raise UsageError("resend: to another topic and to this group alone exclude each other")
+        if self._to is not None:
+            fault = topic_fault(self._to)
+            if fault is None and (is_retry_topic(self._to) or is_dead_letter_topic(self._to)):
+                fault = "it belongs to a group; only_group sends to this group alone"
+            if fault is None and not may_be_sent_to(self._to):
+                fault = "it is RocketMQ's own"
+            if fault is not None:
+                raise ClientError(f"{self._to!r} is no topic to send to: {fault}")
+            await self._queues_of(self._to)
+        if self._only_group and await self._consumes_in_order():
+            raise ClientError(
+                f"{self._group} consumes in order: what is sent to its retry topic, brokers take for given up, and put "
+                "to the dead letters at once. Send to the topic (without only_group), or while nobody of it is online"
+            )
+
+    async def target(self, letter: DeadLetter, once: bool) -> tuple[str, MessageQueue | None]:
+        """Return the topic that listeners will see, and the queue; with `once`, None when it was sent there before.
+
+        Raises: ClientError, TopicNotFound, NetworkError, BrokerAnswer.
+        """
+        topic = self._to or letter.origin_topic
+        if topic is None:
+            raise ClientError(f"{letter.id} doesn't say which topic it came from: name one (to=..., --to TOPIC)")
+        near = letter.place.broker_name
+        if self._only_group:
+            queue = MessageQueue(retry_topic(self._group), near, ANY_QUEUE)
+            same = await self._same_messages(letter, queue.topic, near)
+        else:
+            queues = await self._queues_of(topic)
+            same = await self._same_messages(letter, topic, near)
+            first = MessageQueue(topic, near, same[0].queue_id) if same else None
+            queue = fitting_queue(letter, queues, first)
+            if queue.broker_name != near:
+                same = await self._same_messages(letter, topic, queue.broker_name)
+        return topic, None if once and any(is_resent_from(record, letter) for record in same) else queue
+
+    async def _queues_of(self, topic: str) -> list[MessageQueue]:
+        """Return the queues of a topic that exists: nothing is created here. Raises: TopicNotFound, NetworkError."""
+        queues = self._queues.get(topic)
+        if queues is None:
+            queues = publish_queues(topic, await self._client.routes.fetch(topic))
+            if not queues:
+                words = f"{topic} has no queue that can be written: look at its permission and its brokers"
+                raise broker_answer(ResponseCode.NO_PERMISSION, words)
+            self._queues[topic] = queues
+        return queues
+
+    async def _same_messages(self, letter: DeadLetter, topic: str, broker_name: str) -> list[StoredRecord]:
+        """Return the records of a topic on a broker that are the same message, oldest first, as far as it has them."""
+        unique_id = letter.message.get(UNIQ_KEY)
+        if unique_id is None:
+            return []
+        request = QueryMessage(topic, unique_id, SAME_KEY_MAX, 0, INT64_MAX, True, bname=broker_name)
+        answer = await self._client.ask_broker(MessageQueue(topic, broker_name, 0), request, TIMEOUT_MS)
+        if answer.code != SUCCESS or answer.body is None:
+            return []
+        records: list[StoredRecord] = answer.body.records
+        return [record for record in records if find_property(record.properties, UNIQ_KEY) == unique_id.encode()]
+
+    async def _consumes_in_order(self) -> bool:
+        """Tell whether a member of the group that is online says so; who can't be asked doesn't."""
+        masters = await self._admin.masters()
+        for member in await self._admin.members(self._group):
+            for address in masters.values():
+                request = GetConsumerRunningInfo(self._group, member.client_id)
+                answer = await self._client.pool.ask(address, request, TIMEOUT_MS)
+                if answer.code == SUCCESS and answer.body is not None:
+                    in_order: bool = answer.body.properties.get("PROP_CONSUMEORDERLY") == "true"
+                    return in_order
+        return False
+
+    async def other_groups(self, topics: Iterable[str]) -> list[str]:
+        """Return who else consumes these topics, sorted; nobody for letters that went to this group alone."""
+        if self._only_group:
+            return []
+        found: set[str] = set()
+        for topic in topics:
+            try:
+                route = await self._client.routes.route(topic)
+            except TopicNotFound:
+                continue
+            for broker in route.broker_datas:
+                for address in broker.broker_addrs.values():
+                    answer = await self._client.pool.ask(address, QueryGroupsOfTopic(topic), TIMEOUT_MS)
+                    if answer.code == SUCCESS and answer.body is not None:
+                        found.update(answer.body.group_list)
+        return sorted(group for group in found if group != self._group and not is_system_group(group))

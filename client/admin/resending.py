@@ -1,0 +1,145 @@
+"""What a dead letter looks like when it is sent again. Pure.
+
+It keeps body, flag, born time, keys, tags, sharding key, unique id and the properties of its program, so that a
+listener takes it for the same message, and `ORIGIN_MESSAGE_ID`, the way to its first record. What brokers and consumers
+noted for one delivery is gone, and its retries begin at none.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from staticfire.client.admin.dead_letters import HISTORY, DeadLetter, read_history, write_history
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol import properties as names
+from staticfire.protocol.checksums import crc32
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+from staticfire.protocol.names import INNER_PRODUCER_GROUP, retry_topic
+from staticfire.protocol.properties import find_property, format_properties
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.requests.send import SendMessageV2
+from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK, MULTI_TAGS
+from staticfire.protocol.tags import java_hash
+
+NOT_KEPT = frozenset(
+    {
+        names.WAIT, names.DELAY, names.RETRY_TOPIC, names.RECONSUME_TIME, names.MAX_RECONSUME_TIMES, names.MIN_OFFSET,
+        names.MAX_OFFSET, names.CONSUME_START_TIME, names.MSG_REGION, names.TRACE_ON, names.CLUSTER, names.REAL_TOPIC,
+        names.REAL_QID, names.DLQ_ORIGIN_TOPIC, names.DLQ_ORIGIN_MESSAGE_ID, names.POP_CK, names.POP_CK_OFFSET,
+        names.FIRST_POP_TIME, names.CRC32, names.TRAN_MSG, names.PGROUP, names.TRANSACTION_CHECK_TIMES,
+        names.TRAN_PREPARED_QUEUE_OFFSET, names.CHECK_IMMUNITY_TIME_IN_SECONDS, names.TIMER_DELAY_SEC,
+        names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS, names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS,
+        names.TIMER_ROLL_TIMES, names.TIMER_OUT_MS, names.TIMER_DEL_UNIQKEY, names.TIMER_DELAY_LEVEL,
+        names.INNER_NUM, names.INNER_BASE, names.INNER_MULTI_DISPATCH, names.INNER_MULTI_QUEUE_OFFSET, HISTORY,
+    }
+)  # fmt: skip
+BROKERS_BYTES_MAX = 512
+# Of properties: what a broker adds to those of a message.
+_FLAGS_KEPT = COMPRESSED | COMPRESSION_MASK | MULTI_TAGS
+# The body goes as it lies there: compressed stays compressed.
+
+
+class LeftLetter(msgspec.Struct, frozen=True):
+    """A dead letter that wasn't sent again, and why."""
+
+    id: str
+    reason: str
+
+
+class ResendReport(msgspec.Struct):
+    """What became of the dead letters that were to be sent again."""
+
+    resent: dict[str, int] = {}
+    """How many went to which topic."""
+    skipped: int = 0
+    """Those that had arrived before, by a resend that was interrupted."""
+    left: list[LeftLetter] = []
+    """Those that can't go as asked; they lie where they were."""
+    other_groups: list[str] = []
+    """Groups that consume these topics, too, and get the messages once more."""
+
+    @property
+    def count(self) -> int:
+        """How many were sent."""
+        return sum(self.resent.values())
+
+
+class ResendInterrupted(ClientError):
+    """It ended before all was sent; `report` says how far it came. Asked again, it goes on there."""
+
+    def __init__(self, words: str, report: ResendReport) -> None:
+        super().__init__(words)
+        self.report = report
+
+
+def resent_request(letter: DeadLetter, queue: MessageQueue, topic: str) -> SendMessageV2:
+    """Return the request that sends a letter to a queue.
+
+    `topic`: what its listener is to see, when the queue is one of its group's retry topic. Raises: ClientError (it
+    can't be sent).
+    """
+    message = letter.message
+    if crc32(message.record.body) & 0x7FFFFFFF != message.record.body_crc:
+        raise ClientError(f"{letter.id}: its body was damaged on the way here; ask again")
+    properties = _properties(letter, queue, topic)
+    return SendMessageV2(
+        producer_group=INNER_PRODUCER_GROUP,
+        topic=queue.topic,
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=queue.queue_id,
+        sys_flag=message.sys_flag & _FLAGS_KEPT,
+        born_timestamp=message.born_ms,
+        flag=message.flag,
+        properties=properties.decode("utf-8", "replace"),
+        reconsume_times=0,
+        unit_mode=False,
+        batch=False,
+        bname=queue.broker_name,
+        body=message.record.body,
+    )
+
+
+def _properties(letter: DeadLetter, queue: MessageQueue, topic: str) -> bytes:
+    """Return the property string, with as much of the history as there is room for. Raises: ClientError."""
+    kept = {name: value for name, value in letter.message.properties.items() if name not in NOT_KEPT}
+    if letter.origin_message_id is not None:
+        kept[names.ORIGIN_MESSAGE_ID] = letter.origin_message_id
+    if queue.topic == retry_topic(letter.group):
+        kept[names.RETRY_TOPIC] = topic
+    deaths = [*letter.earlier_deaths, letter.death]
+    while deaths:
+        encoded = format_properties({**kept, HISTORY: write_history(deaths)})
+        if len(encoded) + BROKERS_BYTES_MAX <= PROPERTIES_BYTES_MAX:
+            return encoded
+        deaths = deaths[1:]
+    words = f"its properties leave no room for {HISTORY}: all together may have {PROPERTIES_BYTES_MAX} bytes"
+    raise ClientError(words)
+
+
+def is_resent_from(record: StoredRecord, letter: DeadLetter) -> bool:
+    """Tell whether a record is what came of a letter that was sent again: its last death is the letter's."""
+    history = find_property(record.properties, HISTORY)
+    deaths = read_history(None if history is None else history.decode("utf-8", "replace"))
+    return deaths[-1:] == (letter.death,)
+
+
+def fitting_queue(letter: DeadLetter, queues: list[MessageQueue], first: MessageQueue | None) -> MessageQueue:
+    """Return to which of a topic's queues a letter goes: always the same one, while they stay.
+
+    `first`: where its first record lies. Else the one of its sharding key, as RocketMQ's hash selector has it; else the
+    letters are spread over the queues of the broker on which they lie.
+    """
+    if first in queues:
+        return first
+    key = letter.message.get(names.SHARDING_KEY)
+    if key is not None:
+        return queues[abs(java_hash(key)) % len(queues)]
+    near = [queue for queue in queues if queue.broker_name == letter.place.broker_name] or queues
+    return near[letter.place.queue_offset % len(near)]
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return `8 to orders, 4 to refunds`."""
+    return ", ".join(f"{count:,} to {topic}" for topic, count in counts.items())

@@ -1,0 +1,287 @@
+"""`staticfire dlq`: the messages that a group could not consume. Shown, exported, sent again.
+
+Exit codes: 0; 1 when something was asked for that isn't there, or not all could be sent again, with the reasons.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TextIO, TypeVar
+
+import click
+
+from staticfire.cli.messages import body_text, printable, stored_text
+from staticfire.cli.options import namesrv_flag, protocol_flag
+from staticfire.cli.stand import tell
+from staticfire.client import Admin, ClientSettings, DeadLetter, DeadLetterQueue, ResendInterrupted, ResendReport
+from staticfire.client.admin.resending import in_words
+from staticfire.control.dlq import report_as_json
+from staticfire.protocol.durations import format_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
+
+T = TypeVar("T")
+Command = Callable[..., Any]
+
+
+@click.group(no_args_is_help=True)
+def dlq() -> None:
+    """Dead letters: messages that a group could not consume, however often it tried.
+
+    A broker keeps them in the topic %DLQ%GROUP. Nothing takes them away from there but retention: sent again they are
+    new messages with the same id, keys, tags and properties, and DLQ_HISTORY tells of each death.
+    """
+
+
+def _common_flags(command: Command) -> Command:
+    return namesrv_flag(protocol_flag(command))
+
+
+as_json_flag = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+
+
+def _settings(protocol: str) -> ClientSettings:
+    return ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see the flag
+
+
+def _asked(namesrv: str, protocol: str, group: str, ask: Callable[[DeadLetterQueue], Awaitable[T]]) -> T:
+    async def connected() -> T:
+        async with DeadLetterQueue(group, namesrv, _settings(protocol)) as queue:
+            return await ask(queue)
+
+    return asyncio.run(connected())
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+@dlq.command("list", short_help="Which groups have dead letters, or those of one.")
+@_common_flags
+@click.option(
+    "--max", "max_letters", type=click.IntRange(1), default=20, show_default=True, help="How many of a group."
+)
+@click.option("--last", is_flag=True, help="The newest ones instead of the oldest.")
+@as_json_flag
+@click.argument("group", required=False)
+def list_letters(namesrv: str, protocol: str, max_letters: int, last: bool, as_json: bool, group: str | None) -> None:
+    """Show which groups have dead letters, and how many; with GROUP, what they are."""
+    if group is None:
+        _show_groups(asyncio.run(_counts(namesrv, protocol)), as_json)
+        return
+
+    async def look(queue: DeadLetterQueue) -> tuple[list[DeadLetter], int]:
+        return await queue.letters(max_letters, newest=last), await queue.count()
+
+    letters, count = _asked(namesrv, protocol, group, look)
+    if as_json:
+        for letter in letters:
+            click.echo(_line(letter))
+    else:
+        _show_letters(group, letters, count)
+
+
+async def _counts(namesrv: str, protocol: str) -> dict[str, int]:
+    async with Admin(namesrv, _settings(protocol)) as admin:
+        return await admin.dead_letters()
+
+
+def _show_groups(counts: dict[str, int], as_json: bool) -> None:
+    if as_json:
+        for group, count in counts.items():
+            click.echo(json.dumps({"group": group, "count": count}))
+    elif not counts:
+        click.echo("no dead letters")
+    else:
+        width = max(map(len, counts))
+        for group, count in counts.items():
+            click.echo(f"{group:<{width}}  {count:,}")
+
+
+def _show_letters(group: str, letters: list[DeadLetter], count: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not letters:
+        console.print(f"no dead letters of {group}", markup=False)
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False, expand=True)
+    for name in ("id", "died", "from", "failed", "tag", "keys"):
+        table.add_column(name, justify="right" if name == "failed" else "left", no_wrap=True)
+    table.add_column("body", ratio=1, overflow="ellipsis", no_wrap=True)
+    for letter in letters:
+        message = letter.message
+        cells = [letter.id, stored_text(message), letter.origin_topic or "?", str(letter.failed_times)]
+        cells += [message.tags or "", " ".join(message.keys), body_text(message)]
+        table.add_row(*(Text(printable(cell)) for cell in cells), style="dim" if letter.is_resent else None)
+    console.print(table)
+    resent = sum(letter.is_resent for letter in letters)
+    words = [f"{len(letters)} of {count:,}"] if count > len(letters) else []
+    words += [f"{resent} of these {'was' if resent == 1 else 'were'} sent again"] if resent else []
+    if words:
+        console.print("; ".join(words), markup=False)
+
+
+@dlq.command(short_help="One of them, with all that it has.")
+@_common_flags
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
+@click.argument("group")
+@click.argument("letter_id", metavar="ID")
+def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str) -> None:
+    """Show one dead letter of GROUP: where it came from, how it died, its properties, its body.
+
+    ID is what `dlq list` shows, like broker-a/0/17, or the id of its message.
+    """
+    letter = _asked(namesrv, protocol, group, lambda queue: queue.find(letter_id))
+    if as_json:
+        click.echo(_line(letter))
+        return
+    message = letter.message
+    rows = {
+        "id": letter.id,
+        "message id": message.message_id,
+        "from": f"topic {letter.origin_topic or '?'}, first record {letter.origin_message_id or '?'}",
+        "born": f"{format_moment(message.born_ms)} on {message.born_host}",
+        "died": f"{format_moment(letter.died_ms)} of group {group}, after {letter.failed_times} failures",
+    }
+    for death in letter.earlier_deaths:
+        rows[f"before, {death.place}"] = (
+            f"{format_moment(death.died_ms)} of group {death.group}, after {death.failed_times} failures"
+        )
+    rows |= {f"property {name}": value for name, value in sorted(message.properties.items())}
+    width = max(map(len, rows))
+    for name, text in rows.items():
+        click.echo(f"{printable(name):<{width}}  {printable(text)}")
+    note = f" ({message.undecoded})" if message.undecoded else ""
+    click.echo(f"\n{len(message.body):,} bytes{note}:")
+    click.echo(message.body.decode("utf-8", "backslashreplace"))
+
+
+# -- taking along ------------------------------------------------------------------------------------------------------
+
+
+@dlq.command(short_help="All of them as JSON lines.")
+@_common_flags
+@click.option("--to", "path", metavar="FILE", help="Into this file, which is there when it is whole. [default: stdout]")
+@click.argument("group")
+def export(namesrv: str, protocol: str, path: str | None, group: str) -> int:
+    """Write all dead letters of GROUP, one JSON object per line; `bodyBase64` has the body's bytes."""
+
+    async def write(queue: DeadLetterQueue) -> int:
+        count = 0
+        async with _opened(path) as file:
+            async for letter in queue.read():
+                file.write(_line(letter) + "\n")
+                count += 1
+        return count
+
+    try:
+        count = _asked(namesrv, protocol, group, write)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more when it ends.
+        return EXIT_SIGNAL_BASE + signal.SIGPIPE  # as other programs before `| head`
+    if path is not None:
+        click.echo(f"exported {_count(count)} of {group} to {path}")
+    return 0
+
+
+@asynccontextmanager
+async def _opened(path: str | None) -> AsyncIterator[TextIO]:
+    """Open where an export goes: a file takes its name when all is in it. Raises: UsageError."""
+    if path is None:
+        yield sys.stdout
+        return
+    part = f"{path}.part"
+    try:
+        file = open(part, "w", encoding="utf-8")  # noqa: ASYNC230, SIM115 (nothing else goes on here)
+    except OSError as error:
+        raise UsageError(f"--to {path}: {error.strerror}") from None
+    try:
+        with file:
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+# -- sending again -----------------------------------------------------------------------------------------------------
+
+
+@dlq.command(short_help="Send some or all of them again.")
+@_common_flags
+@click.option("--all", "is_all", is_flag=True, help="All that weren't sent again with --all before.")
+@click.option("--again", is_flag=True, help="With --all: those, too.")
+@click.option("--to", metavar="TOPIC", help="To this topic. [default: the one that each came from]")
+@click.option("--only-group", is_flag=True, help="So that no other group of the topic gets them once more.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
+@click.argument("group")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+def resend(
+    namesrv: str,
+    protocol: str,
+    is_all: bool,
+    again: bool,
+    to: str | None,
+    only_group: bool,
+    as_json: bool,
+    group: str,
+    ids: tuple[str, ...],
+) -> int:
+    """Send dead letters of GROUP again: those named by ID, or --all.
+
+    They go to the topic that they came from, where all its groups get them; --only-group sends them to GROUP alone.
+    They keep id, keys, tags and properties, begin with all their retries, and stay in the dead letters as well. A
+    resend of all that was interrupted goes on where it was.
+    """
+    if is_all == bool(ids):
+        raise UsageError("dlq resend: name dead letters by their ids, or say --all, one of them")
+    if again and not is_all:
+        raise UsageError("dlq resend: --again goes with --all; letters that are named are always sent")
+    try:
+        report = _asked(
+            namesrv,
+            protocol,
+            group,
+            lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again),
+        )
+    except ResendInterrupted as interrupted:
+        if as_json:
+            click.echo(_report_json(interrupted.report, str(interrupted)))
+        raise
+    if as_json:
+        click.echo(_report_json(report))
+    else:
+        _tell_report(report, group)
+    for left in report.left:
+        tell(f"{left.id} stays: {left.reason}")
+    return EXIT_FAILED if report.left else 0
+
+
+def _report_json(report: ResendReport, error: str | None = None) -> str:
+    told = report_as_json(report)
+    return json.dumps(told if error is None else {**told, "error": error})
+
+
+def _tell_report(report: ResendReport, group: str) -> None:
+    if report.resent:
+        click.echo(f"sent {in_words(report.resent)}")
+    elif not report.left:
+        click.echo(f"nothing of {group} is left to be sent again")
+    if report.skipped:
+        click.echo(f"{_count(report.skipped)} had arrived before")
+    if report.other_groups:
+        click.echo(f"these groups get them, too: {', '.join(report.other_groups)} (--only-group spares them)")
+
+
+def _line(letter: DeadLetter) -> str:
+    return json.dumps(letter.as_json(), ensure_ascii=False)
+
+
+def _count(number: int) -> str:
+    return f"{number:,} dead letter" if number == 1 else f"{number:,} dead letters"

@@ -1,0 +1,54 @@
+"""Dead letters for scenarios: messages are buried by a listener that gives them up."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import (
+    ClientSettings,
+    ConsumeStatus,
+    DeadLetter,
+    DeadLetterQueue,
+    Message,
+    MessageQueue,
+)
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.names import dead_letter_topic
+from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
+
+BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
+BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+DEAD = dead_letter_topic(GROUP)
+
+
+async def hopeless(heard: Heard) -> ConsumeStatus:
+    """A listener that wants no other try."""
+    heard.context.delay_level_when_next_consume = -1
+    return ConsumeStatus.RECONSUME_LATER
+
+
+async def fine(_: Heard) -> ConsumeStatus:
+    return ConsumeStatus.CONSUME_SUCCESS
+
+
+@pytest_asyncio.fixture
+async def dlq(shop: Shop) -> AsyncIterator[DeadLetterQueue]:
+    async with DeadLetterQueue(GROUP, client=shop.producer.client) as dlq:
+        yield dlq
+
+
+async def bury(world: SimulatedWorld, shop: Shop, *messages: Message, queue: int | None = None) -> None:
+    """Let messages die, and the consumer leave."""
+    before = sum(shop.ends(DEAD).values())
+    consumer = await shop.start("hopeless", hopeless)
+    for message in messages:
+        await shop.producer.send(message, queue=None if queue is None else MessageQueue(TOPIC, "broker-a", queue))
+    await world.until(lambda: sum(shop.ends(DEAD).values()) == before + len(messages), 60_000, "dead letters")
+    await world.stop("hopeless")
+    assert consumer.assignment == []
+    shop.heard.clear()
+
+
+def bodies(letters: list[DeadLetter]) -> list[bytes]:
+    return [letter.message.body for letter in letters]
