@@ -98,6 +98,9 @@ class BrokerSettings:
     answer_newer_subscription_unfiltered: bool = False
     """A pull whose tag subscription is newer than any heartbeat has told gets all messages, if its client filters them
     itself, and isn't refused as SUBSCRIPTION_NOT_LATEST. On in `up`, `run` and `Cluster`."""
+    fence_older_subscriptions: bool = False
+    """Refuse pulls whose subscription is older than the group's and differs, as SUBSCRIPTION_NOT_LATEST, instead of
+    those that are newer, as RocketMQ does. A client of ours shares queues anew then, and goes on."""
     channel_expired_timeout_ms: int = field(default=120_000, metadata={**PERIOD, "rocketmq": "channelExpiredTimeout"})
     channel_scan_interval_ms: int = field(default=10_000, metadata=PERIOD)
     notify_consumer_ids_changed_enable: bool = True

@@ -21,6 +21,8 @@ class Member(msgspec.Struct, gc=False):
     client_id: str
     connection: Connection
     last_seen_ms: UptimeMs
+    subscriptions: dict[str, SubscriptionData]
+    """What it said itself; the group's are the newest of all members."""
 
 
 class ConsumerGroup(msgspec.Struct):
@@ -65,8 +67,12 @@ class ConsumerManager:
         group.consume_type = data.consume_type or group.consume_type
         group.message_model = data.message_model or group.message_model
         group.consume_from_where = data.consume_from_where or group.consume_from_where
-        changed = connection not in group.channel_info_table
-        group.channel_info_table[connection] = Member(client_id, connection, uptime_ms)
+        before = group.channel_info_table.get(connection)
+        own = before.subscriptions if before is not None else {}
+        if not keep_subscriptions:
+            own = {subscription.topic: subscription for subscription in data.subscription_data_set}
+        group.channel_info_table[connection] = Member(client_id, connection, uptime_ms, own)
+        changed = before is None
         if not keep_subscriptions:
             changed = _subscribe(group.subscriptions, data.subscription_data_set) or changed
         return changed

@@ -64,7 +64,7 @@ class PullHandlers:
         """Return what a pull gets now. Raises: BrokerAnswer, Forbidden (the checks), StorageError."""
         state, request = self._state, call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        wanted = self._wanted(request, call.peer)
+        wanted = self._wanted(request, call.connection)
         reset = state.offsets.take_reset(group, topic, queue_id)
         queue = self._store.queue(topic, queue_id)
         if reset is not None and state.settings.use_server_side_reset_offset:

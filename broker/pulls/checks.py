@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 
+from staticfire.broker.groups.version_fence import is_outdated, wanted, wanted_by
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
-from staticfire.protocol.frame_reader import Peer
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
+from staticfire.runtime.connection import Connection
 
 Wanted = Callable[[int], bool] | None
 """Whether a message with this tags code is wanted; None: all are."""
@@ -41,7 +42,7 @@ class PullChecks:
         self._groups = state.groups.groups
         self._expressions: dict[str, TagExpression] = {}
 
-    def wanted(self, request: PullMessage, peer: Peer) -> Wanted:
+    def wanted(self, request: PullMessage, connection: Connection) -> Wanted:
         """Return which tags are wanted, None for all. Raises: BrokerAnswer, Forbidden."""
         state = self._state
         name = request.consumer_group
@@ -65,17 +66,27 @@ class PullChecks:
         if not 0 <= request.queue_id < topic.read_queue_nums:
             remark = (
                 f"queueId[{request.queue_id}] is illegal, topic:[{request.topic}] "
-                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{peer.address}]"
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.peer.address}]"
             )
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, remark)
         if request.sys_flag & FLAG_CLASS_FILTER:
             words = "class filter mode is not supported: filter by tags"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if request.sys_flag & FLAG_SUBSCRIPTION:
-            return self._test_of(request.subscription or "*", request.expression_type)
-        return self._wanted_by_heartbeat(request, peer)
+            return self._wanted_by_itself(request)
+        return self._wanted_by_heartbeat(request, connection)
 
-    def _wanted_by_heartbeat(self, request: PullMessage, peer: Peer) -> Wanted:
+    def _wanted_by_itself(self, request: PullMessage) -> Wanted:
+        """Use what a pull says itself. Raises: BrokerAnswer."""
+        expression = request.subscription or "*"
+        if self._state.settings.fence_older_subscriptions:
+            online = self._state.consumers.consumer_table.get(request.consumer_group)
+            newest = None if online is None else online.subscriptions.get(request.topic)
+            if newest is not None:
+                _refuse_outdated(request, wanted(expression, request.expression_type), newest)
+        return self._test_of(expression, request.expression_type)
+
+    def _wanted_by_heartbeat(self, request: PullMessage, connection: Connection) -> Wanted:
         """Use what the group subscribed to in its heartbeats. Raises: BrokerAnswer, Forbidden."""
         name = request.consumer_group
         online = self._state.consumers.consumer_table.get(name)
@@ -90,13 +101,18 @@ class PullChecks:
         subscription = online.subscriptions.get(request.topic)
         if subscription is None:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{FAQ}")
-        if subscription.sub_version < request.sub_version:
-            if self._may_go_unfiltered(request, subscription, peer):
+        if self._state.settings.fence_older_subscriptions:
+            member = online.channel_info_table.get(connection)
+            own = None if member is None else member.subscriptions.get(request.topic)
+            if own is not None:
+                _refuse_outdated(request, wanted_by(own), subscription)
+        elif subscription.sub_version < request.sub_version:
+            if self._may_go_unfiltered(request, subscription, connection):
                 return None
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         return self._test_of(subscription.sub_string, subscription.expression_type)
 
-    def _may_go_unfiltered(self, request: PullMessage, subscription: SubscriptionData, peer: Peer) -> bool:
+    def _may_go_unfiltered(self, request: PullMessage, subscription: SubscriptionData, connection: Connection) -> bool:
         """Whether a pull that is newer than the heartbeats may have all messages.
 
         RocketMQ's Java client starts with a heartbeat in which a new subscription may be missing (its rebalance and its
@@ -104,7 +120,7 @@ class PullChecks:
         """
         kinds = {subscription.expression_type or _TAG, request.expression_type or _TAG}
         is_on = self._state.settings.answer_newer_subscription_unfiltered
-        return is_on and kinds == {_TAG} and peer.language in FILTER_THEMSELVES
+        return is_on and kinds == {_TAG} and connection.peer.language in FILTER_THEMSELVES
 
     def _forbidden_by_broker(self, what: str) -> Forbidden:
         return Forbidden(FORBIDDEN_BROKER, f"the broker[{self._state.machine.identity.host_ip}] {what} is forbidden")
@@ -131,3 +147,13 @@ class PullChecks:
                 self._expressions.clear()
             self._expressions[text] = expression
         return None if expression.all_tags else expression.matches_code
+
+
+def _refuse_outdated(request: PullMessage, own: str, newest: SubscriptionData) -> None:
+    """Raises: BrokerAnswer when a pull's subscription is older than its group's, and differs."""
+    if is_outdated(request.sub_version, own, newest):
+        words = (
+            f"the consumer's subscription [{own}] of topic [{request.topic}] is not latest: group"
+            f" [{request.consumer_group}] has [{wanted_by(newest)}] since {newest.sub_version}"
+        )
+        raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, words)

@@ -6,16 +6,15 @@ RocketMQ: MQClientInstance. A producer or consumer makes its own unless it is gi
 
 or without asyncio, with `with`: then its event loop, and that of all who share it, is in a thread of its own.
 
-Every broker learns who is here: by a heartbeat as soon as there is a connection to it, and every 30 s. Groups that
-leave say goodbye to every broker that heard of them.
+Every broker learns who is here: heartbeats.py.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Self
 
 from staticfire.client.admin.admin_requests import AdminRequests
+from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
 from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.route_cache import RouteCache
@@ -24,9 +23,9 @@ from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
 from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import SUCCESS, Answer, Request
-from staticfire.protocol.errors import ClientError, ConnectFailed
-from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, UnregisterClient
+from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.errors import ConnectFailed
+from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
@@ -39,8 +38,6 @@ log = logger("client")
 
 REFRESH_GAP_MS = 1_000
 # Between two rounds of route questions, however many sends fail meanwhile.
-
-DescribeConsumer = Callable[[], ConsumerData]
 
 
 class ClusterClient(Service):
@@ -66,8 +63,6 @@ class ClusterClient(Service):
         self.nameservers = Nameservers(namesrv, self.pool, random, self.settings.mq_client_api_timeout_ms)
         self.routes = RouteCache(self.nameservers, self.spawn)
         self.client_id = client_id(self.settings, self.machine)
-        self.broker_versions: dict[str, int] = {}
-        """The version that a broker's heartbeat answer announced, by address."""
         self.broker_connected: list[Callable[[str], None]] = []
         """Called with the address after the first heartbeat over a new connection was answered."""
         self.broker_lost: list[Callable[[str], None]] = []
@@ -78,9 +73,9 @@ class ClusterClient(Service):
         self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
         self.admin_requests = AdminRequests(self.dispatcher)
         """What administrators ask of the consumers of this client."""
-        self._heartbeats: dict[asyncio.Future[Answer], None] = {}
-        self._producers: dict[str, None] = {}
-        self._consumers: dict[str, DescribeConsumer] = {}
+        self._heartbeats = Heartbeats(
+            self.client_id, self.settings, self.machine.clock, self.pool, self.routes, self._heard
+        )
         self._refresh = Wakeup()
         self._open = False
         self.thread: LoopThread | None = None
@@ -120,9 +115,9 @@ class ClusterClient(Service):
 
     async def _stop(self) -> None:
         self._open = False
-        for group in list(self._producers):
+        for group in list(self._heartbeats.producers):
             await self.leave_producers(group)
-        for group in list(self._consumers):
+        for group in list(self._heartbeats.consumers):
             await self.leave_consumers(group)
         await self.dispatcher.close()
         await self.pool.close()
@@ -133,62 +128,45 @@ class ClusterClient(Service):
 
     def join_producers(self, group: str) -> None:
         """Announce a producer. Raises: ClientError when this client has one of that group."""
-        if group in self._producers:
-            raise ClientError(f"a producer of group {group} has been created before; specify another name please")
-        self._producers[group] = None
-        self.send_heartbeats()
+        self._heartbeats.add_producer(group)
 
-    def join_consumers(self, group: str, describe: DescribeConsumer) -> None:
-        """Announce a consumer; `describe` is asked at each heartbeat. Raises: ClientError as above."""
-        if group in self._consumers:
-            raise ClientError(f"a consumer of group {group} has been created before; specify another name please")
-        self._consumers[group] = describe
-        self.send_heartbeats()
+    def join_consumers(self, group: str, describe: DescribeConsumer, told: Told | None = None) -> None:
+        """Announce a consumer; `describe` is asked at each heartbeat, `told` what brokers answer about the group.
+
+        Raises: ClientError as above.
+        """
+        self._heartbeats.add_consumer(group, AnnouncedConsumer(describe, told))
 
     async def leave_producers(self, group: str) -> None:
         """Say goodbye for a producer."""
-        if group in self._producers:
-            del self._producers[group]
-            await self._unregister(UnregisterClient(client_id=self.client_id, producer_group=group))
+        await self._heartbeats.remove_producer(group)
 
     async def leave_consumers(self, group: str) -> None:
         """Say goodbye for a consumer."""
-        if group in self._consumers:
-            del self._consumers[group]
-            await self._unregister(UnregisterClient(client_id=self.client_id, consumer_group=group))
-
-    async def _unregister(self, request: UnregisterClient) -> None:
-        timeout_ms = self.settings.mq_client_api_timeout_ms
-        answers = []
-        for address in self.broker_addresses():
-            connection = self.pool.open_connection(address)
-            if connection is not None:  # A broker without a connection has dropped this client by itself.
-                answers.append(connection.ask(request, timeout_ms))
-        for outcome in await asyncio.gather(*answers, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                log.info("goodbye_not_answered", client_id=self.client_id, reason=str(outcome))
+        await self._heartbeats.remove_consumer(group)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------
 
+    @property
+    def broker_versions(self) -> dict[str, int]:
+        """The version that a broker's heartbeat answer announced, by address."""
+        return self._heartbeats.broker_versions
+
+    def version_ms(self) -> MessageMs:
+        """Return what a subscription that changes now has as its version: the brokers' time, 0 while it isn't known."""
+        return self._heartbeats.version_ms()
+
     def broker_addresses(self) -> list[str]:
         """Return where heartbeats go: all known brokers; masters only while there are no consumers."""
-        return [
-            address
-            for replicas in self.routes.addresses.values()
-            for broker_id, address in replicas.items()
-            if broker_id == MASTER_ID or self._consumers
-        ]
+        return self._heartbeats.addresses()
 
     def send_heartbeats(self) -> None:
         """Send one to every broker that there is a connection to. The others get theirs when they are connected."""
-        for address in self.broker_addresses():
-            connection = self.pool.open_connection(address)
-            if connection is not None:
-                self._send_heartbeat(address, connection, is_new=False)
+        self._heartbeats.send_all()
 
     def _connected(self, address: str, connection: Connection) -> None:
         if address in self.broker_addresses():
-            self._send_heartbeat(address, connection, is_new=True)
+            self._heartbeats.send(address, connection, is_new=True)
 
     def _disconnected(self, address: str, _: Connection) -> None:
         if self._open:
@@ -197,50 +175,24 @@ class ClusterClient(Service):
             if address in self.broker_addresses():
                 self.refresh_routes()
 
-    def _send_heartbeat(self, address: str, connection: Connection, is_new: bool) -> None:
-        if not self._producers and not self._consumers:
-            return
-        heartbeat = Heartbeat(
-            body=HeartbeatData(
-                client_id=self.client_id,
-                producer_data_set=[ProducerData(group_name=group) for group in self._producers],
-                consumer_data_set=[describe() for describe in self._consumers.values()],
-            )
-        )
-        answer = connection.ask(heartbeat, self.settings.mq_client_api_timeout_ms)
-        self._heartbeats[answer] = None
-        answer.add_done_callback(partial(self._heartbeat_answered, address, connection, is_new))
-
-    def _heartbeat_answered(
-        self, address: str, connection: Connection, is_new: bool, answer: asyncio.Future[Answer]
-    ) -> None:
-        self._heartbeats.pop(answer, None)
-        if answer.cancelled():
-            return
-        error = answer.exception()
-        if error is not None:
-            log.info("heartbeat_not_answered", broker=address, reason=str(error))
-            return
-        if answer.result().code != SUCCESS:
-            log.warning("heartbeat_refused", broker=address, reason=answer.result().remark)
-            return
-        self.broker_versions[address] = connection.peer.version
-        if is_new and self._open:
+    def _heard(self, address: str) -> None:
+        """A broker has answered the first heartbeat over a new connection."""
+        if self._open:
             for listener in self.broker_connected:
                 listener(address)
 
     async def _heartbeat_loop(self) -> None:
+        heartbeats = self._heartbeats
         while True:
             await self.pause(self.settings.heartbeat_broker_interval_ms)
-            self.send_heartbeats()
-            if self._producers or self._consumers:
+            heartbeats.send_all()
+            if heartbeats.producers or heartbeats.consumers:
                 await self._connect_missing()
 
     async def announce(self) -> None:
         """Return when every known broker has heard of the groups of this client, or can't be reached."""
         await self._connect_missing()
-        if self._heartbeats:
-            await asyncio.wait(list(self._heartbeats))
+        await self._heartbeats.answered()
 
     async def _connect_missing(self) -> None:
         """Connect to known brokers that there is no connection to; each gets its heartbeat at once."""

@@ -49,6 +49,9 @@ class ClientSettings:
     """After a rebalance that could not do everything: a broker or a route was missing."""
     mq_client_api_timeout_ms: int = field(default=3_000, metadata=PERIOD)
     """For routes, heartbeats, consumer lists and goodbyes."""
+    align_versions: bool = True
+    """Versions of subscriptions are the brokers' time. RocketMQ: this machine's, so that a client whose clock is ahead
+    shuts changes of others out."""
     avoid_broker_ms: int = field(default=2_000, metadata=PERIOD_OR_NONE)
     """How long other brokers are preferred to one that could not be reached."""
 

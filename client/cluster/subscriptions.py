@@ -21,14 +21,14 @@ class Subscription:
 
 
 def subscribe(
-    topic: str, expression: str, expression_type: str, wall_ms: MessageMs, settings: ClientSettings
+    topic: str, expression: str, expression_type: str, version_ms: MessageMs, settings: ClientSettings
 ) -> Subscription:
-    """Return a subscription. Raises: ClientError (no such topic or expression)."""
+    """Return a subscription. `version_ms`: 0 while the time isn't known. Raises: ClientError (topic or expression)."""
     fault = topic_fault(topic) or expression_type_fault(expression_type, settings)
     if fault is not None:
         raise ClientError(f"{topic!r}: {fault}")
     if expression_type != TAG:
-        data = SubscriptionData(topic, expression, sub_version=wall_ms, expression_type=expression_type)
+        data = SubscriptionData(topic, expression, sub_version=version_ms, expression_type=expression_type)
         return Subscription(data, None)
     tags = TagExpression.parse(expression)
     data = SubscriptionData(
@@ -36,7 +36,7 @@ def subscribe(
         ALL_TAGS if tags.all_tags else expression,
         sorted(tags.tags),
         sorted(tags.codes),
-        wall_ms,
+        version_ms,
     )
     return Subscription(data, tags)
 
@@ -58,6 +58,7 @@ class Subscriptions:
 
     Versions are times, and brokers take a subscription only with a higher one than they know. So each is higher than
     the one before it in its topic: also within a millisecond, with a clock that was put back, after the topic was left.
+    One that was made before the time was known has none until the first heartbeat tells of it.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,29 @@ class Subscriptions:
     def put(self, subscription: Subscription) -> None:
         """Subscribe to a topic, or change what is wanted of it."""
         data = subscription.data
-        if data.topic in self._versions:
-            data.sub_version = max(data.sub_version, self._versions[data.topic] + 1)
-        self._versions[data.topic] = data.sub_version
+        known = self._versions.get(data.topic)
+        if known is not None:
+            data.sub_version = max(data.sub_version, known + 1)
+        self._note(data)
         self.by_topic[data.topic] = subscription
+
+    def stamp(self, version_ms: MessageMs) -> None:
+        """Give a version to those that have none: the time is known now."""
+        for subscription in self.by_topic.values():
+            data = subscription.data
+            if not data.sub_version:
+                data.sub_version = version_ms
+                self._note(data)
+
+    def adopt(self, topic: str, version: int) -> bool:
+        """Take over a version that another member has; return whether that is news."""
+        subscription = self.by_topic.get(topic)
+        if subscription is None or subscription.data.sub_version >= version:
+            return False
+        subscription.data.sub_version = version
+        self._note(subscription.data)
+        return True
+
+    def _note(self, data: SubscriptionData) -> None:
+        if data.sub_version:
+            self._versions[data.topic] = data.sub_version

@@ -29,6 +29,7 @@ from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.ordered_results import OrderedListener
 from staticfire.client.consume.push_parts import PushParts
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
+from staticfire.client.consume.version_adoption import VersionAdoption
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalancer import QueuesChanged
 from staticfire.protocol.errors import BrokerAnswer, ClientError
@@ -93,8 +94,8 @@ class PushConsumer(ClientService):
 
         Raises: ClientError (no such topic or expression).
         """
-        wall_ms = self.client.machine.clock.wall_ms()
-        self._subscriptions.put(subscribe(topic, expression, expression_type, wall_ms, self.settings.client))
+        version_ms = self.client.version_ms()
+        self._subscriptions.put(subscribe(topic, expression, expression_type, version_ms, self.settings.client))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
@@ -186,6 +187,7 @@ class PushConsumer(ClientService):
 
     def describe(self) -> ConsumerData:
         """Return what heartbeats say of this consumer."""
+        self._subscriptions.stamp(self.client.version_ms())
         return ConsumerData(
             self.group,
             CONSUME_TYPE,
@@ -219,7 +221,8 @@ class PushConsumer(ClientService):
         working.listening.resize(self._threads)
         await working.offsets.load()
         await working.held.starts.begin()
-        self.client.join_consumers(self.group, self.describe)
+        adoption = VersionAdoption(self._state, working.held, working.sharing, self.spawn)
+        self.client.join_consumers(self.group, self.describe, adoption.told)
         self._is_joined = True
         await self._fetch_routes()
         await self.client.announce()

@@ -47,13 +47,29 @@ class HeartbeatData(msgspec.Struct, gc=False):
     consumer_data_set: list[ConsumerData] = msgspec.field(name="consumerDataSet", default_factory=list)
     heartbeat_fingerprint: Int64 = msgspec.field(name="heartbeatFingerprint", default=0)
     without_sub: bool = msgspec.field(name="withoutSub", default=False)
+    wants_news: bool = msgspec.field(name="wantsNews", default=False)
+    """The client reads what RocketMQ's brokers don't answer: the time, and news of its groups."""
+
+
+class GroupNews(msgspec.Struct, rename="camel", gc=False):
+    """What a member should know about its group."""
+
+    group: str
+    newer_versions: dict[str, Int64] = {}
+    """Of the topics in which another member's subscription is newer and differs."""
+    findings: list[str] = []
+    """What is wrong with the group, in words."""
 
 
 class HeartbeatAnswer(Answer, rename="camel"):
-    """What RocketMQ 5 says beside success."""
+    """What RocketMQ 5 says beside success; to clients that want news, the broker's time, and the news if there are."""
+
+    body_type: ClassVar[Any] = list[GroupNews]
 
     is_sub_change: bool | None = msgspec.field(name="IS_SUB_CHANGE", default=None)
     is_support_heart_beat_v2: bool | None = msgspec.field(name="IS_SUPPORT_HEART_BEAT_V2", default=None)
+    broker_time_ms: Int64 | None = None
+    """Its real time, milliseconds since 1970, whatever message time is."""
 
 
 @request(RequestCode.HEART_BEAT, answer=HeartbeatAnswer)

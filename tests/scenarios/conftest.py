@@ -9,8 +9,9 @@ from staticfire.client import ClientSettings
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
 from tests.scenarios.consuming import Shop
+from tests.scenarios.logged import logged
 
-__all__ = ["pytest_asyncio_loop_factories", "world"]
+__all__ = ["logged", "pytest_asyncio_loop_factories", "world"]
 
 
 @pytest_asyncio.fixture
