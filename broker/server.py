@@ -70,7 +70,7 @@ class Broker(Service):
         levels = DelayLevels.parse(settings.message_delay_level)
         self.delays = DelayService(levels, state.store, state.clock, state.config_files, self._settle)
         index = _key_index(state)
-        self._disk_watch = DiskWatch(state, self.pause, self.delays.queue.keep_within_bounds, index.forget_old)
+        self._disk_watch = DiskWatch(state, self.pause_for, self.delays.queue.keep_within_bounds, index.forget_old)
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
         self._administration = Administration(state, self._pull, self.delays, index, self._disk_watch.remove_expired)
@@ -127,7 +127,7 @@ class Broker(Service):
         self._restore_config_files(report)
         self._put_back_topics()
         await state.config_files.saved()  # Before anything is stored: it would hide what has just been corrected.
-        await self._administration.start(self.spawn, self.pause)
+        await self._administration.start(self.spawn, self.pause_for)
         await self._listen()
         self._registration.start(self.port)
         for address in self._registration.nameservers:
@@ -139,7 +139,7 @@ class Broker(Service):
         self.spawn(self._slow_loop(), "slow_connections")
         self.spawn(self._offset_loop(), "offsets")
         self.spawn(self._disk_watch.loop(), "disk")
-        scrubbing = Scrubbing(state.store, state.machine.workers, self.pause)
+        scrubbing = Scrubbing(state.store, state.machine.workers, self.pause_for)
         self.spawn(scrubbing.loop(settings.scrub_bytes_per_second), "scrub")
         await self._registration.registered()
 
@@ -221,30 +221,30 @@ class Broker(Service):
     async def _expiry_loop(self) -> None:
         clock, held = self.state.machine.clock, self.state.held
         while True:
-            await self.pause(EXPIRY_STEP_MS)
+            await self.pause_for(EXPIRY_STEP_MS)
             if held.next_deadline_ms is not None and held.next_deadline_ms <= clock.uptime_ms():
                 self._pull.expire(clock.uptime_ms())
 
     async def _client_scan_loop(self) -> None:
         while True:
-            await self.pause(max(1, self.state.settings.channel_scan_interval_ms))
+            await self.pause_for(max(1, self.state.settings.channel_scan_interval_ms))
             uptime_ms = self.state.machine.clock.uptime_ms()
             self._clients.expire(uptime_ms)
             self.state.queue_locks.expire(uptime_ms)
 
     async def _idle_loop(self) -> None:
         while True:
-            await self.pause(IDLE_MS_MAX)
+            await self.pause_for(IDLE_MS_MAX)
             self._server.close_idle()
 
     async def _slow_loop(self) -> None:
         while True:
-            await self.pause(SLOW_LOOK_MS)
+            await self.pause_for(SLOW_LOOK_MS)
             self._server.close_slow()
 
     async def _offset_loop(self) -> None:
         while True:
-            await self.pause(max(1, self.state.settings.flush_consumer_offset_interval))
+            await self.pause_for(max(1, self.state.settings.flush_consumer_offset_interval))
             if self.state.offsets.dirty:
                 self.state.config_files.changed("consumerOffset.json")
 

@@ -1,7 +1,7 @@
 """The client: producers, consumers, administration; asyncio, for staticfire's brokers and Apache RocketMQ's.
 
 - `produce/`: from a message to its result
-- `consume/`: pulls, listeners, and what becomes of their answers
+- `consume/`: pulls, listeners, and what becomes of their answers; `lite_pull/`: polls instead of listeners
 - `rebalance/`: who gets which queues
 - `offsets/`: how far a group has come
 - `admin/`: what administrators ask of a cluster and of a client
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from staticfire.client.admin.resending import ResendInterrupted, ResendReport
     from staticfire.client.blocking.admin import BlockingAdmin
     from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
+    from staticfire.client.blocking.lite_pull_consumer import BlockingLitePullConsumer
     from staticfire.client.blocking.producer import BlockingProducer
     from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
     from staticfire.client.blocking.push_consumer import BlockingPushConsumer
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from staticfire.client.consume.pull_answers import PullResult, PullStatus
     from staticfire.client.consume.push_consumer import PushConsumer
     from staticfire.client.consume.push_settings import ConsumeFromWhere, MessageModel, PushSettings
+    from staticfire.client.lite_pull.consumer import LitePullConsumer
+    from staticfire.client.lite_pull.settings import LitePullSettings
     from staticfire.client.produce.producer import Producer
     from staticfire.client.produce.selectors import Selector, by_hash
     from staticfire.client.produce.send_result import SendResult, SendStatus
@@ -87,6 +90,7 @@ __all__ = [
     "AveragelyByCircle",
     "BlockingAdmin",
     "BlockingDeadLetterQueue",
+    "BlockingLitePullConsumer",
     "BlockingProducer",
     "BlockingPullConsumer",
     "BlockingPushConsumer",
@@ -110,6 +114,8 @@ __all__ = [
     "Death",
     "GroupNotFound",
     "Listener",
+    "LitePullConsumer",
+    "LitePullSettings",
     "MachineRoom",
     "MachineRoomResolver",
     "Message",
@@ -157,6 +163,7 @@ _HOMES = {
     "staticfire.client.admin.admin": "Admin",
     "staticfire.client.admin.clock": "ClockReport ClusterClock",
     "staticfire.client.blocking.admin": "BlockingAdmin",
+    "staticfire.client.blocking.lite_pull_consumer": "BlockingLitePullConsumer",
     "staticfire.client.blocking.producer": "BlockingProducer",
     "staticfire.client.blocking.pull_consumer": "BlockingPullConsumer",
     "staticfire.client.blocking.push_consumer": "BlockingPushConsumer",
@@ -169,6 +176,8 @@ _HOMES = {
     "staticfire.client.consume.pull_answers": "PullResult PullStatus",
     "staticfire.client.consume.push_consumer": "PushConsumer",
     "staticfire.client.consume.push_settings": "ConsumeFromWhere MessageModel PushSettings",
+    "staticfire.client.lite_pull.consumer": "LitePullConsumer",
+    "staticfire.client.lite_pull.settings": "LitePullSettings",
     "staticfire.client.produce.producer": "Producer",
     "staticfire.client.produce.selectors": "by_hash Selector",
     "staticfire.client.produce.send_result": "SendResult SendStatus",

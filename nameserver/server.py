@@ -34,7 +34,7 @@ class Nameserver(Service):
     ) -> None:
         """`sock`: a listening socket to take over, in place of host and port of the settings."""
         super().__init__()
-        clock = ClockOwner(machine.clock, self.pause)
+        clock = ClockOwner(machine.clock, self.pause_for)
         self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock)
         self.dispatcher = Dispatcher()
         self._server = Server(
@@ -107,15 +107,15 @@ class Nameserver(Service):
 
     async def _idle_loop(self) -> None:
         while True:
-            await self.pause(IDLE_MS_MAX)
+            await self.pause_for(IDLE_MS_MAX)
             self._server.close_idle()
 
     async def _slow_loop(self) -> None:
         while True:
-            await self.pause(SLOW_LOOK_MS)
+            await self.pause_for(SLOW_LOOK_MS)
             self._server.close_slow()
 
     async def _expiry_loop(self) -> None:
         while True:
-            await self.pause(self.state.settings.scan_not_active_broker_interval)
+            await self.pause_for(self.state.settings.scan_not_active_broker_interval)
             drop_silent_brokers(self.state)

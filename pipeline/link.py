@@ -47,7 +47,7 @@ class ClusterLink:
 
     def pause(self, pause_ms: int) -> None:
         """Return after so long."""
-        self._wait(self._client.pause(pause_ms))
+        self._wait(self._client.pause_for(pause_ms))
 
     def ask(self, question: Callable[[ClusterClient], Coroutine[Any, Any, T]]) -> T:
         """Run a question on the link's loop and return what it returns.

@@ -133,7 +133,7 @@ class PullAhead:
                 if is_refusal or uptime_ms() >= deadline_ms:
                     raise SourceUnreachable(self._given_up(offset, error, is_refusal)) from None
                 log.info("pull_failed", queue=str(self._wanted.queue), offset=offset, reason=str(error))
-            await self._client.pause(RETRY_PAUSE_MS)
+            await self._client.pause_for(RETRY_PAUSE_MS)
             await self._refresh_route()
 
     def _given_up(self, offset: int, error: StaticfireError, is_refusal: bool) -> str:

@@ -82,4 +82,4 @@ async def patiently(client: ClusterClient, options: SourceOptions, ask: Callable
                     f"nameServer={options.name_server}: {error}; tried for {options.reconnect_timeout_ms} ms "
                     "(reconnectTimeoutMs)"
                 ) from None
-        await client.pause(RETRY_PAUSE_MS)
+        await client.pause_for(RETRY_PAUSE_MS)

@@ -12,7 +12,7 @@ from typing import Any, Self
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 """`Service.spawn`: runs a named loop of a service. What parts of a service are given to start theirs."""
 Pause = Callable[[int], Coroutine[Any, Any, None]]
-"""`Service.pause`: waits so many milliseconds inside of a loop."""
+"""`Service.pause_for`: waits so many milliseconds inside of a loop."""
 
 
 class Service:
@@ -72,7 +72,7 @@ class Service:
         task.add_done_callback(self._task_done)
         return task
 
-    async def pause(self, pause_ms: int) -> None:
+    async def pause_for(self, pause_ms: int) -> None:
         """Wait, inside a loop of this service, until its next turn."""
         await asyncio.sleep(pause_ms / 1000)
 

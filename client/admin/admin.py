@@ -157,7 +157,7 @@ class Admin(ClientService):
                 pass
             if not missing:
                 return
-            await self.pause(ROUTE_POLL_MS)
+            await self.pause_for(ROUTE_POLL_MS)
         raise AnswerTimeout(
             f"topic {topic} is created, but nameserver {self.client.nameservers.chosen} doesn't know it on "
             f"{', '.join(sorted(missing))} after {ROUTE_WAIT_MS} ms: do these brokers register there?"

@@ -22,6 +22,11 @@ from staticfire.protocol.requests import connections, locks, reset_offset
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
+def not_here(group: str) -> BrokerAnswer:
+    """Return the refusal that RocketMQ's client gives."""
+    return BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"The Consumer Group <{group}> not exist in this consumer")
+
+
 class Asked(Protocol):
     """A consumer that can be asked."""
 
@@ -52,8 +57,7 @@ class AdminRequests:
     def _consumer(self, group: str) -> Asked:
         """Return a group's consumer. Raises: BrokerAnswer."""
         if group not in self.consumers:
-            words = f"The Consumer Group <{group}> not exist in this consumer"
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+            raise not_here(group)
         return self.consumers[group]
 
     def _running_info(self, call: Call) -> Answer:

@@ -2,10 +2,11 @@
 ConsumeMessageService.consumeMessageDirectly.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from staticfire.client.admin.running_info import properties_of, queue_table
+from staticfire.client.admin.stacks import stacks
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
@@ -13,21 +14,14 @@ from staticfire.client.consume.listener_errors import ends_consumer, is_async, w
 from staticfire.client.consume.ordered_results import OrderedContext, OrderedStatus
 from staticfire.client.consume.push_parts import PushParts
 from staticfire.client.consume.push_settings import PushSettings
-from staticfire.client.consume.queue_decisions import AssignedQueue
-from staticfire.protocol.codes import VERSION
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import RETRY_TOPIC
 from staticfire.protocol.requests.clients import ConsumerData
 from staticfire.protocol.requests.connections import (
     ConsumedDirectly,
     ConsumerRunningInfo,
-    ProcessQueueInfo,
     TopicConsumption,
 )
-from staticfire.protocol.requests.locks import MessageQueue as WireQueue
-
-MIB = 1024 * 1024
-STACK_FRAMES_MAX = 8
 
 _RESULTS: dict[Any, str] = {
     ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS",
@@ -67,29 +61,19 @@ class ConsumerAdmin:
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
         """Return what it is doing."""
         data = self._describe()
-        held = self._parts.held
-        queues = {queue: held.find(queue) for queue in held.queues}
-        table = {WireQueue(*queue): self._queue_info(one) for queue, one in queues.items() if one is not None}
         return ConsumerRunningInfo(
             properties=self._properties(data),
             subscription_set=data.subscription_data_set,
-            mq_table=table,
+            mq_table=queue_table(self._parts.held, self._parts.offsets, self._clock),
             status_table={subscription.topic: TopicConsumption() for subscription in data.subscription_data_set},
             jstack=stacks() if with_stacks else None,
         )
 
     def _properties(self, data: ConsumerData) -> dict[str, str]:
         settings, threads = self._settings, str(self._parts.listening.threads)
-        return {
-            "PROP_NAMESERVER_ADDR": str(self._client.nameservers),
-            "PROP_CONSUME_TYPE": data.consume_type or "",
-            "PROP_CLIENT_VERSION": f"V5_3_3 ({VERSION}), staticfire",
+        return properties_of(self._client, data, self._began_ms) | {
             "PROP_CONSUMEORDERLY": "true" if self._is_ordered else "false",
             "PROP_THREADPOOL_CORE_SIZE": threads,
-            "PROP_CONSUMER_START_TIMESTAMP": str(self._began_ms),
-            "consumerGroup": data.group_name,
-            "messageModel": data.message_model or "",
-            "consumeFromWhere": data.consume_from_where or "",
             "consumeThreadMin": threads,
             "consumeThreadMax": threads,
             "consumeMessageBatchMaxSize": str(settings.consume_message_batch_max_size),
@@ -98,22 +82,6 @@ class ConsumerAdmin:
             "pullInterval": str(settings.pull_interval_ms),
             "pullThresholdForQueue": str(settings.pull_threshold_for_queue),
         }
-
-    def _queue_info(self, queue: AssignedQueue[Any]) -> ProcessQueueInfo:
-        wall_before_ms = self._clock.wall_ms() - self._clock.uptime_ms()
-        cache, smallest = queue.cache, queue.cache.smallest_offset
-        info = ProcessQueueInfo(
-            commit_offset=max(self._parts.offsets.memory(queue.queue), 0),
-            cached_msg_min_offset=smallest or 0,
-            cached_msg_max_offset=0 if smallest is None else cache.next_offset - 1,
-            cached_msg_count=len(cache),
-            cached_msg_size_in_mi_b=cache.bytes // MIB,
-            droped=queue.is_dropped,
-            last_pull_timestamp=wall_before_ms + queue.last_pull_ms,
-        )
-        if self._is_ordered:
-            info.locked = queue.policy.is_trusted(self._clock.uptime_ms())
-        return info
 
     def positions(self, topic: str) -> dict[MessageQueue, int]:
         """Return where it stands in a topic, as far as it knows by itself."""
@@ -149,13 +117,3 @@ class ConsumerAdmin:
     async def go_on_at(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Go on elsewhere in those of the queues that it owns."""
         await self._parts.held.move(offsets)
-
-
-def stacks() -> str:
-    """Return what the tasks of this event loop wait for."""
-    lines = []
-    for task in sorted(asyncio.all_tasks(), key=lambda one: one.get_name()):
-        lines.append(task.get_name())
-        for frame in task.get_stack(limit=STACK_FRAMES_MAX):
-            lines.append(f"    {frame.f_code.co_qualname} {frame.f_code.co_filename}:{frame.f_lineno}")
-    return "\n".join(lines)

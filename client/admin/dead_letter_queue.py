@@ -135,7 +135,7 @@ class DeadLetterQueue(ClientService):
                 is_late = True
             except NetworkError as error:
                 log.info("dead_letters_out_of_reach", group=self.group, reason=str(error))
-            await self.pause(FOLLOW_MS)
+            await self.pause_for(FOLLOW_MS)
 
     # -- sending again -------------------------------------------------------------------------------------------
 

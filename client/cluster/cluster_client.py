@@ -67,7 +67,7 @@ class ClusterClient(Service):
         """Called with the address after the first heartbeat over a new connection was answered."""
         self.broker_lost: list[Callable[[str], None]] = []
         """Called with the address when a connection is gone."""
-        self.rebalancing = RebalanceLoop(self.settings, self.machine.clock, self.spawn, self.pause)
+        self.rebalancing = RebalanceLoop(self.settings, self.machine.clock, self.spawn, self.pause_for)
         """The loop over the consumers of this client."""
         self.broker_connected.append(lambda _: self.rebalancing.wake())
         self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
@@ -184,7 +184,7 @@ class ClusterClient(Service):
     async def _heartbeat_loop(self) -> None:
         heartbeats = self._heartbeats
         while True:
-            await self.pause(self.settings.heartbeat_broker_interval_ms)
+            await self.pause_for(self.settings.heartbeat_broker_interval_ms)
             heartbeats.send_all()
             if heartbeats.producers or heartbeats.consumers:
                 await self._connect_missing()
@@ -231,7 +231,7 @@ class ClusterClient(Service):
 
     async def _route_loop(self) -> None:
         while True:
-            await self.pause(REFRESH_GAP_MS)
+            await self.pause_for(REFRESH_GAP_MS)
             await self._refresh.wait(max(self.settings.poll_name_server_interval_ms - REFRESH_GAP_MS, 0))
             await self.routes.refresh(self.routes.topics)
 

@@ -1,9 +1,10 @@
 """Consumption: pulls, listeners, and what becomes of their answers.
 
-- push_consumer.py: the push consumer; push_parts.py: its parts put together; push_settings.py; consumer_state.py: what
-  its queues have in common
+- push_consumer.py: the push consumer; push_parts.py: its parts put together; push_settings.py
+- membership.py: how a consumer joins its group and leaves it; consumer_state.py: what its queues have in common
 - queue_decisions.py: **what is done next about one queue**: pulled again, delivered, committed, given away. Pure.
   It is given a policy.py: concurrent_policy.py (any order) or ordered_policy.py (in order, with a held_lock.py)
+- pull_failures.py: what follows from a pull that failed
 - instructions.py: what comes out of it; queue_driver.py: carries that out: pulls over connections, timers, offsets
 - process_queue.py, flow_control.py: what is cached of a queue, and how much of it may be
 - concurrent_consumption.py, threaded_calls.py, consume_results.py: listeners called in any order

@@ -1,9 +1,24 @@
 """How much of a queue a consumer caches before it waits. Pure. RocketMQ: DefaultMQPushConsumerImpl.pullMessage."""
 
+from typing import Protocol
+
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MIB, PushSettings
 
 NO_LIMIT = -1
+
+
+class Flow(Protocol):
+    """How much a consumer caches."""
+
+    def share(self, queue_count: int) -> None:
+        """Know how many queues there are."""
+
+    def fullness(self, cache: ProcessQueue, is_in_order: bool) -> str | None:
+        """Return why a queue isn't pulled now, None when it is."""
+
+    def has_room(self, cache: ProcessQueue, is_in_order: bool) -> bool:
+        """Whether a queue that was full is worth pulling again."""
 
 
 class FlowControl:

@@ -15,7 +15,6 @@ goodbye and told the other members. With `@consumer.ordered_listener` each queue
 at a time.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,24 +25,19 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import TAG, Subscription, Subscriptions, subscribe
 from staticfire.client.consume.consume_results import Listener
 from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.membership import checked_group
 from staticfire.client.consume.ordered_results import OrderedListener
 from staticfire.client.consume.push_parts import PushParts
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
-from staticfire.client.consume.version_adoption import VersionAdoption
-from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalancer import QueuesChanged
-from staticfire.protocol.errors import BrokerAnswer, ClientError
-from staticfire.protocol.names import DEFAULT_CONSUMER_GROUP, group_fault, retry_topic
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.clients import ConsumerData, SubscriptionData
-from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.tags import ALL_TAGS, EVERY_TAG
-from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from staticfire.client.blocking.push_consumer import BlockingPushConsumer
-
-log = logger("client")
 
 L = TypeVar("L", bound=Listener)
 OL = TypeVar("OL", bound=OrderedListener)
@@ -66,15 +60,11 @@ class PushConsumer(ClientService):
         """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or PushSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
-        fault = group_fault(group)
-        if fault is not None or group == DEFAULT_CONSUMER_GROUP:
-            raise ClientError(fault or f"consumer group {group} belongs to RocketMQ: choose another name")
-        self.group = group
+        self.group = checked_group(group)
         self._subscriptions = Subscriptions()
         self._listener: Listener | OrderedListener | None = None
         self._is_ordered = False
         self._queue_listeners: list[QueuesChanged] = []
-        self._is_joined = False
         retry_ms = self.client.settings.rebalance_retry_ms
         self._state = ConsumerState(group, self.settings, self._subscriptions, retry_ms)
         self._working: PushParts | None = None
@@ -104,9 +94,8 @@ class PushConsumer(ClientService):
         self._subscriptions_changed()
 
     def _subscriptions_changed(self) -> None:
-        if self._is_joined:
-            self.client.send_heartbeats()
-            self.client.rebalancing.wake()
+        if self._working is not None:
+            self._working.membership.subscriptions_changed()
 
     def listener(self, listener: L) -> L:
         """Set what consumes: `listener(messages, context)` returns a ConsumeStatus. It may be used as a decorator.
@@ -213,59 +202,22 @@ class PushConsumer(ClientService):
             self._subscriptions.put(_retries_of(self.group))
         self._state.is_over = False
         working = self._working = PushParts(
-            self.client, self._state, listener, self._is_ordered, self._queue_listeners, self.spawn
+            self, self.client, self._state, listener, self._is_ordered, self._queue_listeners
         )
-        self.client.admin_requests.consumers[self.group] = ConsumerAdmin(
-            self.client, self.settings, self.describe, working, listener, self._is_ordered
-        )
+        admin = ConsumerAdmin(self.client, self.settings, self.describe, working, listener, self._is_ordered)
         working.listening.resize(self._threads)
-        await working.offsets.load()
-        await working.held.starts.begin()
-        adoption = VersionAdoption(self._state, working.held, working.sharing, self.spawn)
-        self.client.join_consumers(self.group, self.describe, adoption.told)
-        self._is_joined = True
-        await self._fetch_routes()
-        await self.client.announce()
-        if not await working.sharing.rebalance():
-            self.client.rebalancing.wake()
-        self.client.routes.listeners.append(self._route_changed)
-        self.client.rebalancing.add(self.group, working.sharing)
-        self.spawn(self._persist_loop(working.held), f"offsets of {self.group}")
-
-    async def _fetch_routes(self) -> None:
-        """Learn where the topics are. Raises: NetworkError when no nameserver answers."""
-        routes = [self.client.routes.fetch(topic) for topic in self._subscriptions.by_topic]
-        for outcome in await asyncio.gather(*routes, return_exceptions=True):
-            if isinstance(outcome, BaseException) and not isinstance(outcome, BrokerAnswer):
-                raise outcome  # An answer that says no is the rebalance's to tell of: the topic may come to be.
-
-    def _route_changed(self, topic: str, _: TopicRouteData) -> None:
-        if topic in self._subscriptions.by_topic:
-            self.client.rebalancing.wake()
+        await working.membership.join(self.describe, admin)
 
     async def _part(self) -> None:
         """Pull nothing more, let listeners end, store offsets, say goodbye."""
         working, self._working = self._working, None
         if working is None:
             return
-        self.client.admin_requests.consumers.pop(self.group, None)
-        self.client.rebalancing.remove(self.group)
-        if self._route_changed in self.client.routes.listeners:
-            self.client.routes.listeners.remove(self._route_changed)
-        working.held.stop_pulling()
+        working.membership.stop_pulling()
         await working.listening.leave()
         await working.held.leave()
         await working.send_backs.close()
-        if self._is_joined:
-            self._is_joined = False
-            await self.client.leave_consumers(self.group)
-
-    async def _persist_loop(self, held: AssignedQueues) -> None:
-        pause_ms = self.settings.persist_first_ms
-        while True:
-            await self.pause(pause_ms)
-            await held.persist()
-            pause_ms = self.settings.persist_interval_ms
+        await working.membership.leave()
 
 
 def _retries_of(group: str) -> Subscription:

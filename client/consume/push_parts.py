@@ -8,6 +8,7 @@ from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import Listener
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.held_lock import HeldLock
+from staticfire.client.consume.membership import Membership
 from staticfire.client.consume.ordered_consumption import OrderedConsumption
 from staticfire.client.consume.ordered_policy import OrderedPolicy
 from staticfire.client.consume.ordered_results import OrderedListener
@@ -20,7 +21,7 @@ from staticfire.client.offsets.local_offsets import LocalOffsets
 from staticfire.client.offsets.offset_store import OffsetStore, RemoteOffsets
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalancer import QueuesChanged, Rebalancer
-from staticfire.runtime.service import Spawn
+from staticfire.runtime.service import Service
 
 
 class PushParts:
@@ -28,14 +29,15 @@ class PushParts:
 
     def __init__(
         self,
+        service: Service,
         client: ClusterClient,
         state: ConsumerState,
         listener: Listener | OrderedListener,
         is_ordered: bool,
         queue_listeners: list[QueuesChanged],
-        spawn: Spawn,
     ) -> None:
-        group, settings, machine = state.group, state.settings, client.machine
+        """`service`: whose loops they are."""
+        group, settings, machine, spawn = state.group, state.settings, client.machine, service.spawn
         self.state = state
         self.offsets = offsets = offsets_of(group, client, settings)
         self.send_backs = send_backs = SendBacks(group, client, settings)
@@ -52,7 +54,8 @@ class PushParts:
 
         is_locking = is_ordered and settings.message_model is MessageModel.CLUSTERING
         self.held = AssignedQueues(state, client, offsets, listen, make_policy, is_locking, spawn)
-        self.sharing = Rebalancer(state, client, self.held, queue_listeners)
+        sharing = Rebalancer(state, client, self.held, queue_listeners)
+        self.membership = Membership(service, client, state, self.held, offsets, sharing)
 
     @property
     def listening(self) -> Listening:

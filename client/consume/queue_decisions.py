@@ -31,9 +31,7 @@ from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.cluster.subscriptions import Subscription
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.instructions import (
-    Announce,
     Commit,
-    FindBrokers,
     ForgetOffset,
     Instructions,
     Leave,
@@ -45,29 +43,13 @@ from staticfire.client.consume.instructions import (
 from staticfire.client.consume.policy import Policy
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.pull_answers import PullResult, PullStatus
-from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import (
-    AnswerTimeout,
-    BrokerAnswer,
-    ConnectFailed,
-    ConnectionLost,
-    NetworkError,
-    StaticfireError,
-)
+from staticfire.client.consume.pull_failures import judge_failure
+from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.properties import RETRY_TOPIC
 from staticfire.protocol.times import UptimeMs
 
-BUSY_PAUSE_MS = 20
-# After a broker's FLOW_CONTROL.
-FORGOTTEN_CODES = (
-    ResponseCode.SUBSCRIPTION_NOT_EXIST,
-    ResponseCode.SUBSCRIPTION_NOT_LATEST,
-    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-    ResponseCode.TOPIC_NOT_EXIST,
-)
-# A broker that says so has forgotten what this consumer told it; heartbeats tell it again.
 TOLD_EVERY = 1_000
 # Pauses of a queue that is full: one in so many is told.
 NEVER = math.inf
@@ -119,7 +101,7 @@ class AssignedQueue(Generic[P]):
             return
         settings = state.settings
         self.last_pull_ms = uptime_ms
-        if state.is_suspended:
+        if state.is_paused(self.queue):
             self._paused_until_ms = NEVER
             return
         if not self.policy.is_trusted(uptime_ms):
@@ -168,7 +150,7 @@ class AssignedQueue(Generic[P]):
         out: Instructions = []
         if self.is_dropped or state.is_over:
             return out
-        if state.is_suspended or state.wanted.get(self.queue.topic) is not asked:
+        if state.is_paused(self.queue) or state.wanted.get(self.queue.topic) is not asked:
             # The broker may have filtered by either subscription, and an answer doesn't say by which: what it goes
             # past isn't known to be unwanted.
             self._decide_pull(out, uptime_ms)
@@ -211,26 +193,16 @@ class AssignedQueue(Generic[P]):
     def pull_failed(self, error: StaticfireError, uptime_ms: UptimeMs) -> Instructions:
         """Tell what went wrong and try again later."""
         self._asked = None
-        state = self._state
-        out: Instructions = []
-        if self.is_dropped or state.is_over:
-            return out
-        code = error.code if isinstance(error, BrokerAnswer) else None
-        if code == ResponseCode.FLOW_CONTROL:
-            self._pause(out, uptime_ms, BUSY_PAUSE_MS)
-            return out
-        if code in FORGOTTEN_CODES:
-            out.append(Announce())
-        if code == ResponseCode.TOPIC_NOT_EXIST:
-            self._lose_topic(out, uptime_ms)
-            return out
-        out.append(
-            tell("pull_failed", group=state.group, queue=str(self.queue), kind=kind_of(error), reason=str(error))
-        )
-        if isinstance(error, NetworkError):
-            out.append(FindBrokers())
+        if self.is_dropped or self._state.is_over:
+            return []
+        failure = judge_failure(error, self.queue, self._state)
+        out = failure.instructions
+        if failure.has_lost_broker:
             self._broker_id = MASTER_ID
-        self._pause(out, uptime_ms, state.settings.pull_error_pause_ms)
+        if failure.has_lost_topic:
+            self._lose_topic(out, uptime_ms)
+        else:
+            self._pause(out, uptime_ms, failure.pause_ms)
         return out
 
     def may_consume(self, uptime_ms: UptimeMs) -> bool:
@@ -299,8 +271,18 @@ class AssignedQueue(Generic[P]):
             out.append(Tell("queue_dropped", fields, is_warning=False))
 
     def _correct(self, out: Instructions, next_offset: int, uptime_ms: UptimeMs) -> None:
-        """Give up a queue whose offset is illegal, and put that right when nobody works on it any more."""
+        """Give up a queue whose offset is illegal, and put that right when nobody works on it any more.
+
+        A consumer that commits nothing by itself goes on at once, where the broker says: what it has may still count.
+        """
         out.append(tell("offset_illegal", queue=str(self.queue), asked=self.next_offset, next=next_offset))
+        if self._state.way.keeps_illegal:
+            if next_offset == self.next_offset:
+                self._pause(out, uptime_ms, self._state.settings.pull_error_pause_ms)
+            else:
+                self.next_offset = self.cache.next_offset = next_offset
+                self._decide_pull(out, uptime_ms)
+            return
         self.next_offset = self._departure.queue_offset = next_offset
         self._drop_for(out, uptime_ms, self._state.settings.offset_illegal_pause_ms)
 
@@ -341,14 +323,3 @@ class Departure:
         self.waits_for_rest = is_busy
         self._is_over = not is_busy
         return [] if is_busy else [Leave(self.queue_offset)]
-
-
-def kind_of(error: StaticfireError) -> str:
-    """Return how far a pull came that failed."""
-    if isinstance(error, ConnectFailed):
-        return "not sent"
-    if isinstance(error, AnswerTimeout):
-        return "no answer in time"
-    if isinstance(error, ConnectionLost):
-        return "connection lost"
-    return "refused" if isinstance(error, BrokerAnswer) else "other"

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import MASTER_ID, address_to_read
+from staticfire.client.cluster.subscriptions import TAG
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.instructions import (
     Announce,
@@ -31,7 +32,7 @@ from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
+from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, PullMessage
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
@@ -160,8 +161,9 @@ class QueueDriver:
     def _fill_in(self, request: PullMessage, pull: Pull, queue: Queue, connection: Connection) -> None:
         data = pull.subscription.data
         request.queue_offset = pull.queue_offset
-        request.sys_flag = FLAG_SUSPEND
-        request.sub_version = data.sub_version
+        way = self._state.way
+        request.sys_flag = way.flags
+        request.sub_version = data.sub_version if way.sends_version or data.expression_type != TAG else 0
         request.expression_type = data.expression_type
         if pull.broker_id == MASTER_ID:
             request.commit_offset = self._offsets.ride_along(queue.queue, connection)
@@ -175,13 +177,13 @@ class QueueDriver:
 
     def _new_request(self, queue: Queue) -> PullMessage:
         settings = self._state.settings
-        request = self._requests[queue] = PullMessage(
+        request = self._requests[queue] = self._state.way.request(
             consumer_group=self._state.group,
             topic=queue.queue.topic,
             queue_id=queue.queue.queue_id,
             queue_offset=0,
             max_msg_nums=settings.pull_batch_size,
-            sys_flag=FLAG_SUSPEND,
+            sys_flag=self._state.way.flags,
             suspend_timeout_millis=settings.broker_suspend_max_ms,
             max_msg_bytes=settings.pull_batch_size_in_bytes,
             bname=queue.queue.broker_name,

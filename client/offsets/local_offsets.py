@@ -62,7 +62,6 @@ class LocalOffsets:
         self._offsets: dict[MessageQueue, int] = {}
         self._written: dict[MessageQueue, int] = {}
         self._writing = asyncio.Lock()
-        # Two rounds at once would each write the file without what the other one knows.
 
     async def load(self) -> None:
         """Read the file, else its backup. Raises: ClientError when neither can be read."""
@@ -105,13 +104,19 @@ class LocalOffsets:
         """Do nothing: pulls carry no offsets."""
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
-        async with self._writing:
-            await self._persist(queues)
+        try:
+            await self.store(queues)
+        except ClientError as error:
+            log.warning("offsets_not_written", path=self._path, reason=str(error))
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
         await self.persist(queues)
 
-    async def _persist(self, queues: Sequence[MessageQueue]) -> None:
+    async def store(self, queues: Sequence[MessageQueue]) -> None:
+        async with self._writing:  # Two rounds at once would each write the file without what the other one knows.
+            await self._store(queues)
+
+    async def _store(self, queues: Sequence[MessageQueue]) -> None:
         changed = {
             queue: self._offsets[queue]
             for queue in queues
@@ -123,9 +128,8 @@ class LocalOffsets:
         try:
             await self._machine.workers.run(self._write, encode_offsets(wanted))
         except OSError as error:
-            log.warning("offsets_not_written", path=self._path, reason=str(error))
-        else:
-            self._written = wanted
+            raise ClientError(f"offsets can't be written to {self._path}: {error}") from error
+        self._written = wanted
 
     def _write(self, data: bytes) -> None:
         files = self._machine.files

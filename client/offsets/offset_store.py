@@ -60,6 +60,9 @@ class OffsetStore(Protocol):
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
         """Store what is known of these so that whoever reads it next sees it. Failures are logged."""
 
+    async def store(self, queues: Sequence[MessageQueue]) -> None:
+        """The same. Raises: BrokerAnswer, NetworkError, ClientError (a file can't be written)."""
+
     def forget(self, queue: MessageQueue) -> None:
         """Know nothing of a queue any more."""
 
@@ -129,17 +132,28 @@ class RemoteOffsets:
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
         known = [queue for queue in queues if queue in self._offsets]
-        await asyncio.gather(*map(self._commit, known))
+        outcomes = await asyncio.gather(*map(self._commit, known), return_exceptions=True)
+        for queue, outcome in zip(known, outcomes, strict=True):
+            if isinstance(outcome, NetworkError | BrokerAnswer):
+                self._not_persisted(queue, outcome)
+            elif outcome is not None:
+                raise outcome
+
+    async def store(self, queues: Sequence[MessageQueue]) -> None:
+        known = [queue for queue in queues if queue in self._offsets]
+        for outcome in await asyncio.gather(*map(self._commit, known), return_exceptions=True):
+            if outcome is not None:
+                raise outcome
 
     async def _commit(self, queue: MessageQueue) -> None:
-        """Commit, and wait until it is done."""
-        request = self._update_request(queue, self._offsets[queue])
-        try:
-            answer = await self._client.ask_broker(queue, request, self._timeout_ms)
-            if answer.code != SUCCESS:
-                raise broker_answer(answer.code, answer.remark, f"commit of {self._group} in {queue}")
-        except (NetworkError, BrokerAnswer) as error:
-            self._not_persisted(queue, error)
+        """Commit, and wait until it is done. Raises: BrokerAnswer, NetworkError."""
+        offset = self._offsets[queue]
+        connection = await self._client.pool.connection(await self._client.address_to_read(queue))
+        answer = await connection.ask(self._update_request(queue, offset), self._timeout_ms)
+        if answer.code != SUCCESS:
+            raise broker_answer(answer.code, answer.remark, f"commit {offset} of {self._group} in {queue}")
+        if self._offsets.get(queue) == offset:
+            self._told[queue] = (connection, offset)
 
     def _tell_now(self, queue: MessageQueue) -> bool:
         """Commit if there is a connection."""

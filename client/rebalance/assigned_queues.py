@@ -96,12 +96,29 @@ class AssignedQueues:
             return False
         if state.is_over or queue in self._table:
             return False
+        log.info("queue_taken", group=state.group, queue=str(queue), offset=start)
+        self._begin(queue, start, lock)
+        return True
+
+    def _begin(self, queue: MessageQueue, start: int, lock: HeldLock | None) -> None:
         cache = ProcessQueue(start)
         uptime_ms = self._uptime_ms()
-        taken: Queue = AssignedQueue(queue, cache, self._make_policy(cache, lock), state, uptime_ms)
+        taken: Queue = AssignedQueue(queue, cache, self._make_policy(cache, lock), self._state, uptime_ms)
         self._table[queue] = taken
-        log.info("queue_taken", group=state.group, queue=str(queue), offset=start)
         self.driver.carry_out(taken, taken.assigned(uptime_ms))
+
+    def restart(self, queue: MessageQueue, start: int) -> bool:
+        """Go on at once at an offset in a queue that is owned: nothing is stored for it, and no lock is asked for.
+
+        What is cached or under way is forgotten. Return False where it isn't owned now.
+        """
+        held = self._table.get(queue)
+        if held is None or self._state.is_over:
+            return False
+        held.is_dropped = True
+        self.driver.forget(held)
+        held.cache.clear()
+        self._begin(queue, start, None)
         return True
 
     # -- giving away ---------------------------------------------------------------------------------------------
@@ -166,7 +183,13 @@ class AssignedQueues:
 
     def resume(self) -> None:
         """Pull again at once, whatever each queue waits for."""
-        for held in list(self._table.values()):
+        for queue in list(self._table):
+            self.hurry(queue)
+
+    def hurry(self, queue: MessageQueue) -> None:
+        """Pull one queue again at once, if it is owned and waits for something."""
+        held = self._table.get(queue)
+        if held is not None:
             self.driver.carry_out(held, held.hurry(self._uptime_ms()))
 
     def stop_pulling(self) -> None:

@@ -21,6 +21,7 @@ from staticfire import (
     ConsumeContext,
     ConsumeStatus,
     DeadLetterQueue,
+    LitePullConsumer,
     Message,
     NetworkError,
     Producer,
@@ -34,6 +35,7 @@ from staticfire import (
 from staticfire.client.blocking.admin import BlockingAdmin
 from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
 from staticfire.client.blocking.face import MARK, BlockingFace, iterating
+from staticfire.client.blocking.lite_pull_consumer import BlockingLitePullConsumer
 from staticfire.client.blocking.producer import BlockingProducer
 from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
 from staticfire.client.blocking.push_consumer import BlockingPushConsumer
@@ -43,13 +45,14 @@ from staticfire.runtime.service import Service
 
 FACES: list[tuple[type[BlockingFace[Any]], type[ClientService]]] = [
     (BlockingAdmin, Admin),
+    (BlockingLitePullConsumer, LitePullConsumer),
     (BlockingProducer, Producer),
     (BlockingPullConsumer, PullConsumer),
     (BlockingPushConsumer, PushConsumer),
     (BlockingDeadLetterQueue, DeadLetterQueue),
 ]
 BEFORE_THE_START = {"listener", "ordered_listener", "on_queues_changed", "describe", "is_ordered"}
-"""Of PushConsumer: what is set or asked before `with`, on the object itself."""
+"""Of consumers: what is set or asked before `with`, on the object itself."""
 
 
 @pytest.fixture(scope="module")

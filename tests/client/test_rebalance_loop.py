@@ -35,7 +35,7 @@ class Instance(Service):
 
     def __init__(self, world: SimulatedWorld) -> None:
         super().__init__()
-        self.loop = RebalanceLoop(ClientSettings(), world.machine("client").clock, self.spawn, self.pause)
+        self.loop = RebalanceLoop(ClientSettings(), world.machine("client").clock, self.spawn, self.pause_for)
 
 
 @pytest_asyncio.fixture

@@ -46,7 +46,7 @@ def create_topic(namesrv: str, topic: str) -> None:
         async with Admin(namesrv, CLIENT, timeout_ms=30_000) as admin:
             # RocketMQ's broker says that it has booted before its nameserver knows it.
             while not (await admin.cluster_info()).broker_addr_table:
-                await admin.pause(100)
+                await admin.pause_for(100)
             await admin.create_topic(topic, queues=2)
 
     asyncio.run(run())

@@ -1,0 +1,271 @@
+"""The lite pull consumer: a program that drives itself, and needn't count offsets. RocketMQ: DefaultLitePullConsumer.
+
+    async with LitePullConsumer("audit", namesrv="127.0.0.1:9876") as consumer:
+        consumer.subscribe("orders", "paid || refunded")      # a share of the queues, with the other members
+        while True:
+            for message in await consumer.poll(timeout_ms=500): ...
+
+    await consumer.assign(await consumer.queues("orders"))    # or these queues, whoever else has them
+    await consumer.seek(queue, 4711)
+
+It pulls ahead by itself; `poll` hands over what one pull brought. Asking for more says that what came before is done:
+so it is committed every few seconds, or with auto_commit=False when the program says `commit`.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from staticfire.client.admin.lite_pull_admin import LitePullAdmin
+from staticfire.client.cluster.client_service import ClientService
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import subscribe_queues
+from staticfire.client.cluster.subscriptions import TAG, Subscriptions, subscribe
+from staticfire.client.consume.membership import checked_group
+from staticfire.client.lite_pull.pulling import LitePulling
+from staticfire.client.lite_pull.settings import LitePullSettings
+from staticfire.client.lite_pull.topic_watch import TopicQueuesChanged, TopicWatch
+from staticfire.client.rebalance.rebalancer import QueuesChanged
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests.clients import ConsumerData
+from staticfire.protocol.tags import ALL_TAGS
+from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client.blocking.lite_pull_consumer import BlockingLitePullConsumer
+
+Q = TypeVar("Q", bound=QueuesChanged)
+
+CONSUME_TYPE = "CONSUME_ACTIVELY"
+CONSUME_FROM_WHERE = "CONSUME_FROM_LAST_OFFSET"
+# What RocketMQ's lite pull consumer says in its heartbeats, whatever its settings are.
+POLLS_IN_A_ROW_MAX = 8
+# Of polls that never wait: then everybody else of the event loop has a turn.
+
+
+class LitePullConsumer(ClientService):
+    """One member of a consumer group that polls."""
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        settings: LitePullSettings | None = None,
+        machine: Machine | None = None,
+        client: ClusterClient | None = None,
+    ) -> None:
+        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        self.settings = settings or LitePullSettings()
+        super().__init__(namesrv, self.settings.client, machine, client)
+        self.group = checked_group(group)
+        self._subscriptions = Subscriptions()
+        self._chosen: list[MessageQueue] | None = None
+        self._queue_listeners: list[QueuesChanged] = []
+        self._watch = TopicWatch(group)
+        self._working: LitePulling | None = None
+        self._polls = 0
+        self._is_failing = False
+
+    def __enter__(self) -> "BlockingLitePullConsumer":
+        from staticfire.client.blocking.lite_pull_consumer import BlockingLitePullConsumer
+
+        return BlockingLitePullConsumer.enter(self)
+
+    # -- which queues --------------------------------------------------------------------------------------------
+
+    def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
+        """Take a share of a topic's queues with the other members: of all messages, or some tags (`paid || refunded`).
+
+        `expression_type`: with "SQL92" a condition over properties, which only RocketMQ's own brokers have.
+
+        Raises: ClientError (no such topic or expression; queues have been assigned by hand).
+        """
+        if self._chosen is not None:
+            raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; queues have been assigned")
+        self._want(topic, expression, expression_type)
+        self._subscriptions_changed()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want nothing of a topic any more; its queues are given back."""
+        if self._chosen is None and self._subscriptions.by_topic.pop(topic, None) is not None:
+            self._subscriptions_changed()
+
+    async def assign(self, queues: Iterable[MessageQueue], expressions: Mapping[str, str] | None = None) -> None:
+        """Have exactly these queues, whoever else has them; those of an earlier call that aren't among them go.
+
+        `expressions`: tags by topic, all of those that aren't named. Queues that can't be had now are taken as soon as
+        they can; the log says why. Raises: ClientError (a topic was subscribed to, no such expression).
+        """
+        if self._chosen is None and self._subscriptions.by_topic:
+            raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; it has subscribed")
+        chosen = list(dict.fromkeys(queues))
+        for topic in dict.fromkeys(queue.topic for queue in chosen):
+            self._want(topic, (expressions or {}).get(topic, ALL_TAGS), TAG)
+        self._chosen = chosen
+        if self._working is not None:
+            await self._working.choose(chosen)
+
+    def _want(self, topic: str, expression: str, expression_type: str) -> None:
+        version_ms = self.client.version_ms()
+        wanted = subscribe(topic, expression, expression_type, version_ms, self.settings.client)
+        known = self._subscriptions.by_topic.get(topic)
+        if known is None or known.data.sub_string != wanted.data.sub_string:
+            self._subscriptions.put(wanted)
+
+    def _subscriptions_changed(self) -> None:
+        if self._working is not None:
+            self._working.membership.subscriptions_changed()
+
+    @property
+    def assignment(self) -> list[MessageQueue]:
+        """The queues that were assigned by hand, or this member's share now; sorted."""
+        return sorted(self._chosen or ()) if self._working is None else self._working.assigned.queues
+
+    def on_queues_changed(self, listener: Q) -> Q:
+        """Call `listener(topic, all_queues, own_queues)` after each change of this member's share.
+
+        Raises: ClientError when the consumer has started.
+        """
+        if self._working is not None:
+            raise ClientError(f"lite pull consumer {self.group} has started: register listeners before that")
+        self._queue_listeners.append(listener)
+        return listener
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Return all queues of a topic that can be read. Raises: TopicNotFound, NetworkError."""
+        return subscribe_queues(topic, await self.client.routes.fetch(topic))
+
+    async def on_topic_queues_changed(self, topic: str, listener: TopicQueuesChanged) -> None:
+        """Call `listener(topic, queues)` when the queues of a topic have become others: to assign them, perhaps.
+
+        Raises: NetworkError.
+        """
+        self._watch.add(topic, listener)
+        if self._working is not None:
+            await self._watch.learn(topic, self.client.routes)
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    async def poll(self, timeout_ms: int | None = None) -> list[ReceivedMessage]:
+        """Return the messages of one pull, which are of one queue; an empty list when there are none in time.
+
+        Asking says that the messages of the polls before are done. Whoever polls in several tasks or threads at once
+        can't mean that: they have auto_commit=False. `timeout_ms`: of the settings when None.
+
+        Raises: ClientError (not running, nothing subscribed or assigned), and what its event loop has crashed with.
+        """
+        working = self._at_work()
+        timeout_ms = self.settings.poll_timeout_ms if timeout_ms is None else timeout_ms
+        if timeout_ms < 0:
+            raise ClientError(f"{self.group}: poll(timeout_ms={timeout_ms}): 0 or more")
+        if self._chosen is None and not self._subscriptions.by_topic:
+            raise ClientError(f"{self.group} has nothing to poll: subscribe to a topic, or assign queues, first")
+        self._polls += 1
+        if self._polls % POLLS_IN_A_ROW_MAX == 0:
+            await asyncio.sleep(0)
+        messages = await working.poll(timeout_ms)
+        if not messages and self.crash is not None:
+            raise self.crash
+        return messages
+
+    async def seek(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Go on at an offset in one of its queues; what has been pulled ahead of it is forgotten.
+
+        Raises: ClientError (not its queue, or an offset that the queue doesn't have), BrokerAnswer, NetworkError.
+        """
+        low, high = await self._at_work().limits(queue)
+        if not low <= queue_offset <= high:
+            raise ClientError(f"seek to {queue_offset} in {queue}: it has {low} to {high}")
+        self._at_work().go_to(queue, queue_offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Go on at the oldest message of a queue that is still stored. Raises: as `seek`."""
+        low, _ = await self._at_work().limits(queue)
+        self._at_work().go_to(queue, low)
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """Go on with the messages that are yet to come in a queue. Raises: as `seek`."""
+        _, high = await self._at_work().limits(queue)
+        self._at_work().go_to(queue, high)
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """Pull some queues no more until `resume`; what has been pulled of them can still be polled.
+
+        Raises: ClientError (not its queue).
+        """
+        self._at_work().pause(queues)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Pull them again. Raises: ClientError (not its queue)."""
+        self._at_work().resume(queues)
+
+    def is_paused(self, queue: MessageQueue) -> bool:
+        """Whether a queue isn't pulled for now."""
+        return self._working is not None and queue in self._working.state.paused
+
+    # -- offsets -------------------------------------------------------------------------------------------------
+
+    async def commit(
+        self, offsets: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None, persist: bool = True
+    ) -> None:
+        """Commit what has been polled: of all queues, of some, or as `offsets` says, whose messages below are done.
+
+        Returns when brokers have stored it. `persist`: False, to have it stored within a few seconds.
+
+        Raises: ClientError (not its queue, an offset below 0), BrokerAnswer, NetworkError.
+        """
+        await self._at_work().commit(offsets, persist)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Return where the group goes on in a queue, None for nowhere yet. Raises: BrokerAnswer, NetworkError."""
+        return await self._at_work().offsets.committed(queue)
+
+    async def offset_for_timestamp(self, queue: MessageQueue, stored_ms: int) -> int:
+        """Return the first offset stored at that time or later. Raises: BrokerAnswer, NetworkError."""
+        return await self._at_work().questions.search_offset(queue, stored_ms)
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    def describe(self) -> ConsumerData:
+        """Return what heartbeats say of this consumer: queues that are assigned by hand aren't in it."""
+        wanted = [] if self._chosen is not None else list(self._subscriptions.by_topic.values())
+        model = self.settings.message_model.value
+        data = [subscription.data for subscription in wanted]
+        return ConsumerData(self.group, CONSUME_TYPE, model, CONSUME_FROM_WHERE, data)
+
+    async def __aexit__(self, kind: type[BaseException] | None = None, *others: object) -> None:
+        """Leave. What was polled last isn't committed if the program leaves by an exception: it hasn't been done.
+
+        Raises: what the consumer crashed with, where nothing else is raised.
+        """
+        self._is_failing = self._is_failing or kind is not None
+        await super().__aexit__(kind, *others)
+        if kind is None and self.crash is not None:
+            raise self.crash
+
+    def __exit__(self, *outcome: object) -> None:
+        self._is_failing = any(each is not None for each in outcome)
+        super().__exit__(*outcome)
+
+    async def _join(self) -> None:
+        self._is_failing = False
+        working = self._working = LitePulling(
+            self, self.client, self.group, self.settings, self._subscriptions, self._queue_listeners
+        )
+        if self._chosen is not None:
+            working.assigned.choose(self._chosen)
+        await self._watch.begin(self.client.routes)
+        await working.membership.join(self.describe, LitePullAdmin(self.client, self.describe, working))
+
+    async def _part(self) -> None:
+        working, self._working = self._working, None
+        self._watch.end(self.client.routes)
+        if working is not None:
+            await working.leave(self._is_failing)
+
+    def _at_work(self) -> LitePulling:
+        if self._working is None:
+            raise ClientError(f"lite pull consumer {self.group} isn't running: enter it first, `async with consumer`")
+        return self._working

@@ -1,0 +1,29 @@
+"""How much a lite pull consumer pulls ahead: a limit per queue, and one for all of them. Pure."""
+
+from staticfire.client.consume.flow_control import FlowControl
+from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.lite_pull.poll_buffer import PollBuffer
+
+
+class SharedFlow:
+    """The thresholds of one consumer. RocketMQ: pullThresholdForAll beside those of queues."""
+
+    def __init__(self, settings: PushSettings, buffer: PollBuffer, messages_max: int) -> None:
+        self._of_queues = FlowControl(settings)
+        self._buffer = buffer
+        self._messages_max = messages_max
+
+    def share(self, queue_count: int) -> None:
+        """Do nothing: there are no thresholds of topics."""
+
+    def fullness(self, cache: ProcessQueue, is_in_order: bool) -> str | None:
+        """Return why a queue isn't pulled now, None when it is."""
+        waiting = self._buffer.messages
+        if waiting > self._messages_max:
+            return f"{waiting} messages of all queues wait to be polled, {self._messages_max} is the limit"
+        return self._of_queues.fullness(cache, is_in_order)
+
+    def has_room(self, cache: ProcessQueue, is_in_order: bool) -> bool:
+        """Whether a queue that was full is worth pulling again."""
+        return self._buffer.messages * 2 <= self._messages_max and self._of_queues.has_room(cache, is_in_order)

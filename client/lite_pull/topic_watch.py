@@ -1,0 +1,64 @@
+"""Tells a program when the queues of a topic have changed. RocketMQ: TopicMessageQueueChangeListener.
+
+Routes are fetched again every `poll_name_server_interval_ms`, and whenever something has proved wrong.
+"""
+
+from collections.abc import Callable
+
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.route_cache import RouteCache
+from staticfire.client.cluster.routes import subscribe_queues
+from staticfire.client.consume.listener_errors import ends_consumer
+from staticfire.protocol.errors import TopicNotFound
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+TopicQueuesChanged = Callable[[str, list[MessageQueue]], None]
+"""Told of a change: the topic, and all its queues now."""
+
+
+class TopicWatch:
+    """The topics that one consumer watches."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._listeners: dict[str, list[TopicQueuesChanged]] = {}
+        self._known: dict[str, list[MessageQueue]] = {}
+
+    def add(self, topic: str, listener: TopicQueuesChanged) -> None:
+        """Tell of this topic's changes, too."""
+        self._listeners.setdefault(topic, []).append(listener)
+
+    async def begin(self, routes: RouteCache) -> None:
+        """Look on from now. Raises: NetworkError. A topic that isn't there yet is told of when it is."""
+        routes.listeners.append(self.route_changed)
+        for topic in list(self._listeners):
+            await self.learn(topic, routes)
+
+    async def learn(self, topic: str, routes: RouteCache) -> None:
+        """Know a topic's queues: from now on they may change. Raises: NetworkError."""
+        try:
+            self._known[topic] = subscribe_queues(topic, await routes.route(topic))
+        except TopicNotFound:
+            self._known[topic] = []
+
+    def end(self, routes: RouteCache) -> None:
+        """Look on no more."""
+        if self.route_changed in routes.listeners:
+            routes.listeners.remove(self.route_changed)
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        """Tell those who want to know of it."""
+        queues = subscribe_queues(topic, route)
+        if topic not in self._listeners or self._known.get(topic) in (None, queues):
+            return
+        self._known[topic] = queues
+        for listener in self._listeners[topic]:
+            try:
+                listener(topic, list(queues))
+            except BaseException as error:
+                if ends_consumer(error):
+                    raise
+                log.error("topic_listener_failed", group=self._group, topic=topic, error=repr(error))
