@@ -58,10 +58,8 @@ class BrokerSettings:
     msg_trace_topic_name: str = field(default="RMQ_SYS_TRACE_TOPIC", metadata=chars(1, 127))
     region_id: str = field(default="DefaultRegion", metadata=chars(0, 255))
     trace_on: bool = True
-    enable_property_filter: bool = field(
-        default=False, metadata={"choices": ("false",), "why": "SQL92 subscriptions aren't built yet"}
-    )
-    """SQL92 subscriptions, refused as RocketMQ refuses them without this."""
+    enable_property_filter: bool = True
+    """SQL92 subscriptions. On here, off in RocketMQ, which refuses them without this."""
     dlq_perm: int = field(default=6, metadata=PERMISSION)
     """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2, write only, as before."""
 

@@ -257,6 +257,13 @@ def peek_topic_and_properties(data: Buffer, at: int = 0) -> tuple[str, bytes]:
     return topic, bytes(data[properties_at + 3 : properties_at + 3 + properties_bytes])
 
 
+def properties_at(data: bytes, at: int = 0) -> bytes:
+    """Return the properties alone of the record at `at`."""
+    start = at + _HOST_AT + data[at + _HOST_LENGTH_AT]
+    start += 6 + (data[start + 1] << 8 | data[start + 2])  # the topic, and the heads of both
+    return data[start : start + (data[start - 2] << 8 | data[start - 1])]
+
+
 _numbers_and_crcs = Struct(">4sIBIxIxqxixq43xIxB").unpack_from
 
 

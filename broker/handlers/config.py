@@ -57,6 +57,7 @@ LIVE = frozenset(
         "disk_space_clean_forcibly_ratio",
         "disk_space_warning_level_ratio",
         "dlq_perm",
+        "enable_property_filter",
         "fence_older_subscriptions",
         "file_reserved_time",
         "flush_consumer_offset_interval",

@@ -9,10 +9,11 @@ Different from RocketMQ
 - The groups of a topic are named by their own names (5.3.3 names an online group like the topic).
 
 Not done
-- SQL92: a subscription with it is refused. Subscriptions of pulls without a heartbeat aren't kept.
+- Subscriptions of pulls without a heartbeat aren't kept.
 """
 
 from staticfire.broker.groups.consumers import Member
+from staticfire.broker.pulls.choosing import make_choice
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
@@ -20,6 +21,7 @@ from staticfire.protocol.command import Answer, Records, Request, refusal
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.remarks import no_property_filter
 from staticfire.protocol.requests.connections import (
     CheckClientConfig,
     ClientConnection,
@@ -138,8 +140,10 @@ class ConnectionHandlers:
         wanted = None if request.body is None else request.body.subscription_data
         if wanted is None or wanted.expression_type in ("", "TAG"):
             return Answer()
-        words = f"The broker does not support consumer to filter message by {wanted.expression_type}"
-        return refusal(ResponseCode.SYSTEM_ERROR, words)
+        if not self._state.settings.enable_property_filter:
+            return refusal(ResponseCode.SYSTEM_ERROR, no_property_filter(wanted.expression_type))
+        choice = make_choice(wanted.sub_string, wanted.expression_type)
+        return refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, choice) if isinstance(choice, str) else Answer()
 
     # -- questions to clients ----------------------------------------------------------------------------------------
 

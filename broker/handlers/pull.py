@@ -7,13 +7,17 @@ Behaviour
 - The committed offset that rides along is stored on the first pass, also when the pull is then held.
 
 Not done
-- SQL92 expressions (refused, as RocketMQ does with enablePropertyFilter=false), slaves, broadcast offsets of proxies.
+- Slaves, broadcast offsets of proxies.
+
+Different from RocketMQ
+- A pull that brings a condition with it which is none is refused; RocketMQ gives it every message.
 """
 
 from collections.abc import Iterable
 from functools import partial
 
 from staticfire.broker.pulls.checks import Forbidden, PullChecks
+from staticfire.broker.pulls.choosing import Choice
 from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, most, moved
 from staticfire.broker.pulls.held_pulls import HeldPull
 from staticfire.broker.pulls.record_cache import RecordCache
@@ -70,7 +74,10 @@ class PullHandlers:
         if reset is not None and state.settings.use_server_side_reset_offset:
             return moved(queue, reset)
         messages_max, bytes_max = most(request.max_msg_nums, call.codec.number == NATIVE, state.settings)
-        found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
+        if isinstance(wanted, Choice):
+            found = wanted.read(self._store, queue, offset, messages_max, bytes_max)
+        else:
+            found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
         return decide(found, request, offset, occasion, state.settings)
 
     def _filled(self, call: Call, outcome: Outcome) -> Answer:

@@ -3,18 +3,19 @@
 from collections.abc import Callable
 
 from staticfire.broker.groups.version_fence import is_outdated, wanted, wanted_by
+from staticfire.broker.pulls.choosing import Choice, ConditionTable
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.permissions import readable
-from staticfire.protocol.remarks import FAQ
+from staticfire.protocol.remarks import FAQ, no_property_filter
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.runtime.connection import Connection
 
-Wanted = Callable[[int], bool] | None
-"""Whether a message with this tags code is wanted; None: all are."""
+Wanted = Callable[[int], bool] | Choice | None
+"""Whether a message with this tags code is wanted, or a condition over properties; None: all are."""
 
 FORBIDDEN_BROKER, FORBIDDEN_GROUP, FORBIDDEN_TOPIC, FORBIDDEN_BROADCAST, FORBIDDEN_SUBSCRIPTION = 1, 2, 3, 4, 5
 
@@ -23,6 +24,7 @@ FILTER_THEMSELVES = frozenset({int(LanguageCode.JAVA)})
 # Languages whose client filters what it pulled by its own subscription. A driver in tests/clients proves each: it
 # subscribes to one of two tags that a broker can't tell apart, since their hash is the same.
 _TAG = "TAG"
+_PARSE_FAILED = "parse the consumer's subscription failed"
 
 
 class Forbidden(BrokerAnswer):
@@ -41,9 +43,10 @@ class PullChecks:
         self._topics = state.topics.topics
         self._groups = state.groups.groups
         self._expressions: dict[str, TagExpression] = {}
+        self._conditions = ConditionTable()
 
     def wanted(self, request: PullMessage, connection: Connection) -> Wanted:
-        """Return which tags are wanted, None for all. Raises: BrokerAnswer, Forbidden."""
+        """Return what is wanted, None for all. Raises: BrokerAnswer, Forbidden."""
         state = self._state
         name = request.consumer_group
         if not state.readable:
@@ -78,13 +81,21 @@ class PullChecks:
 
     def _wanted_by_itself(self, request: PullMessage) -> Wanted:
         """Use what a pull says itself. Raises: BrokerAnswer."""
-        expression = request.subscription or "*"
+        kind = request.expression_type or _TAG
+        expression = request.subscription or ("*" if kind == _TAG else "")
         if self._state.settings.fence_older_subscriptions:
             online = self._state.consumers.consumer_table.get(request.consumer_group)
             newest = None if online is None else online.subscriptions.get(request.topic)
             if newest is not None:
                 _refuse_outdated(request, wanted(expression, request.expression_type), newest)
-        return self._test_of(expression, request.expression_type)
+        if kind == _TAG:
+            return self._tags(expression)
+        choice = self._conditions.find(expression, kind)
+        if expression:
+            self._require_property_filter(kind)
+        if isinstance(choice, str):
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"{_PARSE_FAILED}: {choice}")
+        return choice
 
     def _wanted_by_heartbeat(self, request: PullMessage, connection: Connection) -> Wanted:
         """Use what the group subscribed to in its heartbeats. Raises: BrokerAnswer, Forbidden."""
@@ -110,7 +121,15 @@ class PullChecks:
             if self._may_go_unfiltered(request, subscription, connection):
                 return None
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
-        return self._test_of(subscription.sub_string, subscription.expression_type)
+        kind = subscription.expression_type or _TAG
+        if kind == _TAG:
+            return self._tags(subscription.sub_string)
+        choice = self._conditions.find(subscription.sub_string, kind)
+        if isinstance(choice, str):
+            words = "The broker's consumer filter data is not exist!Your expression may be wrong!"
+            raise BrokerAnswer(ResponseCode.FILTER_DATA_NOT_EXIST, words)
+        self._require_property_filter(kind)
+        return choice
 
     def _may_go_unfiltered(self, request: PullMessage, subscription: SubscriptionData, connection: Connection) -> bool:
         """Whether a pull that is newer than the heartbeats may have all messages.
@@ -125,12 +144,9 @@ class PullChecks:
     def _forbidden_by_broker(self, what: str) -> Forbidden:
         return Forbidden(FORBIDDEN_BROKER, f"the broker[{self._state.machine.identity.host_ip}] {what} is forbidden")
 
-    def _test_of(self, text: str, kind: str | None) -> Wanted:
-        """Return the test of an expression, None for all. Raises: BrokerAnswer (for all kinds but tags, too)."""
-        if not kind or kind == _TAG:
-            return self._tags(text)
-        words = f"The broker does not support consumer to filter message by {kind}"
-        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+    def _require_property_filter(self, kind: str) -> None:
+        if not self._state.settings.enable_property_filter:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, no_property_filter(kind))
 
     def _tags(self, text: str) -> Wanted:
         """Return the test of a tag expression, None for all. Raises: BrokerAnswer."""
@@ -141,8 +157,7 @@ class PullChecks:
             try:
                 expression = TagExpression.parse(text)
             except TagExpressionError:
-                words = "parse the consumer's subscription failed"
-                raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, words) from None
+                raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _PARSE_FAILED) from None
             if len(self._expressions) >= EXPRESSIONS_MAX:
                 self._expressions.clear()
             self._expressions[text] = expression

@@ -4,8 +4,8 @@ A pull is looked at when it comes, when a message arrives in its queue, and a la
 something changed under it. What it finds means the same each time; only whether it may wait differs:
 
     found nothing          it waits if it came just now and wants to, else it is answered
-    found only other tags  it is answered, or waits on behind them if an arrival has woken it: for a short time, so
-                           that its group's progress shows
+    found only others      it is answered, or waits on behind them if an arrival has woken it and nothing more is there:
+                           for a short time, so that its group's progress shows
 """
 
 from enum import Enum
@@ -85,7 +85,9 @@ def decide(
             hold_ms = hold_ms_of(request, settings)
         if offset > request.queue_offset:
             code, remark = _RETRY, ReadStatus.NO_MATCHED_MESSAGE.value
-    elif occasion is Occasion.WOKEN and status is ReadStatus.NO_MATCHED_MESSAGE:
+    elif (
+        occasion is Occasion.WOKEN and status is ReadStatus.NO_MATCHED_MESSAGE and found.next_offset >= found.max_offset
+    ):
         hold_ms = MISMATCH_HOLD_MS_MAX
     return Outcome(_answer(found, code, remark), found, hold_ms)
 

@@ -163,9 +163,6 @@ async def test_a_client_that_says_nothing_is_given_up(world: SimulatedWorld, sta
     assert (await asked).code == 1
 
 
-async def test_only_tags_can_be_filtered_by(stand: BrokerStand) -> None:
+async def test_a_client_without_conditions_can_start(stand: BrokerStand) -> None:
     assert (await stand.ask(CheckClientConfig())).code == 0
     assert (await stand.ask(CheckClientConfig(body=ClientConfig("c", "billing", SubscriptionData("orders"))))).code == 0
-    wanted = SubscriptionData("orders", "a > 1", expression_type="SQL92")
-    answer = await stand.ask(CheckClientConfig(body=ClientConfig("c", "billing", wanted)))
-    assert (answer.code, answer.remark) == (1, "The broker does not support consumer to filter message by SQL92")

@@ -10,8 +10,6 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.properties import format_properties
-from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
-from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
@@ -21,7 +19,6 @@ from tests.scenarios.broker_stand import BrokerStand
 OK, SYSTEM_ERROR, ILLEGAL, NO_PERMISSION = 0, 1, 13, 16
 TIMER_WORDS = "accurate timer message is not enabled, timerWheelEnable is false"
 HALF_WORDS = "the broker[10.0.0.2] sending transaction message is forbidden"
-SQL_WORDS = "The broker does not support consumer to filter message by SQL92"
 
 TIMERS = [{"TIMER_DELAY_SEC": "5"}, {"TIMER_DELAY_MS": "1"}, {"TIMER_DELIVER_MS": "1"}]
 
@@ -107,19 +104,6 @@ async def test_a_retry_that_an_old_client_sent_with_the_mark_of_a_half_message(s
     assert (await send_as(stand, 0, TRAN_MSG="false")).code == OK
 
 
-@pytest.mark.row("P6")
-async def test_expressions_that_are_no_tags(stand: BrokerStand) -> None:
-    await stand.send("orders", b"x", a="1")
-    pull = PullMessage("billing", "orders", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 0, "a > 3", expression_type="SQL92")
-    answer = await stand.ask(pull)
-    assert (answer.code, answer.remark) == (SYSTEM_ERROR, SQL_WORDS)
-    subscription = SubscriptionData("orders", "a > 3", sub_version=7, expression_type="SQL92")
-    data = ConsumerData("billing", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", [subscription])
-    assert (await stand.ask(Heartbeat(body=HeartbeatData(client_id="c", consumer_data_set=[data])))).code == OK
-    by_heartbeat = await stand.ask(PullMessage("billing", "orders", 0, 0, 32, 0, 0, 0, None, 7))
-    assert (by_heartbeat.code, by_heartbeat.remark) == (SYSTEM_ERROR, SQL_WORDS)
-
-
 @pytest.mark.parametrize("attribute", ["queue.type=BatchCQ", "cleanup.policy=COMPACTION"])
 async def test_kinds_of_topics(stand: BrokerStand, attribute: str) -> None:
     topic = UpdateTopic("orders", 4, 4, 6, attributes=f"+{attribute}")
@@ -133,7 +117,6 @@ async def test_kinds_of_topics(stand: BrokerStand, attribute: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("enablePropertyFilter=true", "it takes false (SQL92 subscriptions aren't built yet)"),
         ("rejectTransactionMessage=false", "it takes true (transactions aren't built yet)"),
         ("timerWheelEnable=true", "it takes false (delivery times that are no delay level aren't built yet)"),
     ],

@@ -1,0 +1,143 @@
+"""Pulls that choose by a condition over properties: which of a queue's messages they get.
+
+A queue's entries know nothing of properties, so records are read: as a pull without a filter would get them, checked,
+some at a time. Of a record only the properties are looked at. How much one look may take is bounded, in records, bytes
+and terms; a pull that has found nothing by then is told where to go on, and comes again.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import ReadResult, ReadStatus
+from staticfire.broker.store.settings import READ_ENTRIES_MAX
+from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.limits import PULL_BYTES_MAX
+from staticfire.protocol.record import peek_record, properties_at
+
+if TYPE_CHECKING:
+    from staticfire.protocol.sql92.filters import PropertyFilter
+
+SQL92 = "SQL92"
+KEPT_CHARACTERS_MAX = 256 * 1024
+# Of conditions that are kept compiled, all together: 20 MB.
+STEP_MAX = 256
+# Records read at once when the ones before weren't wanted; it begins with as many as are asked for.
+EXAMINED_BYTES_MAX = 8 * 1024 * 1024
+# Of records, in one look.
+EXAMINED_TERMS_MAX = 65_536
+# Evaluated in one look, 20 ms: a condition of a thousand terms is held against fewer messages at a time.
+
+
+class Choice:
+    """A condition, as pulls use it. RocketMQ: ExpressionMessageFilter."""
+
+    def __init__(self, wanted: "PropertyFilter") -> None:
+        self._matches = wanted.matches
+        self._records_max = max(1, min(READ_ENTRIES_MAX, EXAMINED_TERMS_MAX // wanted.weight))
+
+    def read(self, store: MessageStore, queue: Queue, offset: int, messages_max: int, bytes_max: int) -> ReadResult:
+        """Return where wanted messages from `offset` on are: `MessageStore.read`. Raises: StorageError, OSError."""
+        taken = _Taken(max(messages_max, 1), bytes_max)
+        records_left, bytes_left = self._records_max, EXAMINED_BYTES_MAX
+        step = min(taken.messages_max, STEP_MAX)
+        at = offset
+        while True:
+            found = store.read(queue, at, min(step, records_left), PULL_BYTES_MAX)
+            if found.status is not ReadStatus.FOUND and at == offset:
+                return found
+            for data, start, size in _places(store, found):
+                if self._matches(properties_at(data, start)) and not taken.take(data, start, size):
+                    return taken.result(peek_record(data, start).queue_offset, found)
+            records_left -= found.next_offset - at
+            bytes_left -= found.record_bytes
+            at, step = found.next_offset, min(2 * step, STEP_MAX)
+            if at >= found.max_offset or records_left <= 0 or bytes_left <= 0 or taken.is_full:
+                return taken.result(at, found)
+
+
+class ConditionTable:
+    """The conditions that pulls came with, each compiled once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Choice | str] = {}
+        self._kept_characters = 0
+
+    def find(self, text: str, expression_type: str) -> Choice | str:
+        """Return a condition, or what is wrong with it."""
+        kept = self._kept.get(text) if expression_type == SQL92 else None
+        if kept is not None:
+            return kept
+        choice = make_choice(text, expression_type)
+        if expression_type == SQL92 and len(text) <= KEPT_CHARACTERS_MAX:
+            self._kept_characters += len(text)
+            if self._kept_characters > KEPT_CHARACTERS_MAX:
+                self._kept.clear()
+                self._kept_characters = len(text)
+            self._kept[text] = choice
+        return choice
+
+
+def make_choice(text: str, expression_type: str) -> Choice | str:
+    """Compile a condition; return what is wrong with it where that can't be."""
+    from staticfire.protocol.sql92.faults import FilterExpressionError
+    from staticfire.protocol.sql92.filters import compile_filter
+
+    if expression_type != SQL92:
+        return f"there are no expressions of type {expression_type}: TAG and {SQL92} are"
+    try:
+        return Choice(compile_filter(text))
+    except FilterExpressionError as fault:
+        return fault.remark
+
+
+class _Taken:
+    """The records that are wanted, as many as an answer may have."""
+
+    def __init__(self, messages_max: int, bytes_max: int) -> None:
+        self.messages_max = messages_max
+        self._bytes_max = bytes_max
+        self._positions: list[int] = []
+        self._sizes: list[int] = []
+        self._records: list[bytes] = []
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._records) >= self.messages_max
+
+    def take(self, data: bytes, start: int, size: int) -> bool:
+        """Take a record; False when there is no room for it any more."""
+        if self._records and (self.is_full or self._bytes + size > self._bytes_max):
+            return False
+        self._records.append(data[start : start + size])
+        self._positions.append(peek_record(data, start).log_position)
+        self._sizes.append(size)
+        self._bytes += size
+        return True
+
+    def result(self, next_offset: int, found: ReadResult) -> ReadResult:
+        """Return what a read comes to that goes on at `next_offset`."""
+        if not self._records:
+            status, first, end = ReadStatus.NO_MATCHED_MESSAGE, 0, 0
+        else:
+            status, first = ReadStatus.FOUND, peek_record(self._records[0]).queue_offset
+            end = peek_record(self._records[-1]).queue_offset + 1
+        return ReadResult(
+            status, next_offset, found.min_offset, found.max_offset, self._positions, self._sizes, self._bytes,
+            first, end, self._records,
+        )  # fmt: skip
+
+
+def _places(store: MessageStore, found: ReadResult) -> Iterator[tuple[bytes, int, int]]:
+    """Yield where each record that was found lies: in which bytes, at what place, and its size."""
+    if not found.positions:
+        return
+    slices = store.records(found)
+    if len(slices) == 1:
+        whole, start = slices[0], found.positions[0]
+        for position, size in zip(found.positions, found.sizes, strict=True):
+            yield whole, position - start, size
+    else:
+        for record, size in zip(slices, found.sizes, strict=True):
+            yield record, 0, size
