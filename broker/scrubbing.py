@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from staticfire.broker.store.scrub import SCRUB_BYTES
 from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
-from staticfire.runtime.machine import Workers
+from staticfire.runtime.machine import Clock, Workers
 
 log = logger("broker")
 
@@ -13,13 +14,19 @@ FIRST_PAUSE_MS = 5_000
 # A start has something else to do.
 ROUND_PAUSE_MS = 60_000
 # A round of a small log takes no time, and once a minute is enough.
+BUSY_PERCENT_MAX = 2
+# Of the time: small messages take longer to check than their bytes say, and everything on a machine that is busy.
+BUSY_PAUSE_MS_MAX = 5_000
 
 
 class Scrubbing:
     """Scrubs one store while its broker runs."""
 
-    def __init__(self, store: MessageStore, workers: Workers, pause: Callable[[int], Awaitable[None]]) -> None:
+    def __init__(
+        self, store: MessageStore, clock: Clock, workers: Workers, pause: Callable[[int], Awaitable[None]]
+    ) -> None:
         self._store = store
+        self._clock = clock
         self._workers = workers
         self._pause = pause
 
@@ -28,20 +35,27 @@ class Scrubbing:
         if bytes_per_second <= 0:
             return
         await self._pause(FIRST_PAUSE_MS)
-        scrub = self._store.scrub
+        scrub, uptime_ms = self._store.scrub, self._clock.uptime_ms
         trouble = ""
         while True:
-            pause_ms = SCRUB_BYTES * 1000 // bytes_per_second
+            started_ms = uptime_ms()
             try:
                 step = scrub.step()
                 if step is None:
                     pause_ms = ROUND_PAUSE_MS
                 else:
                     scrub.looked(await self._workers.run(step))
+                    pause_ms = pause_after_step_ms(started_ms, uptime_ms(), bytes_per_second)
             except OSError as error:
                 # A file that retention has removed meanwhile, or a disk that gives errors of its own.
                 pause_ms = ROUND_PAUSE_MS
                 if trouble != str(error):
                     trouble = str(error)
                     log.warning("scrub_interrupted", error=trouble)
-            await self._pause(max(1, pause_ms))
+            await self._pause(pause_ms)
+
+
+def pause_after_step_ms(started_ms: UptimeMs, ended_ms: UptimeMs, bytes_per_second: int) -> int:
+    """Return how long to rest, so that neither so many bytes nor so much of the time is exceeded."""
+    for_time = (ended_ms - started_ms) * (100 - BUSY_PERCENT_MAX) // BUSY_PERCENT_MAX
+    return max(1, SCRUB_BYTES * 1000 // bytes_per_second, min(for_time, BUSY_PAUSE_MS_MAX))

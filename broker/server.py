@@ -139,7 +139,7 @@ class Broker(Service):
         self.spawn(self._slow_loop(), "slow_connections")
         self.spawn(self._offset_loop(), "offsets")
         self.spawn(self._disk_watch.loop(), "disk")
-        scrubbing = Scrubbing(state.store, state.machine.workers, self.pause_for)
+        scrubbing = Scrubbing(state.store, state.machine.clock, state.machine.workers, self.pause_for)
         self.spawn(scrubbing.loop(settings.scrub_bytes_per_second), "scrub")
         await self._registration.registered()
 

@@ -127,7 +127,7 @@ class BrokerSettings:
     clean_file_forcibly_keep_bytes: int = field(default=1024 * MIB, metadata=within(0, INT64_MAX))
     """The end of the log that stays all the same: RocketMQ's last file is that large."""
     scrub_bytes_per_second: int = field(default=4 * MIB, metadata=within(0, INT64_MAX))
-    """So much of the log is read and checked in the background. 0: nothing; damage is found by who reads it."""
+    """So much of the log at most is read and checked in the background. 0: nothing; damage is found by who reads it."""
     salvage: bool = False
     """Move damaged parts of the log aside at start, to storePathRootDir/damaged, instead of refusing to start."""
     disk_space_warning_level_ratio: int = field(default=90, metadata=within(1, 100))

@@ -23,8 +23,8 @@ from staticfire.protocol.record import Found, check_record, peek_record, peek_re
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.runtime.machine import File
 
-SCRUB_BYTES = 256 * 1024
-# Looked at by one step: a millisecond of a worker.
+SCRUB_BYTES = 64 * 1024
+# Looked at by one step: a millisecond or two of a worker if messages are small, in which nobody else runs Python.
 
 
 class Indexed(NamedTuple):

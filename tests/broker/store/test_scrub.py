@@ -1,6 +1,10 @@
 """The scrub: what rots is told before somebody reads it."""
 
+import pytest
+
+from staticfire.broker.scrubbing import pause_after_step_ms
 from staticfire.broker.store.settings import StoreSettings
+from staticfire.protocol.times import UptimeMs
 from tests.broker.store.stand import StoreStand
 from tests.broker.store.test_damage import DamagedStand, flip, spoilt, written
 
@@ -73,3 +77,11 @@ def test_a_record_larger_than_a_step_is_scrubbed_as_well() -> None:
             stand.store.scrub.looked(step())
     assert stand.store.findings.scrubbed_bytes == 3 * stand.store.max_position
     assert stand.store.findings.damaged_records == 0
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "bytes_per_second", "pause_ms"),
+    [(0, 4 << 20, 15), (0, 1 << 40, 1), (2, 4 << 20, 98), (2, 64 << 10, 1_000), (60_000, 4 << 20, 5_000)],
+)
+def test_the_scrub_takes_its_share_of_bytes_and_of_time(took_ms: int, bytes_per_second: int, pause_ms: int) -> None:
+    assert pause_after_step_ms(UptimeMs(7), UptimeMs(7 + took_ms), bytes_per_second) == pause_ms
