@@ -9,12 +9,11 @@ ConfigManager, BrokerPathConfigHelper.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import msgspec
-
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
+from staticfire.runtime.state_file import read_state_file
 
 log = logger("broker")
 
@@ -49,15 +48,12 @@ class ConfigFiles:
 
         `after_log`: a snapshot is written when the log is safe as far as it was when the snapshot was taken.
         """
-        path = f"{self._folder}/{name}"
-        is_there = self._machine.files.exists(path)
-        try:
-            if is_there:
-                restore(self._machine.files.read_bytes(path))
-        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, OSError) as error:
-            raise StorageError(
-                f"{path} can't be read: {error}; repair it, or move it away to start without it"
-            ) from None
+
+        def read(data: bytes) -> bool:
+            restore(data)
+            return True
+
+        is_there = read_state_file(self._machine.files, f"{self._folder}/{name}", read) is not None
         self._snapshots[name] = snapshot  # from now on: a file that can't be read isn't written over at stop
         if after_log:
             self._after_log.add(name)

@@ -159,6 +159,11 @@ class Broker(Service):
             return state.offsets.snapshot(state.store.max_position)
 
         state.config_files.restore(name, snapshot, state.offsets.restore, after_log=True)
+        if state.offsets.left_out:
+            words = "no offset has more than 64 bits: these groups go on as if they had none"
+            log.error(
+                "offsets_left_out", offsets=len(state.offsets.left_out), first=state.offsets.left_out[0], reason=words
+            )
         knows_log = report.was_closed or state.offsets.saved_position is not None
         is_doubtful = report.is_damaged or report.rebuilt or not knows_log
         taken_back = take_back_offsets(state.offsets, state.store, is_doubtful)

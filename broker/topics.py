@@ -159,8 +159,12 @@ class TopicTable:
         return msgspec.json.format(msgspec.json.encode(table), indent=1)
 
     def restore(self, data: bytes) -> None:
-        """Take over topics.json. Raises: msgspec.MsgspecError when it is none."""
+        """Take over topics.json. Raises: msgspec.MsgspecError, ValueError, BrokerAnswer when it is none."""
         saved = msgspec.json.decode(data, type=_SavedTopics)
+        for name, topic in saved.topic_config_table.items():
+            if topic.topic_name != name:
+                raise ValueError(f"the topic under {name!r} says that it is {topic.topic_name!r}")
+            check_numbers(topic)
         self.topics.clear()
         self.topics.update(saved.topic_config_table)
         self.version = saved.data_version
@@ -172,7 +176,7 @@ class TopicTable:
 
 
 class _SavedTopics(msgspec.Struct, rename="camel"):
-    topic_config_table: dict[str, TopicConfig] = {}
+    topic_config_table: dict[str, TopicConfig]
     data_version: DataVersion = DataVersion()
 
 

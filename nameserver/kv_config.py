@@ -15,7 +15,7 @@ ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 
 
 class _File(msgspec.Struct, rename="camel"):
-    config_table: dict[str, dict[str, str]] = {}
+    config_table: dict[str, dict[str, str]]
 
 
 class KVConfig:

@@ -14,7 +14,7 @@ from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_
 from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
-from staticfire.protocol.errors import ProtocolError, UsageError
+from staticfire.protocol.errors import UsageError
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.folders import sync_folders_above
@@ -22,6 +22,7 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import FolderLock, Machine
 from staticfire.runtime.server import IDLE_MS_MAX, SLOW_LOOK_MS, Server, ServerLimits
 from staticfire.runtime.service import Service
+from staticfire.runtime.state_file import read_state_file
 
 log = logger("nameserver")
 
@@ -73,7 +74,7 @@ class Nameserver(Service):
             self._folder_lock.release()
 
     def _open_folder(self) -> None:
-        """Become the only user of the folder and read what is in it. Raises: UsageError."""
+        """Become the only user of the folder and read what is in it. Raises: UsageError, StorageError."""
         folder, files = self.state.settings.folder, self.state.machine.files
         if not folder:
             return
@@ -82,14 +83,11 @@ class Nameserver(Service):
             files.make_folder(folder)
             sync_folders_above(files, folder)
             self._folder_lock = files.lock_folder(folder)
-            if files.exists(path):
-                self.state.kv = KVConfig.decode(files.read_bytes(path))
+            self.state.kv = read_state_file(files, path, KVConfig.decode) or KVConfig()
         except BlockingIOError:
             raise UsageError(f"{folder} is in use by another process: stop that one, or give another folder") from None
         except OSError as error:
             raise UsageError(f"{folder} can't be used: {error}; give a folder that can be written to") from None
-        except ProtocolError as error:
-            raise UsageError(f"{path} can't be read: {error}; repair it, or move it away to start without it") from None
 
     async def _listen(self) -> None:
         """Open the port, on IPv6, too, where every address is meant. Raises: UsageError."""

@@ -14,6 +14,8 @@ MS_OF_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 DURATION_MS_MAX = 36_525 * MS_OF_UNIT["d"]
 # A hundred years. Whoever means more has taken the wrong unit.
 DURATION_FORMS = "2h, 1h30m, 90s, 500ms or 2d, the larger unit first"
+MOMENT_MS_MAX = 10**15 - 1
+# The year 33658: what fifteen digits can say.
 MOMENT_FORMS = "2026-11-21T13:30:00Z, or milliseconds since 1970"
 
 _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,9})?)"

@@ -13,3 +13,5 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
+LogPosition = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+"""In files of ours."""

@@ -1,6 +1,7 @@
 """The only place that knows sockets, tasks, threads, time, identity, files, logging and configuration.
 
 - `machine.py`: the machine as five seams; `live/`: the real one; `folders.py`: folders that survive a loss of power
+- `state_file.py`: small files of state, read or refused
 
 Connections:
 

@@ -11,10 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from staticfire.protocol.clock_face import ClockFace
+from staticfire.protocol.durations import MOMENT_MS_MAX
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.requests.clock import ClockReading
+from staticfire.protocol.requests.clock import MODES, RATE_MAX, ClockReading
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import Clock, Files
+from staticfire.runtime.state_file import read_state_file
 
 FILE = "staticfireClock.json"
 LINE_BYTES = 256
@@ -86,14 +88,9 @@ class MessageClock:
 
     def restore(self) -> None:
         """Take up where the last process left. Raises: StorageError (the file can't be read)."""
-        if not self._files.exists(self._path):
-            return
-        try:
-            line = self._files.read_bytes(self._path).split(b"\n", 1)[0]
-            self._face, self._is_wall = msgspec.json.decode(line, type=ClockFace), False
-        except (msgspec.MsgspecError, OSError) as error:
-            words = f"{self._path} can't be read: {error}; move it away to start with the wall clock"
-            raise StorageError(words) from None
+        face = read_state_file(self._files, self._path, _read_face, "move it away to start with the wall clock")
+        if face is not None:
+            self._face, self._is_wall = face, False
 
     def _keep(self, face: ClockFace) -> None:
         # Written in place and without fsync: a step of an advance is one short write, and it survives a kill. What a
@@ -109,3 +106,12 @@ class MessageClock:
             file.close()
         except OSError as error:
             raise StorageError(f"{self._path} can't be written: {error}") from None
+
+
+def _read_face(data: bytes) -> ClockFace:
+    """Return what the file says. Raises: msgspec.MsgspecError, ValueError (a time or pace that no clock has)."""
+    face = msgspec.json.decode(data.split(b"\n", 1)[0], type=ClockFace)
+    is_possible = face.mode in MODES and 0 <= face.rate <= RATE_MAX and face.epoch >= 0
+    if not is_possible or not 0 <= face.base_ms <= MOMENT_MS_MAX or not 0 <= face.base_wall_ms <= MOMENT_MS_MAX:
+        raise ValueError(f"no clock shows {face.mode} at {face.rate}, {face.base_ms} at {face.base_wall_ms}")
+    return face

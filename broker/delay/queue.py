@@ -6,12 +6,14 @@ before its due time; a level's offset moves only when what lies before it was de
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 
 from staticfire.broker.delay.stored_form import Mark
 from staticfire.broker.store.outcomes import Entry
+from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
+from staticfire.protocol.numbers import INT64_MAX, LogPosition
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.protocol.times import MessageMs
 
@@ -153,15 +155,22 @@ class DelayQueue:
         else:
             self._gone[mark.level] = max(self._gone.get(mark.level, 0), mark.offset + 1)
 
-    def keep_within_bounds(self) -> bool:
-        """Correct offsets that can't be, as RocketMQ does when it has loaded them; return whether one was too high."""
-        is_lowered = False
+    def keep_within_bounds(self) -> None:
+        """Correct offsets that can't be. RocketMQ: correctDelayOffset."""
         for level, offset in self._offsets.items():
             first, end = self._entries.bounds(level)
             self._offsets[level] = min(max(offset, first), end)
-            is_lowered |= offset > end
         self.read_anew()
-        return is_lowered
+
+    def forget_impossible(self) -> dict[int, int]:
+        """Let levels that stand behind their end begin anew, and return where they stood.
+
+        RocketMQ lets them stand at the end: what waits there is never delivered.
+        """
+        beyond = {level: offset for level, offset in self._offsets.items() if offset > self._entries.bounds(level)[1]}
+        for level in beyond:
+            self._offsets[level] = 0
+        return beyond
 
     def forget(self) -> None:
         """Start anew: all levels are empty again."""
@@ -199,7 +208,11 @@ class DelayQueue:
         return saved.log_position
 
 
+_Level = Annotated[int, msgspec.Meta(ge=1, le=QUEUES_OF_TOPIC_MAX)]
+_Offset = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+
+
 class _SavedProgress(msgspec.Struct, rename="camel"):
-    offset_table: dict[int, int] = {}
+    offset_table: dict[_Level, _Offset]
     data_version: DataVersion = DataVersion()
-    log_position: int = 0
+    log_position: LogPosition = 0

@@ -10,7 +10,7 @@ or not at all.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
@@ -81,13 +81,18 @@ class DelayService:
         """
         self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True)
         is_wrong = self._forget_deleted() or self._saved_position > self._store.max_position
-        is_wrong = self.queue.keep_within_bounds() or is_wrong
+        impossible = self.queue.forget_impossible()
+        if impossible:
+            words = "levels stood behind the end of what waits; how far they have come is read from the log"
+            log.error("delivery_progress_wrong", file=FILE, levels=impossible, reason=words)
+            self._saved_position = min([self._saved_position, *_first_positions(self._store, impossible)])
+        self.queue.keep_within_bounds()
         self._saved_position = min(self._saved_position, self._store.max_position)
         if self.queue.waiting():
             self._take_in_marks()
             self.queue.keep_within_bounds()
         self._is_restored = True
-        if is_wrong:
+        if is_wrong or impossible:
             # What is stored and delivered now would else be taken, after a kill, for what the file counts.
             self._take_snapshot()
             self._config_files.changed(FILE)
@@ -310,6 +315,13 @@ class _StoredLevels:
             offsets = [entry.offset for entry in due if entry.level == level]
             queue = self._store.queue(SCHEDULE_TOPIC, queue_of_level(level))
             self._store.entries(queue, offsets[0], len(offsets))
+
+
+def _first_positions(store: MessageStore, levels: Iterable[int]) -> list[int]:
+    """Return where the first message of each level lies, if there is one: its delivery lies behind it."""
+    queues = [store.queue(SCHEDULE_TOPIC, queue_of_level(level)) for level in levels]
+    waiting = [queue for queue in queues if queue.min_offset < queue.max_offset]
+    return [entry.log_position for queue in waiting for entry in store.entries(queue, queue.min_offset, 1)]
 
 
 _NEVER = 1 << 62

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
+from staticfire.protocol.numbers import INT64_MAX, INT64_MIN, Int32, LogPosition
 from staticfire.protocol.requests.topics import DataVersion
 
 GroupTopic = tuple[str, str]
@@ -28,6 +28,8 @@ class OffsetTable:
         self.dirty = False
         self.saved_position: int | None = None
         """Where the log ended when the restored file was made; None when it doesn't say."""
+        self.left_out: list[str] = []
+        """Queues whose offset in the restored file is none."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store where a group stands; lower values are taken, too."""
@@ -137,16 +139,19 @@ class OffsetTable:
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
     def restore(self, data: bytes) -> None:
-        """Take over consumerOffset.json. Raises: msgspec.MsgspecError when it is none."""
+        """Take over consumerOffset.json. Raises: msgspec.MsgspecError, ValueError when it is none."""
         saved = msgspec.json.decode(data, type=_SavedOffsets)
         self.saved_position = saved.log_position
         for key, queues in saved.offset_table.items():
-            topic, _, group = key.partition("@")
+            topic, separator, group = key.partition("@")
+            if not separator:
+                raise ValueError(f"{key!r} is no topic@group")
             # Offsets beyond 64 bits were let in once; what can't be told to anybody is forgotten.
             legal = {queue_id: offset for queue_id, offset in queues.items() if INT64_MIN <= offset <= INT64_MAX}
+            self.left_out += [f"{key} queue {queue_id}" for queue_id in queues.keys() - legal.keys()]
             self._committed[group, topic] = legal
 
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):
-    offset_table: dict[str, dict[int, int]] = {}
-    log_position: int | None = None
+    offset_table: dict[str, dict[Int32, int]]
+    log_position: LogPosition | None = None

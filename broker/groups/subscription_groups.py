@@ -9,6 +9,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
 from staticfire.protocol.names import SYSTEM_GROUPS, is_system_group, may_create_group
+from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.protocol.times import MessageMs
@@ -101,8 +102,12 @@ class GroupTable:
         return msgspec.json.format(msgspec.json.encode(table), indent=1)
 
     def restore(self, data: bytes) -> None:
-        """Take over subscriptionGroup.json. Raises: msgspec.MsgspecError when it is none."""
+        """Take over subscriptionGroup.json. Raises: msgspec.MsgspecError, ValueError, BrokerAnswer when it is none."""
         saved = msgspec.json.decode(data, type=_SavedGroups)
+        for name, group in saved.subscription_group_table.items():
+            if group.group_name != name:
+                raise ValueError(f"the group under {name!r} says that it is {group.group_name!r}")
+            check_group(group)
         self.groups.clear()
         self.groups.update(saved.subscription_group_table)
         self.forbidden = saved.forbidden_table
@@ -121,6 +126,6 @@ def check_group(group: SubscriptionGroupConfig) -> None:
 
 
 class _SavedGroups(msgspec.Struct, rename="camel"):
-    subscription_group_table: dict[str, SubscriptionGroupConfig] = {}
-    forbidden_table: dict[str, dict[str, int]] = {}
+    subscription_group_table: dict[str, SubscriptionGroupConfig]
+    forbidden_table: dict[str, dict[str, Int64]] = {}
     data_version: DataVersion = DataVersion()

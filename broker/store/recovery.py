@@ -23,7 +23,7 @@ from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.state_files import Checkpoint, InUse, StateFiles
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.record import Found
+from staticfire.protocol.record import Found, peek_record
 from staticfire.runtime.machine import Files
 
 ASIDE = "damaged"
@@ -237,10 +237,17 @@ class Recovery:
             return claimed
         return segment.start
 
+    def _last_stored_ms(self, checkpoint: Checkpoint) -> int:
+        """Return when the last record before the checkpoint was stored. A wrong time would be the broker's for good."""
+        if self._log.segments.all:
+            self._log.end_position = self._log.segments.last.end
+        record = self._log.record_at(checkpoint.last_position)
+        return checkpoint.last_stored_ms if record is None else peek_record(record)[4]
+
     # --- entering
 
     def _enter_from(self, start: int, checkpoint: Checkpoint, claimed: int) -> tuple[EnteredRecords, LogScan]:
-        found = EnteredRecords(start, checkpoint.last_stored_ms, checkpoint.last_position)
+        found = EnteredRecords(start, self._last_stored_ms(checkpoint), checkpoint.last_position)
         if start < checkpoint.dispatched_position:
             # From here on entries are cut off that the old checkpoint vouched for.
             self._state.write_checkpoint(checkpoint._replace(dispatched_position=start, last_position=-1))

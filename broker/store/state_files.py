@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.numbers import INT64_MAX, LogPosition
 from staticfire.runtime.machine import Files
 
 
@@ -42,7 +43,7 @@ class InUse(NamedTuple):
 
 _in_use_decoder = msgspec.json.Decoder(InUse)
 _checkpoint_decoder = msgspec.json.Decoder(Checkpoint)
-_deleted_decoder = msgspec.json.Decoder(dict[str, int])
+_deleted_decoder = msgspec.json.Decoder(dict[str, LogPosition])
 
 
 class StateFiles:
@@ -58,9 +59,11 @@ class StateFiles:
     def read_checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint; None when there is none that can be read: everything is rebuilt then."""
         try:
-            return _checkpoint_decoder.decode(self._files.read_bytes(self._checkpoint))
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            checkpoint = _checkpoint_decoder.decode(self._files.read_bytes(self._checkpoint))
+        except (FileNotFoundError, msgspec.DecodeError, ValueError, RecursionError):
             return None
+        is_possible = all(-1 <= number <= INT64_MAX for number in checkpoint) and checkpoint.dispatched_position >= 0
+        return checkpoint if is_possible else None
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint. Blocks. Raises: OSError."""
@@ -72,7 +75,7 @@ class StateFiles:
             return _deleted_decoder.decode(self._files.read_bytes(self._deleted))
         except FileNotFoundError:
             return {}
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise StorageError(
                 f"{self._deleted} can't be read ({error}); without it the messages of deleted topics come back: "
                 f"repair it, or remove it if that does not matter"
@@ -87,9 +90,10 @@ class StateFiles:
         if not self._files.exists(self._abort):
             return None
         try:
-            return _in_use_decoder.decode(self._files.read_bytes(self._abort))
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            in_use = _in_use_decoder.decode(self._files.read_bytes(self._abort))
+        except (FileNotFoundError, msgspec.DecodeError, ValueError, RecursionError):
             return InUse("", -1)
+        return in_use if -1 <= in_use.synced_position <= INT64_MAX else InUse("", -1)
 
     def mark_in_use(self, in_use: InUse) -> None:
         """Write the abort marker. Raises: OSError."""

@@ -15,10 +15,12 @@ import msgspec
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.offsets.consume_from import NO_OFFSET
 from staticfire.protocol import fastjson
-from staticfire.protocol.errors import ClientError, ProtocolError
+from staticfire.protocol.errors import ClientError, StorageError
+from staticfire.protocol.numbers import Int32, Int64
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
+from staticfire.runtime.state_file import read_state_file
 
 log = logger("client")
 
@@ -29,14 +31,14 @@ class QueueKey(msgspec.Struct, rename="camel", frozen=True):
     """A queue as the file names it."""
 
     broker_name: str
-    queue_id: int
+    queue_id: Int32
     topic: str
 
 
 class OffsetFile(msgspec.Struct, rename="camel"):
     """The whole file. RocketMQ: OffsetSerializeWrapper."""
 
-    offset_table: dict[QueueKey, int] = {}
+    offset_table: dict[QueueKey, Int64]
 
 
 def encode_offsets(offsets: dict[MessageQueue, int]) -> bytes:
@@ -74,11 +76,15 @@ class LocalOffsets:
         for path in (self._path, self._path + BACKUP_SUFFIX):
             if files.exists(path):
                 try:
-                    return decode_offsets(files.read_bytes(path))
-                except (OSError, ProtocolError) as error:
-                    faults.append(f"{path}: {error}")
+                    offsets = read_state_file(files, path, decode_offsets, "repair it, or remove it")
+                except StorageError as error:
+                    faults.append(str(error))
+                else:
+                    if faults:
+                        log.warning("offsets_file_broken", reason=faults[0], read_instead=path)
+                    return offsets or {}
         if faults:
-            raise ClientError(f"offsets can't be read ({'; '.join(faults)}): repair the file, or remove it")
+            raise ClientError(f"offsets can't be read ({'; '.join(faults)})")
         return {}
 
     def memory(self, queue: MessageQueue) -> int:

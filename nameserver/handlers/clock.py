@@ -18,6 +18,7 @@ from staticfire.protocol.requests.clock import (
     FREEZE,
     FROZEN,
     NOW,
+    RATE_MAX,
     REAL,
     RUN,
     SCALE,
@@ -29,7 +30,6 @@ from staticfire.protocol.requests.clock import (
 )
 from staticfire.runtime.dispatcher import AsyncHandler, Call
 
-RATE_MAX = 100_000.0
 ADVANCE_MS_MAX = 3_650 * 86_400_000
 # Ten years: beyond that somebody wrote a wrong unit.
 

@@ -20,6 +20,8 @@ MODES = (REAL, FROZEN, SCALED, SKIPPING)
 NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP = "now", "freeze", "run", "advance", "scale", "skip"
 ACTIONS = (NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
 
+RATE_MAX = 100_000.0
+# So many times as fast as the wall clock.
 ADVANCE_TIMEOUT_MS = 3_600_000
 # Whoever asks waits that long: an advance ends with rest or with NOT_AT_REST, by itself, and a lost connection is seen.
 

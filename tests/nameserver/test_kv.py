@@ -7,7 +7,7 @@ import pytest
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
-from staticfire.protocol.errors import UsageError
+from staticfire.protocol.errors import StorageError, UsageError
 from staticfire.protocol.requests.routes import DeleteKVConfig, GetKVConfig, GetKVList, PutKVConfig
 from tests.nameserver.conftest import Connect
 
@@ -78,5 +78,5 @@ async def test_a_broken_file_ends_the_start_in_words(world: SimulatedWorld) -> N
     machine = world.machine("nameserver")
     machine.files.make_folder("/data/nameserver")
     machine.files.replace("/data/nameserver/kvConfig.json", b'{"configTable":')
-    with pytest.raises(UsageError, match=r"kvConfig.json can't be read: .*; repair it, or move it away"):
+    with pytest.raises(StorageError, match=r"kvConfig.json can't be read: .*; repair it, or move it away"):
         await world.start("nameserver", Nameserver(machine, KEPT))

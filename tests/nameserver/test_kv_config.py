@@ -36,6 +36,13 @@ def test_the_file_is_rocketmqs() -> None:
     assert KVConfig.decode(data).encode() == data
 
 
-def test_a_broken_file_is_told() -> None:
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"{}", b"[]", b"null", b"\xff", b'{"configTable":', b'{"configTable":null}', b'{"configTable":{"n":7}}',
+        b'{"configTable":{"n":{"k":{}}}}', b'{"configTable":' + b'{"n":' * 5_000,
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_told(data: bytes) -> None:
     with pytest.raises(ProtocolError):
-        KVConfig.decode(b'{"configTable":')
+        KVConfig.decode(data)
