@@ -1,8 +1,8 @@
 """What a consumer subscribes to, as its heartbeats say it. RocketMQ: SubscriptionData, FilterAPI."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from staticfire.client.cluster.settings import ClientSettings
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import topic_fault
 from staticfire.protocol.requests.clients import SubscriptionData
@@ -10,6 +10,7 @@ from staticfire.protocol.tags import ALL_TAGS, TagExpression
 from staticfire.protocol.times import MessageMs
 
 TAG, SQL92 = "TAG", "SQL92"
+SHOWN_CHARACTERS_MAX = 100
 
 
 @dataclass(slots=True)
@@ -20,17 +21,15 @@ class Subscription:
     tags: TagExpression | None
 
 
-def subscribe(
-    topic: str, expression: str, expression_type: str, version_ms: MessageMs, settings: ClientSettings
-) -> Subscription:
+def subscribe(topic: str, expression: str, expression_type: str, version_ms: MessageMs) -> Subscription:
     """Return a subscription. `version_ms`: 0 while the time isn't known. Raises: ClientError (topic or expression)."""
-    fault = topic_fault(topic) or expression_type_fault(expression_type, settings)
+    fault = topic_fault(topic)
     if fault is not None:
         raise ClientError(f"{topic!r}: {fault}")
-    if expression_type != TAG:
+    tags = expected_tags(expression, expression_type, topic)
+    if tags is None:
         data = SubscriptionData(topic, expression, sub_version=version_ms, expression_type=expression_type)
         return Subscription(data, None)
-    tags = TagExpression.parse(expression)
     data = SubscriptionData(
         topic,
         ALL_TAGS if tags.all_tags else expression,
@@ -41,16 +40,28 @@ def subscribe(
     return Subscription(data, tags)
 
 
-def expression_type_fault(expression_type: str, settings: ClientSettings) -> str | None:
-    """Return why messages can't be chosen by such expressions, None when they can.
+@lru_cache(maxsize=256)
+def expected_tags(expression: str, expression_type: str, topic: str) -> TagExpression | None:
+    """Return which tags are wanted, None where a broker filters by a condition. Raises: ClientError (it is none)."""
+    if expression_type == TAG:
+        return TagExpression.parse(expression)
+    if expression_type != SQL92:
+        words = f"there are no expressions of type {expression_type!r}: choose by tags, expression_type={TAG!r}"
+        raise ClientError(f"{topic!r}: {words}, or by a condition, {SQL92!r}")
+    from staticfire.protocol.sql92.faults import FilterExpressionError
+    from staticfire.protocol.sql92.filters import compile_filter
 
-    Whoever speaks RocketMQ's protocol may have a broker of RocketMQ's before him, which has SQL92.
-    """
-    if expression_type == TAG or (expression_type == SQL92 and settings.protocol == "rocketmq"):
-        return None
-    if expression_type == SQL92:
-        return f"staticfire's brokers have no {SQL92} yet: choose by tags, or look at properties in the listener"
-    return f"there are no expressions of type {expression_type!r}: choose by tags, expression_type={TAG!r}"
+    try:
+        compile_filter(expression)
+    except FilterExpressionError as error:
+        raise ClientError(f"{topic!r}: {shortened(expression)} is no condition: {error}") from None
+    return None
+
+
+def shortened(expression: str) -> str:
+    """Return an expression for a message."""
+    shown = repr(expression)
+    return shown if len(shown) <= SHOWN_CHARACTERS_MAX else f"{shown[:SHOWN_CHARACTERS_MAX]}..."
 
 
 class Subscriptions:

@@ -9,6 +9,7 @@ import asyncio
 from staticfire.client.admin.admin_requests import Asked
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.heartbeats import DescribeConsumer
+from staticfire.client.consume.condition_check import check_conditions
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.version_adoption import VersionAdoption
 from staticfire.client.offsets.offset_store import OffsetStore
@@ -44,7 +45,8 @@ class Membership:
     async def join(self, describe: DescribeConsumer, admin: Asked) -> None:
         """Load offsets, make this member known to every broker, take its share, pull.
 
-        `admin`: what administrators ask. Raises: ClientError (this client has such a group already), NetworkError.
+        `admin`: what administrators ask. Raises: ClientError (this client has such a group already, a broker doesn't
+        filter by a condition), NetworkError.
         """
         client, group = self._client, self._state.group
         await self._offsets.load()
@@ -54,6 +56,7 @@ class Membership:
         self._is_joined = True
         client.admin_requests.consumers[group] = admin
         await self._fetch_routes()
+        await check_conditions(client, group, self._state.wanted.values())
         await client.announce()
         if not await self._sharing.rebalance():
             client.rebalancing.wake()

@@ -9,7 +9,6 @@ anybody may read anything at any time.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from staticfire.client.cluster.client_service import ClientService
@@ -17,14 +16,14 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.settings import PullSettings
-from staticfire.client.cluster.subscriptions import TAG, expression_type_fault
+from staticfire.client.cluster.subscriptions import TAG, expected_tags
+from staticfire.client.consume.condition_check import refuse_too_old
 from staticfire.client.consume.pull_answers import PullResult, packed_address, read_pull
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.limits import PULL_MESSAGES_MAX
 from staticfire.protocol.names import group_fault
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
-from staticfire.protocol.tags import TagExpression
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
@@ -75,16 +74,13 @@ class PullConsumer(ClientService):
     ) -> PullResult:
         """Return up to `max_messages` messages from `queue_offset` on.
 
-        `expression`: tags, `paid || refunded`. `expression_type`: with "SQL92" a condition over properties, which only
-        RocketMQ's own brokers have.
+        `expression`: tags, `paid || refunded`, or with `expression_type="SQL92"` a condition over properties,
+        `price > 100 AND region IN ('eu', 'us')`.
         `wait_ms`: how long the broker holds the question while there is nothing new.
 
         Raises: BrokerAnswer (refused), TopicNotFound, NetworkError, ClientError (no such expression).
         """
-        fault = expression_type_fault(expression_type, self.settings.client)
-        if fault is not None:
-            raise ClientError(f"{queue}: {fault}")
-        wanted = _parse(expression) if expression_type == TAG else None
+        wanted = expected_tags(expression, expression_type, queue.topic)
         request = PullMessage(
             consumer_group=self.group,
             topic=queue.topic,
@@ -101,6 +97,7 @@ class PullConsumer(ClientService):
         timeout_ms = wait_ms + self.settings.hold_margin_ms if wait_ms > 0 else self.settings.consumer_pull_timeout_ms
         address = await self.client.address_to_read(queue, self._suggested.get(queue, 0))
         connection = await self.client.pool.connection(address)
+        refuse_too_old(connection, expression_type)
         answer = await connection.ask(request, timeout_ms)
         result = read_pull(answer, queue, wanted, packed_address(connection.peer.address))
         self._remember(queue, result.suggested_broker_id)
@@ -136,8 +133,3 @@ class PullConsumer(ClientService):
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Store where this group goes on. Raises: BrokerAnswer (an unknown group or topic), NetworkError."""
         await self._offsets.commit(self.group, queue, queue_offset)
-
-
-@lru_cache(maxsize=1024)
-def _parse(expression: str) -> TagExpression:
-    return TagExpression.parse(expression)

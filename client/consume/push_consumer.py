@@ -78,14 +78,12 @@ class PushConsumer(ClientService):
     # -- before the start, and after -----------------------------------------------------------------------------
 
     def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
-        """Consume a topic: all of it, or some tags (`paid || refunded`).
-
-        `expression_type`: with "SQL92" a condition over properties, which only RocketMQ's own brokers have.
+        """Consume a topic: all of it, some tags (`paid || refunded`), or with `expression_type="SQL92"` what fulfils a
+        condition over properties (`price > 100 AND region IN ('eu', 'us')`).
 
         Raises: ClientError (no such topic or expression).
         """
-        version_ms = self.client.version_ms()
-        self._subscriptions.put(subscribe(topic, expression, expression_type, version_ms, self.settings.client))
+        self._subscriptions.put(subscribe(topic, expression, expression_type, self.client.version_ms()))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:

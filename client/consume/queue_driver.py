@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import MASTER_ID, address_to_read
 from staticfire.client.cluster.subscriptions import TAG
+from staticfire.client.consume.condition_check import refuse_too_old
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.instructions import (
     Announce,
@@ -30,7 +31,7 @@ from staticfire.client.consume.pull_answers import packed_address, read_pull
 from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.protocol.command import Answer
-from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StaticfireError
+from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, PullMessage
 from staticfire.protocol.times import UptimeMs
@@ -142,8 +143,10 @@ class QueueDriver:
         request = self._requests.get(queue) or self._new_request(queue)
         self._fill_in(request, pull, queue, connection)
         try:
+            if pull.subscription.tags is None:
+                refuse_too_old(connection, pull.subscription.data.expression_type)
             answer = connection.ask(request, self._state.settings.pull_timeout_ms)
-        except (NetworkError, ProtocolError) as error:
+        except (NetworkError, ProtocolError, ClientError) as error:
             self._failed(queue, error)
             return
         answer.add_done_callback(lambda answer: self._answered(answer, connection, queue, pull))

@@ -76,9 +76,8 @@ class LitePullConsumer(ClientService):
     # -- which queues --------------------------------------------------------------------------------------------
 
     def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
-        """Take a share of a topic's queues with the other members: of all messages, or some tags (`paid || refunded`).
-
-        `expression_type`: with "SQL92" a condition over properties, which only RocketMQ's own brokers have.
+        """Take a share of a topic's queues with the other members: of all messages, some tags (`paid || refunded`), or
+        with `expression_type="SQL92"` what fulfils a condition over properties (`price > 100 AND region = 'eu'`).
 
         Raises: ClientError (no such topic or expression; queues have been assigned by hand).
         """
@@ -108,10 +107,9 @@ class LitePullConsumer(ClientService):
             await self._working.choose(chosen)
 
     def _want(self, topic: str, expression: str, expression_type: str) -> None:
-        version_ms = self.client.version_ms()
-        wanted = subscribe(topic, expression, expression_type, version_ms, self.settings.client)
-        known = self._subscriptions.by_topic.get(topic)
-        if known is None or known.data.sub_string != wanted.data.sub_string:
+        wanted = subscribe(topic, expression, expression_type, self.client.version_ms())
+        known, data = self._subscriptions.by_topic.get(topic), wanted.data
+        if known is None or (known.data.sub_string, known.data.expression_type) != (data.sub_string, expression_type):
             self._subscriptions.put(wanted)
 
     def _subscriptions_changed(self) -> None:

@@ -22,12 +22,12 @@ LOCK_MS = 30_000
 
 def state_of(choices: PushSettings = SETTINGS) -> ConsumerState:
     subscriptions = Subscriptions()
-    subscriptions.put(subscribe("orders", "a", "TAG", MessageMs(1), choices.client))
+    subscriptions.put(subscribe("orders", "a", "TAG", MessageMs(1)))
     return ConsumerState("billing", choices, subscriptions, topic_retry_ms=1_000)
 
 
 def change(state: ConsumerState) -> None:
-    state.subscriptions.put(subscribe("orders", "b", "TAG", MessageMs(1), state.settings.client))
+    state.subscriptions.put(subscribe("orders", "b", "TAG", MessageMs(1)))
 
 
 def concurrent(state: ConsumerState, start: int = 0) -> AssignedQueue[ConcurrentPolicy]:

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from staticfire.client import Message, Producer, PullConsumer, PullSettings, PullStatus, PushConsumer, PushSettings
+from staticfire.client import Message, Producer, PullConsumer, PullSettings, PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.consume.pull_answers import received
@@ -74,27 +74,6 @@ async def test_an_expression_of_bars_only_is_refused(world: SimulatedWorld) -> N
     async with PullConsumer("report", NAMESRV, machine=cluster.machine) as consumer:
         with pytest.raises(ClientError, match="names no tag"):
             await consumer.pull(QUEUE, 0, expression="||")
-
-
-async def test_expressions_that_nobody_would_look_at_are_refused(world: SimulatedWorld) -> None:
-    """Brokers of staticfire have no SQL92: everything would match."""
-    cluster = await fake_cluster(world)
-    async with PullConsumer("report", NAMESRV, machine=cluster.machine) as consumer:
-        with pytest.raises(ClientError, match="have no SQL92 yet"):
-            await consumer.pull(QUEUE, 0, expression="a > 1", expression_type="SQL92")
-    async with PullConsumer("report", NAMESRV, SETTINGS[1], cluster.machine) as consumer:
-        await consumer.pull(QUEUE, 0, expression="a > 1", expression_type="SQL92")
-        with pytest.raises(ClientError, match="no expressions of type 'XPATH'"):
-            await consumer.pull(QUEUE, 0, expression="a > 1", expression_type="XPATH")
-
-
-def test_subscriptions_that_nobody_would_look_at_are_refused() -> None:
-    with pytest.raises(ClientError, match="'orders': staticfire's brokers have no SQL92 yet: choose by tags"):
-        PushConsumer("report", NAMESRV).subscribe("orders", "a > 1", "SQL92")
-    with pytest.raises(ClientError, match="'orders': there are no expressions of type 'tag'"):
-        PushConsumer("report", NAMESRV).subscribe("orders", "paid", "tag")
-    settings = PushSettings(client=ClientSettings(protocol="rocketmq"))
-    PushConsumer("report", NAMESRV, settings).subscribe("orders", "a > 1", "SQL92")
 
 
 async def test_an_offset_beyond_the_end_is_corrected(world: SimulatedWorld) -> None:
