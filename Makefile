@@ -88,6 +88,10 @@ pipeline: $(SPARK) $(FLIGHTS_DATA) ## the demo's flights to Parquet by Spark, an
 bench: $(READY) ## measures, beside a bare echo server, and writes benchmarks/results/latest.json
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+.PHONY: soak
+soak: $(READY) ## half load for minutes, members coming and going: does memory, or anything else, grow? (MINUTES=10)
+	@$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10) $(ARGS)
+
 # --- to develop
 
 .PHONY: check check-style check-types check-house

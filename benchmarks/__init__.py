@@ -7,4 +7,6 @@
 - `consuming.py`, `consumer.py`: a push consumer in a process of its own
 - `spark.py`, `spark_run.py`, `spark_baseline.py`: reading with Spark
 - `oracle.py`: the same against a real RocketMQ
+- `curves/`: what more topics, connections, messages cost; `recorded/`: what docs/performance.md is made of
+- `soak.py`: does anything grow?
 """

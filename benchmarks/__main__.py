@@ -1,4 +1,5 @@
-"""Measures staticfire on this machine: `make bench`, or `python -m benchmarks [--quick] [--only KEY,KEY] [--oracle]`.
+"""Measures staticfire on this machine: `make bench`, or `python -m benchmarks [--quick] [--only KEY,KEY] [--oracle]`;
+with `--curves` what more topics, connections, messages cost.
 
 The servers run on one core and the load on another; every round measures every family, beside a bare asyncio echo
 server with the same frame sizes, and the median counts. Goals are shown, not enforced: the exit code is 0 whatever the
@@ -22,6 +23,7 @@ from benchmarks.figures.held import Held
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
 from benchmarks.figures.producer import ProducerFigure
+from benchmarks.figures.scale_out import ScaleOut
 from benchmarks.figures.starts import Starts
 from benchmarks.figures.throughput import THROUGHPUT
 from benchmarks.load import UnexpectedAnswerError
@@ -45,6 +47,7 @@ FAMILIES: list[Family] = [
     ListenerLatency(),
     FirstMessage(),
     DeadLetter(),
+    ScaleOut(),
     Held(),
     Starts(),
     LONG,
@@ -56,12 +59,18 @@ def main() -> int:
     """Read the arguments, measure, print, write."""
     arguments = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 180)
-    families = _chosen(arguments.only)
+    families = [] if arguments.curves else _chosen(arguments.only)
     missing = spark_missing()
     if SPARK in families and missing:
         console.print(f"[dim]{missing}")
         families = [family for family in families if family is not SPARK]
     stand = Stand(arguments.seconds, arguments.dir, is_quick=arguments.quick)
+    if arguments.curves:
+        from benchmarks.curves.record import draw
+
+        os.sched_setaffinity(0, {machine.LOAD_CORE})
+        draw(console, stand, arguments.only)
+        return 0
     about = machine.describe()
     console.print(", ".join(f"{name} {value}" for name, value in about.items()))
     machine.touch_memory(arguments.dir or tempfile.gettempdir(), TOUCHED_MIB)
@@ -100,12 +109,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two rounds, and a tenth of the delayed messages")
     parser.add_argument("--rounds", type=int, help=f"how many rounds (default: {ROUNDS})")
     parser.add_argument(
-        "--only", default="", metavar="KEY,KEY", help="figures or their families; part of a key will do"
+        "--only", default="", metavar="KEY,KEY", help="figures or their families, or curves; part of a key will do"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="of one window (default: 1)")
     parser.add_argument("--dir", help="below which folder stores lie (default: the temporary one)")
     parser.add_argument(
         "--oracle", action="store_true", help="beside a real RocketMQ, too (a JDK and Maven are needed)"
+    )
+    parser.add_argument(
+        "--curves", action="store_true", help="instead: what more topics, connections, messages ... cost"
     )
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)

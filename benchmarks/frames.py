@@ -24,10 +24,10 @@ HOLD_MS = 15_000
 BODY = bytes(range(256)) * (BODY_BYTES // 256)
 
 
-def properties(number: int) -> str:
-    """Return the property string of a message, as a Java producer sends it."""
+def properties(number: int, more: str = "") -> str:
+    """Return the property string of a message, as a Java producer sends it; `more` of them at its end."""
     unique_id = f"7F0000010539736EDB5F1234ABCD{number & 0xFFFF:04X}"
-    return f"KEYS\x01order-{number:08d}\x02UNIQ_KEY\x01{unique_id}\x02WAIT\x01true\x02TAGS\x01paid\x02"
+    return f"KEYS\x01order-{number:08d}\x02UNIQ_KEY\x01{unique_id}\x02WAIT\x01true\x02TAGS\x01paid\x02{more}"
 
 
 def batch_properties(number: int) -> str:
@@ -35,12 +35,12 @@ def batch_properties(number: int) -> str:
     return f"UNIQ_KEY\x017F0000010539736EDB5F4321DCBA{number & 0xFFFF:04X}\x02WAIT\x01true\x02"
 
 
-def sends(codec: int, topic: str, count: int = RING_FRAMES) -> list[bytes]:
-    """Return frames that send one message each, to the queues in turn."""
+def sends(codec: int, topic: str, count: int = RING_FRAMES, body: bytes = BODY, more: str = "") -> list[bytes]:
+    """Return frames that send one message each, to the queues in turn; `more`: properties beside the usual ones."""
     requests = [
         SendMessageV2(
-            GROUP, topic, TEMPLATE_TOPIC, QUEUES, number % QUEUES, 0, BORN_MS, 0, properties(number), 0, False,
-            batch=False, body=BODY,
+            GROUP, topic, TEMPLATE_TOPIC, QUEUES, number % QUEUES, 0, BORN_MS, 0, properties(number, more), 0, False,
+            batch=False, body=body,
         )
         for number in range(count)
     ]  # fmt: skip
@@ -76,12 +76,17 @@ def manys(
 
 
 def pulls(
-    codec: int, topic: str, messages: int, stored_per_queue: int, queue_ids: Sequence[int] = range(QUEUES)
+    codec: int,
+    topic: str,
+    messages: int,
+    stored_per_queue: int,
+    queue_ids: Sequence[int] = range(QUEUES),
+    group: str = GROUP,
 ) -> list[bytes]:
     """Return frames that pull all stored messages of these queues once."""
     requests = [
         PullMessage(
-            GROUP, topic, queue_id, offset, messages, FLAG_SUBSCRIPTION | FLAG_SUSPEND, 0, HOLD_MS, "*", 0, "TAG"
+            group, topic, queue_id, offset, messages, FLAG_SUBSCRIPTION | FLAG_SUSPEND, 0, HOLD_MS, "*", 0, "TAG"
         )
         for offset in range(0, stored_per_queue - messages + 1, messages)
         for queue_id in queue_ids

@@ -93,6 +93,7 @@ GOALS = [
     Goal("end_to_end_per_s", "from a producer to a listener", "/s", 100_000),
     Goal("listener_p50_us", "one message, send to listener, p50", "us", at_most=400, rocketmq="1,560"),
     Goal("consumer_first_message_ms", "consumer start to first message", "ms", at_most=100, rocketmq="1,580"),
+    Goal("scale_out_ratio", "two brokers beside one, sends", "x", 1.5),
     Goal("delayed_1m_late_p99_ms", "1,000,000 delayed: late, p99", "ms", at_most=100),
     Goal("delayed_1m_bytes_each", "1,000,000 delayed: memory of each", "B", at_most=20),
     Goal("dlq_road_ms", "16 retries and %DLQ%, clock jumps", "ms", at_most=1000, rocketmq="4 h 45 min 40 s"),

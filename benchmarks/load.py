@@ -13,15 +13,15 @@ from struct import Struct
 
 from benchmarks.machine import Meter
 from benchmarks.servers import ServerProcess
-from staticfire.protocol.codecs import JSON
+from staticfire.protocol.codecs import ANSWER_FLAG, JSON
 
 BUFFER_BYTES = 1024 * 1024
 SOCKET_BYTES = 1024 * 1024
 ANSWER_S_MAX = 10
-HEAD_BYTES = 18
-# A frame's length, its codec word, and where both codecs have told the code.
+HEAD_BYTES = 20
+# A frame's length, its codec word, where both codecs have told the code, and the native one whether it is an answer.
 
-_native_head = Struct(">I6xI").unpack_from
+_native_head = Struct(">I6xI5xB").unpack_from
 _length = Struct(">I").unpack_from
 _JSON_SUCCESS = b'{"code":0,'
 
@@ -53,7 +53,9 @@ class LoadConnection:
         self._kept = 0
         # Bytes at the begin of the buffer: less than an answer's head.
         self._missing = 0
-        # Bytes of an answer whose head was seen.
+        # Bytes of a frame whose head was seen.
+        self._counts = 1
+        # Whether that frame is an answer: over our own codec a broker's own words are passed over.
         self.in_flight = 0
         self.answer_bytes = 0
         """Of the last answer."""
@@ -79,23 +81,26 @@ class LoadConnection:
             self._missing = at - end
             self._kept = 0
             return 0
-        answers = 1 if at else 0
+        counts = self._counts
+        answers = counts if at else 0
         buffer, is_json, length = self._buffer, self._is_json, 0
         while end - at >= HEAD_BYTES:
             if is_json:
                 length = _length(buffer, at)[0]
                 success = buffer[at + 8 : at + 18] == _JSON_SUCCESS
             else:
-                length, code = _native_head(buffer, at)
-                success = code == 0
+                length, code, flag = _native_head(buffer, at)
+                counts = flag & ANSWER_FLAG
+                success = code == 0 or not counts
             if not success:
                 raise UnexpectedAnswerError(f"not the answer that was expected: {bytes(buffer[at : at + 300])!r}")
             at += 4 + length
-            answers += 1
+            answers += counts
         if length:
             self.answer_bytes = 4 + length
+        self._counts = counts
         if at > end:
-            answers -= 1
+            answers -= counts
             self._missing = at - end
             self._kept = 0
         else:
@@ -178,23 +183,23 @@ def _several(connections: list[LoadConnection], in_flight: int, seconds: float) 
     return answers
 
 
-def run_through(server: ServerProcess, connections: list[LoadConnection], in_flight: int) -> LoadWindow:
-    """Send each connection's ring once, so many requests in flight on each."""
+def run_through(server: ServerProcess, connections: list[LoadConnection], in_flight: int, count: int = 0) -> LoadWindow:
+    """Send each connection's ring once, or `count` of its frames, so many requests in flight on each."""
     gc.collect()
     gc.disable()
     meter = Meter(*server.pids)
     try:
-        answers = _through(connections, in_flight)
+        answers = _through(connections, in_flight, count)
     finally:
         gc.enable()
     meter.stop()
     return LoadWindow(answers, meter.seconds, meter.server_s * 1e6 / max(1, answers), meter.foreign_cores)
 
 
-def _through(connections: list[LoadConnection], in_flight: int) -> int:
+def _through(connections: list[LoadConnection], in_flight: int, count: int) -> int:
     answers = 0
     by_number = {connection.socket.fileno(): connection for connection in connections}
-    left = {connection: connection.frames for connection in connections}
+    left = {connection: count or connection.frames for connection in connections}
     with select.epoll() as poll:
         for number in by_number:
             poll.register(number, select.EPOLLIN)

@@ -9,12 +9,14 @@ from pathlib import Path
 from tools.commands import command_tables, request_code_table
 from tools.compatibility import compatibility_table
 from tools.generated import replace_part
+from tools.performance import performance_curves
 
 ROOT = Path(__file__).resolve().parent.parent
 
 PARTS: list[tuple[str, str, Callable[[], str]]] = [
     ("docs/compatibility.md", "rows", compatibility_table),
     ("docs/compatibility.md", "codes", request_code_table),
+    ("docs/performance.md", "curves", performance_curves),
     ("docs/protocol.md", "commands", command_tables),
 ]
 """Document, name of the part, what writes it."""

@@ -4,6 +4,7 @@
 - `delayed.py`, `dead_letter.py`: messages that wait
 - `held.py`: pulls that wait
 - `starts.py`: how long a start takes
+- `scale_out.py`: two brokers instead of one
 
 A family is measured in every round, so that a machine that changes its mind meets all of them; the bench takes the
 median.

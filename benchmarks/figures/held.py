@@ -6,9 +6,10 @@ import time
 from contextlib import ExitStack
 
 from benchmarks.asking import ask
+from benchmarks.curves.filling import wait_until_idle
 from benchmarks.figures import Stand, Values
 from benchmarks.frames import GROUP
-from benchmarks.machine import Meter, cpu_ns, rss_mib
+from benchmarks.machine import Meter, rss_mib
 from benchmarks.servers import ServerProcess, broker
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.permissions import READ_WRITE
@@ -18,9 +19,6 @@ from staticfire.protocol.requests.topics import UpdateTopic
 CONNECTIONS = 1000
 PULLS_EACH = 10
 HOLD_MS = 30_000
-SETTLE_S = 0.5
-IDLE_CPU_NS = 10_000_000
-IDLE_LOOKS_MAX = 20
 LOOK_SECONDS = 2.5
 
 
@@ -39,7 +37,7 @@ class Held:
             connections = [stack.enter_context(_connect(server)) for _ in range(CONNECTIONS)]
             for queue_id, connection in enumerate(connections):
                 connection.sendall(_pulls(queue_id))
-            _wait_until_idle(server)
+            wait_until_idle(server)
             meter = Meter(*server.pids)
             time.sleep(LOOK_SECONDS)
             meter.stop()
@@ -63,15 +61,6 @@ def _pulls(queue_id: int) -> bytes:
         encode(PullMessage(GROUP, f"held-{number}", queue_id, 0, 32, flags, 0, HOLD_MS, "*"), number, False)
         for number in range(PULLS_EACH)
     )
-
-
-def _wait_until_idle(server: ServerProcess) -> None:
-    """Wait until the server has taken in all pulls."""
-    for _ in range(IDLE_LOOKS_MAX):
-        before = cpu_ns(server.pids[0])
-        time.sleep(SETTLE_S)
-        if cpu_ns(server.pids[0]) - before < IDLE_CPU_NS:
-            return
 
 
 def _check_waiting(connections: list[socket.socket]) -> None:

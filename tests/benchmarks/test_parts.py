@@ -13,6 +13,7 @@ SHORT = {
     "producer_encode": ["--rounds", "1", "--messages", "640"],
     "request_decoding": ["--kind", "HEART_BEAT"],
     "store_append": ["--records", "2000"],
+    "unit_costs": ["--brokers", "10", "--rounds", "1"],
 }
 
 
