@@ -84,14 +84,14 @@ def of_request(request: Request, rounds: int) -> tuple[int, float, float]:
 def of_answer(answer: Answer, rounds: int) -> tuple[int, float, float]:
     """Return bytes, microseconds to encode and to decode."""
     codec = codec_for(NATIVE)
-    frame = codec.encode_answer(answer, 1)
+    frame = codec.encode_answer(answer, 1, b"")
     header = int.from_bytes(frame[5:8], "big")
 
     def decode() -> None:
         envelope = codec.decode_envelope(frame[HEAD_BYTES : HEAD_BYTES + header])
         codec.decode_answer(answer_shape(type(answer)), envelope, frame[HEAD_BYTES + header :])
 
-    return len(frame), cost_us(lambda: codec.encode_answer(answer, 1), rounds), cost_us(decode, rounds)
+    return len(frame), cost_us(lambda: codec.encode_answer(answer, 1, b""), rounds), cost_us(decode, rounds)
 
 
 def plan_us(members: int, brokers: int, rounds: int) -> float:
