@@ -1,6 +1,7 @@
 """What writes or starts something for the project; run as `python -m tools.<name>` from its top folder.
 
-- `docs.py`: the generated parts of docs/, of `commands.py` (requests and commands) and `compatibility.py` (what works);
+- `docs.py`: the generated parts of docs/, of `commands.py` (requests and commands), `compatibility.py` (what works) and
+  `performance.py` (curves);
   `generated.py`: where in a document they stand
 - `constraints.py`: constraints.txt
 - `covered/`: what `make coverage` puts into each Python process
