@@ -27,6 +27,9 @@ class BlockingPushConsumer(BlockingFace[PushConsumer]):
     suspend = on_loop(PushConsumer.suspend)
     resume = on_loop(PushConsumer.resume)
     update_consume_threads = on_loop(PushConsumer.update_consume_threads)
+    inc_consume_threads = on_loop(PushConsumer.inc_consume_threads)
+    dec_consume_threads = on_loop(PushConsumer.dec_consume_threads)
+    update_consume_timeout = on_loop(PushConsumer.update_consume_timeout)
 
     @property
     def assignment(self) -> list[MessageQueue]:

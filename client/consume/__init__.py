@@ -6,7 +6,8 @@
   It is given a policy.py: concurrent_policy.py (any order) or ordered_policy.py (in order, with a held_lock.py)
 - pull_failures.py: what follows from a pull that failed
 - instructions.py: what comes out of it; queue_driver.py: carries that out: pulls over connections, timers, offsets
-- process_queue.py, flow_control.py: what is cached of a queue, and how much of it may be
+- process_queue.py, flow_control.py: what is cached of a queue, and how much of it may be; time_limits.py: what of it
+  is in consumption for too long
 - concurrent_consumption.py, threaded_calls.py, consume_results.py: listeners called in any order
 - ordered_consumption.py, ordered_calls.py, ordered_results.py: listeners called queue by queue
 - worker_pool.py: how many listeners run at once; listener_errors.py: what they raise; send_back.py: failed messages

@@ -19,9 +19,9 @@ from staticfire.client.consume.consume_results import (
     Listener,
     split_into_batches,
 )
-from staticfire.client.consume.instructions import Count, GiveBack
+from staticfire.client.consume.instructions import Count, GiveBack, Instructions
 from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
-from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.push_settings import MessageModel, PushSettings
 from staticfire.client.consume.queue_driver import Driver
 from staticfire.client.consume.threaded_calls import ListenerCall, Queue, ThreadedCalls, Waiting
 from staticfire.client.consume.worker_pool import WorkerPool
@@ -61,6 +61,7 @@ class ConcurrentConsumption:
         self._group = group
         self._listener: Any = listener
         self._settings = settings
+        self._is_broadcasting = settings.message_model is MessageModel.BROADCASTING
         self._machine = machine
         self._uptime_ms = machine.clock.uptime_ms
         self._driver = driver
@@ -73,6 +74,8 @@ class ConcurrentConsumption:
         self._ramp: asyncio.TimerHandle | None = None
         self._faults = ListenerFaults(group)
         self._finished: list[Queue] = []
+        self._spawn = spawn
+        self._giving_back: dict[asyncio.Task[None], None] = {}
 
     @property
     def waiting(self) -> int:
@@ -124,9 +127,17 @@ class ConcurrentConsumption:
         if self._plain is not None:
             self._plain.is_leaving = True
         cancelled = await self._pool.leave(self._settings.await_termination_ms)
+        if self._giving_back:
+            await asyncio.wait(list(self._giving_back), timeout=self._settings.await_termination_ms / 1000)
         self.settle()
         if cancelled:
             log.warning("listeners_cancelled", group=self._group, listeners=cancelled)
+
+    def give_back(self, queue: Queue, overdue: GiveBack) -> None:
+        """Hand messages to a broker whose listener takes too long; what it says of them later counts for nothing."""
+        task = self._spawn(self._give_back_overdue(queue, overdue), f"overdue in {queue.queue}")
+        self._giving_back[task] = None
+        task.add_done_callback(self._giving_back.pop)
 
     # -- calling -------------------------------------------------------------------------------------------------
 
@@ -215,10 +226,15 @@ class ConcurrentConsumption:
                 self._faults.answered(status, taken_for=_LATER.name)
             status = _LATER
         for instruction in queue.policy.answered(call.messages, status, call.context):
+            if isinstance(instruction, GiveBack):
+                await self._give_back(queue, instruction)
+            else:
+                self._carry_out(queue, [instruction])
+
+    def _carry_out(self, queue: Queue, instructions: Instructions) -> None:
+        for instruction in instructions:
             if isinstance(instruction, Count):
                 self._done(queue, instruction.messages)
-            elif isinstance(instruction, GiveBack):
-                await self._give_back(queue, instruction)
             else:
                 self._driver.carry_out(queue, [instruction])
 
@@ -228,8 +244,8 @@ class ConcurrentConsumption:
         for message in failed.messages:
             if queue.is_dropped:
                 return
-            if not queue.policy.is_held(message):
-                continue  # It was sent back meanwhile, for taking too long.
+            if not queue.policy.is_to_give_back(message):
+                continue
             try:
                 await self._send_back(message, failed.delay_level)
             except StaticfireError as error:
@@ -238,3 +254,18 @@ class ConcurrentConsumption:
             else:
                 self._done(queue, (message,))
         self._driver.carry_out(queue, queue.policy.kept(kept, self._uptime_ms()))
+
+    async def _give_back_overdue(self, queue: Queue, overdue: GiveBack) -> None:
+        """Do what is to be done about messages that took too long."""
+        for message in overdue.messages:
+            took_ms = self._uptime_ms() - message.consume_started_ms
+            log.warning("message_overdue", group=self._group, message_id=message.message_id, took_ms=took_ms)
+            is_taken = True
+            if not self._is_broadcasting:
+                try:
+                    await self._send_back(message, overdue.delay_level)
+                except StaticfireError as error:
+                    is_taken = False
+                    log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
+            if not queue.is_dropped:
+                self._carry_out(queue, queue.policy.overdue_sent(message, is_taken, self._uptime_ms()))

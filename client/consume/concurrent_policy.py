@@ -12,6 +12,7 @@ from staticfire.client.consume.consume_results import ConsumeContext, ConsumeSta
 from staticfire.client.consume.instructions import Count, Deliver, GiveBack, Instructions, Tell, Wait
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
+from staticfire.client.consume.time_limits import Overdue, TimeLimits
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 
@@ -19,23 +20,28 @@ from staticfire.protocol.times import UptimeMs
 class ConcurrentPolicy:
     """That of one queue."""
 
-    __slots__ = ("_cache", "_group", "_is_broadcasting", "_kept", "_settings")
+    __slots__ = ("_cache", "_group", "_is_broadcasting", "_kept", "_overdue", "_settings")
 
     is_in_order = False
     is_busy = False
     # Whoever gets the queue gets what is being consumed here, too: nobody waits for its end.
 
-    def __init__(self, cache: ProcessQueue, group: str, settings: PushSettings) -> None:
+    def __init__(
+        self, cache: ProcessQueue, group: str, settings: PushSettings, limits: TimeLimits | None = None
+    ) -> None:
+        """`limits`: None where nobody listens, so that nothing takes too long."""
         self._cache = cache
         self._group = group
         self._settings = settings
         self._is_broadcasting = settings.message_model is MessageModel.BROADCASTING
         self._kept: deque[tuple[UptimeMs, ReceivedMessage]] = deque()  # Oldest first: each waits for as long.
+        self._overdue = None if limits is None else Overdue(cache, limits)
 
     @property
     def due_ms(self) -> float:
-        """When the first message that nobody took back is consumed again."""
-        return self._kept[0][0] if self._kept else math.inf
+        """When the first message that nobody took back is consumed again, or one may have taken too long."""
+        again_ms = self._kept[0][0] if self._kept else math.inf
+        return again_ms if self._overdue is None else min(again_ms, self._overdue.due_ms)
 
     def is_trusted(self, uptime_ms: UptimeMs) -> bool:
         """Yes: there are no locks."""
@@ -45,9 +51,12 @@ class ConcurrentPolicy:
         """Yes: who has the queue is the members' agreement."""
         return True
 
-    def pulled(self, new: list[ReceivedMessage]) -> Deliver:
+    def pulled(self, new: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
         """Deliver all of it."""
-        return Deliver(new)
+        overdue = self._overdue
+        if overdue is not None and overdue.arrived(uptime_ms):
+            return [Deliver(new), Wait(UptimeMs(int(overdue.due_ms)))]
+        return [Deliver(new)]
 
     def revoked(self, uptime_ms: UptimeMs) -> None:
         """Do nothing: results that come later count for nothing."""
@@ -60,6 +69,8 @@ class ConcurrentPolicy:
         if done:
             out.append(Count(messages[:done]))
         failed = messages[done:]
+        for message in failed:
+            message.consume_started_ms = 0  # Nobody is at work on it any more.
         if failed and self._is_broadcasting:
             fields = {"group": self._group, "queue": str(context.queue), "messages": len(failed)}
             out += [Tell("message_dropped", fields), Count(failed)]
@@ -67,15 +78,24 @@ class ConcurrentPolicy:
             out.append(GiveBack(failed, context.delay_level_when_next_consume))
         return out
 
-    def is_held(self, message: ReceivedMessage) -> bool:
-        """Whether a message is still to be done here."""
-        return message in self._cache
+    def is_to_give_back(self, message: ReceivedMessage) -> bool:
+        """Whether a message that has failed is still to be given back: that may have been done, for taking too long."""
+        is_under_way = self._overdue is not None and self._overdue.failed(message)
+        return message in self._cache and not is_under_way
+
+    def overdue_sent(self, message: ReceivedMessage, is_taken: bool, uptime_ms: UptimeMs) -> Instructions:
+        """Say what follows when a message that took too long was given back, or no broker took it."""
+        again_ms = UptimeMs(uptime_ms + self._settings.retry_here_ms)
+        if self._overdue is not None and self._overdue.sent(message, is_taken, again_ms):
+            return self.kept([message], uptime_ms)
+        return [Count([message])] if is_taken else [Wait(again_ms)]
 
     def kept(self, messages: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
         """Consume messages here again that no broker took."""
         again_ms = UptimeMs(uptime_ms + self._settings.retry_here_ms)
         for message in messages:
             message.reconsume_times += 1
+            message.consume_started_ms = 0
             self._kept.append((again_ms, message))
         return [Wait(again_ms)] if messages else []
 
@@ -83,9 +103,17 @@ class ConcurrentPolicy:
         """Do nothing: there are no turns."""
         return []
 
-    def time(self, uptime_ms: UptimeMs) -> Deliver | None:
-        """Deliver what was kept for long enough."""
+    def time(self, uptime_ms: UptimeMs) -> Instructions:
+        """Deliver what was kept for long enough, give back what took too long."""
         again = []
         while self._kept and uptime_ms >= self._kept[0][0]:
             again.append(self._kept.popleft()[1])
-        return Deliver(again) if again else None
+        out: Instructions = [Deliver(again)] if again else []
+        if self._overdue is not None:
+            out += self._overdue.look(uptime_ms)
+        return out
+
+    def limits_changed(self, uptime_ms: UptimeMs) -> None:
+        """Look now whether something has taken too long."""
+        if self._overdue is not None:
+            self._overdue.limits_changed(uptime_ms)

@@ -6,6 +6,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import Subscriptions
 from staticfire.client.consume.flow_control import Flow, FlowControl
 from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.time_limits import TimeLimits
 from staticfire.protocol.requests.pull import FLAG_LITE_PULL, FLAG_SUSPEND, LitePullMessage, PullMessage
 
 
@@ -47,6 +48,7 @@ class ConsumerState:
         """What is wanted of each topic now."""
         self.topic_retry_ms = topic_retry_ms
         self.way = way
+        self.limits = TimeLimits(settings)
         self.flow = flow or FlowControl(settings)
         self.lost_topics: set[str] = set()  # A warning has told of them. Never iterated.
         self.is_suspended = False

@@ -47,6 +47,8 @@ class GiveBack(msgspec.Struct, frozen=True, gc=False):
 
     messages: Sequence[ReceivedMessage]
     delay_level: int
+    is_overdue: bool = False
+    """Their listener is still at work on them, for too long."""
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):

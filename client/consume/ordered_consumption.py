@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from staticfire.client.consume.concurrent_consumption import CALLS_IN_A_ROW_MAX
+from staticfire.client.consume.instructions import GiveBack
 from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
 from staticfire.client.consume.ordered_calls import CALLS_PER_VISIT_MAX, OrderedCall, OrderedThreadedCalls, Queue
 from staticfire.client.consume.ordered_results import (
@@ -91,6 +92,9 @@ class OrderedConsumption:
             return
         self._ready.append(queue)
         self._pool.call()
+
+    def give_back(self, queue: Queue, overdue: GiveBack) -> None:
+        """Do nothing: a message of a queue that is consumed in order takes what it takes."""
 
     def settle(self) -> None:
         """Do nothing: what is done is counted at once."""

@@ -64,20 +64,25 @@ class OrderedPolicy:
         """Whether the broker has kept the lock for this client."""
         return self.lock is None or self.lock.is_sure(uptime_ms)
 
-    def pulled(self, new: list[ReceivedMessage]) -> Deliver | None:
+    def pulled(self, new: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
         """Let new messages wait in their place."""
         self._wait(new)
-        return self.next_turn()
+        turn = self.next_turn()
+        return [] if turn is None else [turn]
 
     def revoked(self, uptime_ms: UptimeMs) -> None:
         """Give it away: what runs counts if nobody else can have the queue meanwhile."""
         self.is_given_away = self.lock is not None and self.lock.is_sure(uptime_ms)
 
-    def time(self, uptime_ms: UptimeMs) -> Deliver | None:
+    def time(self, uptime_ms: UptimeMs) -> Instructions:
         """Go on after a pause."""
         self._resume_ms = math.inf
         self._is_at_work = False
-        return self.next_turn()
+        turn = self.next_turn()
+        return [] if turn is None else [turn]
+
+    def limits_changed(self, uptime_ms: UptimeMs) -> None:
+        """Do nothing: a message of a queue that is consumed in order takes what it takes."""
 
     def lock_granted(self, asked_ms: UptimeMs) -> None:
         """Trust the lock again."""

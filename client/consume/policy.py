@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from staticfire.client.consume.instructions import Deliver, Instructions
+from staticfire.client.consume.instructions import Instructions
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 
@@ -28,14 +28,17 @@ class Policy(Protocol):
     def is_sure(self, uptime_ms: UptimeMs) -> bool:
         """Whether nobody else can have had the queue since it was taken: then its offset may be stored."""
 
-    def pulled(self, new: list[ReceivedMessage]) -> Deliver | None:
+    def pulled(self, new: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
         """Take in new messages, which are in the cache already."""
 
     def revoked(self, uptime_ms: UptimeMs) -> None:
         """Know that the queue is given away."""
 
-    def time(self, uptime_ms: UptimeMs) -> Deliver | None:
+    def time(self, uptime_ms: UptimeMs) -> Instructions:
         """Do what is due."""
+
+    def limits_changed(self, uptime_ms: UptimeMs) -> None:
+        """Know that messages may take another time than before."""
 
     def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs, may_go_on: bool) -> Instructions:
         """Know that nobody works on the queue now. `pause_ms`: how long its listener wants it to wait."""

@@ -8,7 +8,8 @@ from the deque's left what isn't held any more. Pure.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from staticfire.protocol.messages import ReceivedMessage
 
@@ -45,6 +46,14 @@ class ProcessQueue:
     def smallest_offset(self) -> int | None:
         """The smallest offset that is held."""
         return self._order[0] if self._order else None
+
+    def messages(self) -> Iterable[ReceivedMessage]:
+        """Return what is held, in no order."""
+        return self._held.values()
+
+    def first(self, count: int) -> list[ReceivedMessage]:
+        """Return what is held with the smallest offsets, in their order."""
+        return [self._held[offset] for offset in islice(filter(self._held.__contains__, self._order), count)]
 
     def put(self, messages: Sequence[ReceivedMessage], next_offset: int | None = None) -> list[ReceivedMessage]:
         """Take in pulled messages and return those that are new here.

@@ -161,6 +161,25 @@ class PushConsumer(ClientService):
         if self._working is not None:
             self._working.listening.resize(threads)
 
+    def inc_consume_threads(self, by: int = 1) -> None:
+        """Let more listeners run at once. RocketMQ: incCorePoolSize. Raises: as `update_consume_threads`."""
+        self.update_consume_threads(self._threads + by)
+
+    def dec_consume_threads(self, by: int = 1) -> None:
+        """Let fewer listeners run at once; those that run end first. Raises: as `update_consume_threads`."""
+        self.update_consume_threads(self._threads - by)
+
+    def update_consume_timeout(self, timeout_ms: int) -> None:
+        """Send messages back whose listener takes longer than that, from now on, also those it has begun before.
+
+        Raises: ClientError below 1.
+        """
+        if timeout_ms < 1:
+            raise ClientError(f"a consume timeout of {timeout_ms} ms: at least one is needed")
+        self._state.limits.consume_timeout_ms = timeout_ms
+        if self._working is not None:
+            self._working.held.limits_changed()
+
     def suspend(self) -> None:
         """Pull no more until `resume`. What is here already is consumed; queues stay this consumer's."""
         self._state.is_suspended = True

@@ -50,7 +50,7 @@ class PushParts:
             return ConcurrentConsumption(group, concurrent, settings, machine, send_backs.send_back, driver, spawn)
 
         def make_policy(cache: ProcessQueue, lock: HeldLock | None) -> Policy:
-            return OrderedPolicy(cache, lock) if is_ordered else ConcurrentPolicy(cache, group, settings)
+            return OrderedPolicy(cache, lock) if is_ordered else ConcurrentPolicy(cache, group, settings, state.limits)
 
         is_locking = is_ordered and settings.message_model is MessageModel.CLUSTERING
         self.held = AssignedQueues(state, client, offsets, listen, make_policy, is_locking, spawn)

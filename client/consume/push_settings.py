@@ -56,6 +56,13 @@ class PushSettings:
     """How often a message is tried again before it is dead; -1 means 16, and for ever in ordered consumption."""
     reconsume_later_honours_ack_index: bool = False
     """With an ack_index, RECONSUME_LATER retries only what comes behind it. RocketMQ retries all."""
+    consume_timeout_ms: int = field(default=15 * 60_000, metadata=PERIOD)
+    """A message whose listener takes longer is sent back, unless it is consumed in order. RocketMQ: consumeTimeout."""
+    consume_timeout_scans: bool = False
+    """RocketMQ's way: once per timeout, and of each queue only its first 16 messages, up to one that has time left."""
+    resend_after_ms: int = field(default=0, metadata=PERIOD_OR_NONE)
+    """A message that isn't done so long after its listener began is sent back, and its queue goes on without it: so a
+    restart brings again that one, and none of those behind it. 0: off. RocketMQ has nothing like it."""
     retry_here_ms: int = field(default=5_000, metadata=PERIOD)
     """When a message that could neither be sent back nor sent is consumed here again."""
     await_termination_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)

@@ -161,7 +161,7 @@ class AssignedQueue(Generic[P]):
             return out
         is_found = result.status is PullStatus.FOUND
         if is_found and result.messages:
-            self._found(out, result)
+            self._found(out, result, uptime_ms)
         else:
             self._passed(out, result.next_offset)
         if is_found and state.settings.pull_interval_ms:
@@ -170,7 +170,7 @@ class AssignedQueue(Generic[P]):
             self._decide_pull(out, uptime_ms)
         return out
 
-    def _found(self, out: Instructions, result: PullResult) -> None:
+    def _found(self, out: Instructions, result: PullResult, uptime_ms: UptimeMs) -> None:
         messages = result.messages
         first = messages[0].record.queue_offset
         if first < self.next_offset:
@@ -180,8 +180,8 @@ class AssignedQueue(Generic[P]):
             for message in messages:
                 message.topic = message.get(RETRY_TOPIC) or message.topic
         new = self.cache.put(messages, result.next_offset)
-        if new and (deliver := self.policy.pulled(new)) is not None:
-            out.append(deliver)
+        if new:
+            out += self.policy.pulled(new, uptime_ms)
 
     def _passed(self, out: Instructions, next_offset: int) -> None:
         """Go past messages that aren't wanted; with nothing in hand, the group has come that far."""
@@ -234,14 +234,19 @@ class AssignedQueue(Generic[P]):
         if not self.is_dropped:
             if self._paused_until_ms is not None and uptime_ms >= self._paused_until_ms:
                 self._decide_pull(out, uptime_ms)
-            if uptime_ms >= self.policy.due_ms and (deliver := self.policy.time(uptime_ms)) is not None:
-                out.append(deliver)
+            if uptime_ms >= self.policy.due_ms:
+                out += self.policy.time(uptime_ms)
         due_ms = self._departure.at_ms
         if not self.is_dropped:
             due_ms = min(self._paused_until_ms or NEVER, self.policy.due_ms)
         if due_ms < NEVER:
             out.append(Wait(UptimeMs(int(due_ms))))
         return out
+
+    def limits_changed(self, uptime_ms: UptimeMs) -> Instructions:
+        """Look now whether a message has taken too long: that is another time than before."""
+        self.policy.limits_changed(uptime_ms)
+        return self.time(uptime_ms)
 
     # -- leaving -------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from staticfire.client.consume.instructions import (
     Deliver,
     FindBrokers,
     ForgetOffset,
+    GiveBack,
     Instructions,
     Leave,
     Pull,
@@ -68,6 +69,9 @@ class Listening(Protocol):
     def submit(self, queue: Any, messages: Sequence[ReceivedMessage]) -> None:
         """Consume these, or in order whatever is next."""
 
+    def give_back(self, queue: Any, overdue: GiveBack) -> None:
+        """Hand messages to a broker whose listener takes too long. Nothing is ever overdue in order."""
+
     def settle(self) -> None:
         """Count what is done."""
 
@@ -102,6 +106,7 @@ class QueueDriver:
             Announce: lambda queue, _: client.send_heartbeats(),
             FindBrokers: lambda queue, _: client.refresh_routes(),
             ForgetOffset: lambda queue, _: offsets.forget(queue.queue),
+            GiveBack: lambda queue, overdue: self.listening.give_back(queue, overdue),
             Leave: leave,
             Tell: lambda queue, tell: (log.warning if tell.is_warning else log.info)(tell.event, **tell.fields),
             Wait: self._wait,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from staticfire.client.consume.instructions import GiveBack
 from staticfire.client.consume.queue_driver import Queue
 from staticfire.protocol.messages import ReceivedMessage
 
@@ -46,6 +47,9 @@ class PollBuffer:
         self._batches.append((queue, messages))
         self.messages += len(messages)
         self._filled.set()
+
+    def give_back(self, queue: Any, overdue: GiveBack) -> None:
+        """Do nothing: a program takes what it takes."""
 
     def settle(self) -> None:
         """Do nothing: what is polled is counted at once."""

@@ -192,6 +192,11 @@ class AssignedQueues:
         if held is not None:
             self.driver.carry_out(held, held.hurry(self._uptime_ms()))
 
+    def limits_changed(self) -> None:
+        """Look now whether messages have taken too long."""
+        for held in list(self._table.values()):
+            self.driver.carry_out(held, held.limits_changed(self._uptime_ms()))
+
     def stop_pulling(self) -> None:
         """Pull nothing more. What is cached can be consumed."""
         self._state.is_over = True

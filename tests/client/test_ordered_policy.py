@@ -22,7 +22,7 @@ class Held:
 
     def put(self, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
         new = self.cache.put(messages)
-        self.policy.pulled(new)
+        self.policy.pulled(new, UptimeMs(0))
         return new
 
 
