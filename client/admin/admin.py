@@ -20,6 +20,7 @@ from staticfire.protocol.requests.connections import (
     GetConsumerConnections,
 )
 from staticfire.protocol.requests.groups import GetAllGroups, GetGroupConfig, SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.protocol.requests.routes import (
     BrokerData,
     ClusterInfo,
@@ -235,6 +236,24 @@ class Admin(ClientService):
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
         """Return the first offset stored at that time or later; with `upper`, the last one at that time or before."""
         return await self.offsets.search_offset(queue, stored_ms, upper)
+
+    async def reset_offset_by_time(
+        self, group: str, topic: str, stored_ms: int, force: bool = True
+    ) -> dict[MessageQueue, int]:
+        """Let a group go on in a topic with what was stored at that time or later; return where, by queue.
+
+        `stored_ms`: message time; -1 skips the whole backlog. `force`: forwards, too; where brokers tell members to go
+        on elsewhere instead of doing it themselves, they go only back without it. Nobody has to be online.
+        """
+        moved: dict[MessageQueue, int] = {}
+        brokers = {queues.broker_name for queues in (await self.route(topic)).queue_datas}
+        for name, address in (await self.masters()).items():
+            if name in brokers:
+                request = ResetOffset(group=group, topic=topic, timestamp=stored_ms, is_force=force, bname=name)
+                answer = await self._ask(address, request, f"reset {group} in {topic} on {name}")
+                table = {} if answer.body is None else answer.body.offset_table
+                moved |= {MessageQueue(q.topic, q.broker_name, q.queue_id): offset for q, offset in table.items()}
+        return moved
 
     # -- key-value configuration ---------------------------------------------------------------------------------
 

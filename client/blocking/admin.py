@@ -22,6 +22,7 @@ class BlockingAdmin(BlockingFace[Admin]):
     max_offset = blocking(Admin.max_offset)
     min_offset = blocking(Admin.min_offset)
     search_offset = blocking(Admin.search_offset)
+    reset_offset_by_time = blocking(Admin.reset_offset_by_time)
     put_kv = blocking(Admin.put_kv)
     get_kv = blocking(Admin.get_kv)
     list_kv = blocking(Admin.list_kv)

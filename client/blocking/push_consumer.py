@@ -14,7 +14,7 @@ A listener that is a plain function is called in threads, an `async def` in the 
 may use any blocking face; what they share with each other they have to guard.
 """
 
-from staticfire.client.blocking.face import BlockingFace, on_loop
+from staticfire.client.blocking.face import BlockingFace, blocking, on_loop
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.push_consumer import PushConsumer
 
@@ -30,6 +30,7 @@ class BlockingPushConsumer(BlockingFace[PushConsumer]):
     inc_consume_threads = on_loop(PushConsumer.inc_consume_threads)
     dec_consume_threads = on_loop(PushConsumer.dec_consume_threads)
     update_consume_timeout = on_loop(PushConsumer.update_consume_timeout)
+    reset_offset_by_time = blocking(PushConsumer.reset_offset_by_time)
 
     @property
     def assignment(self) -> list[MessageQueue]:

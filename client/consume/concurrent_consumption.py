@@ -151,7 +151,7 @@ class ConcurrentConsumption:
                 continue
             if not pool.is_called and waiting:
                 pool.call()  # It gets its turn when this one waits.
-            context = ConsumeContext(queue.queue)
+            context = ConsumeContext(queue.queue, queue.max_offset)
             started_ms = uptime_ms()
             for message in messages:
                 message.consume_started_ms = started_ms

@@ -20,10 +20,13 @@ class ConsumeStatus(Enum):
 class ConsumeContext:
     """What a listener is told beside its messages, and may set."""
 
-    __slots__ = ("ack_index", "delay_level_when_next_consume", "queue")
+    __slots__ = ("ack_index", "delay_level_when_next_consume", "max_offset", "queue")
 
-    def __init__(self, queue: MessageQueue) -> None:
+    def __init__(self, queue: MessageQueue, max_offset: int = -1) -> None:
         self.queue = queue
+        self.max_offset = max_offset
+        """The offset of the queue's next message, as the newest pull has told: how far behind its end a message is.
+        -1 where nobody knows. RocketMQ: the property MAX_OFFSET of each message."""
         self.delay_level_when_next_consume = 0
         """When failed messages come again: 0 the broker decides, 1..18 that level, -1 never (dead letter)."""
         self.ack_index: int | None = None

@@ -74,7 +74,7 @@ class OrderedThreadedCalls:
         return made
 
     def _call(self, queue: Queue, messages: Messages) -> OrderedCall:
-        context = OrderedContext(queue.queue)
+        context = OrderedContext(queue.queue, queue.max_offset)
         started_ms = self._clock.uptime_ms()
         for message in messages:
             message.consume_started_ms = started_ms

@@ -159,7 +159,7 @@ class OrderedConsumption:
     async def _call(self, queue: Queue, uptime_ms: UptimeMs) -> OrderedCall:
         """Await the listener once."""
         messages = queue.policy.take(self._settings.consume_message_batch_max_size)
-        context = OrderedContext(queue.queue)
+        context = OrderedContext(queue.queue, queue.max_offset)
         for message in messages:
             message.consume_started_ms = uptime_ms
         try:

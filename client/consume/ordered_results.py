@@ -33,10 +33,12 @@ class OrderedStatus(Enum):
 class OrderedContext:
     """What a listener of ordered consumption is told beside its messages, and may set."""
 
-    __slots__ = ("auto_commit", "queue", "suspend_current_queue_time_ms")
+    __slots__ = ("auto_commit", "max_offset", "queue", "suspend_current_queue_time_ms")
 
-    def __init__(self, queue: MessageQueue) -> None:
+    def __init__(self, queue: MessageQueue, max_offset: int = -1) -> None:
         self.queue = queue
+        self.max_offset = max_offset
+        """The offset of the queue's next message, as the newest pull has told; -1 where nobody knows."""
         self.auto_commit = True
         """False: SUCCESS commits nothing, COMMIT commits what was taken since the last one, ROLLBACK brings it back."""
         self.suspend_current_queue_time_ms = -1

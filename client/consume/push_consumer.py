@@ -180,6 +180,17 @@ class PushConsumer(ClientService):
         if self._working is not None:
             self._working.held.limits_changed()
 
+    async def reset_offset_by_time(self, stored_ms: int) -> None:
+        """Go on, in the queues of this member, with what was stored at that time or later; older or newer than now.
+
+        `stored_ms`: message time. What has begun counts for nothing. RocketMQ: resetOffsetByTimeStamp.
+
+        Raises: ClientError (not running), BrokerAnswer, NetworkError.
+        """
+        if self._working is None:
+            raise ClientError(f"consumer {self.group} isn't running: enter it first")
+        await self._working.held.move_to_time(stored_ms)
+
     def suspend(self) -> None:
         """Pull no more until `resume`. What is here already is consumed; queues stay this consumer's."""
         self._state.is_suspended = True

@@ -75,6 +75,8 @@ class AssignedQueue(Generic[P]):
         self.last_pull_ms = uptime_ms
         self.next_offset = cache.next_offset
         """Where the next pull starts."""
+        self.max_offset = -1
+        """Where the queue ended when it was pulled last."""
         self._state = state
         self._is_retry = is_retry_topic(queue.topic)  # Its messages get their own topic back.
         self._asked: Subscription | None = None  # What the pull under way left with.
@@ -156,6 +158,7 @@ class AssignedQueue(Generic[P]):
             self._decide_pull(out, uptime_ms)
             return out
         self._broker_id = result.suggested_broker_id
+        self.max_offset = result.max_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
             self._correct(out, result.next_offset, uptime_ms)
             return out
@@ -177,8 +180,7 @@ class AssignedQueue(Generic[P]):
             out.append(tell("offsets_run_backwards", queue=str(self.queue), asked=self.next_offset, got=first))
         self.next_offset = result.next_offset
         if self._is_retry:
-            for message in messages:
-                message.topic = message.get(RETRY_TOPIC) or message.topic
+            give_own_topics(messages)
         new = self.cache.put(messages, result.next_offset)
         if new:
             out += self.policy.pulled(new, uptime_ms)
@@ -243,11 +245,6 @@ class AssignedQueue(Generic[P]):
             out.append(Wait(UptimeMs(int(due_ms))))
         return out
 
-    def limits_changed(self, uptime_ms: UptimeMs) -> Instructions:
-        """Look now whether a message has taken too long: that is another time than before."""
-        self.policy.limits_changed(uptime_ms)
-        return self.time(uptime_ms)
-
     # -- leaving -------------------------------------------------------------------------------------------------
 
     def revoked(self, uptime_ms: UptimeMs, at_once: bool = False, queue_offset: int | None = None) -> Instructions:
@@ -308,6 +305,12 @@ class AssignedQueue(Generic[P]):
         self._drop(out)
         self._departure.at_ms = at_ms = UptimeMs(uptime_ms + pause_ms)
         out.append(Wait(at_ms))
+
+
+def give_own_topics(messages: list[ReceivedMessage]) -> None:
+    """Give retries the topic that they were sent to."""
+    for message in messages:
+        message.topic = message.get(RETRY_TOPIC) or message.topic
 
 
 class Departure:

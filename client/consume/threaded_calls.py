@@ -67,7 +67,7 @@ class ThreadedCalls:
         return made
 
     def _call(self, queue: Queue, messages: Messages) -> ListenerCall:
-        context = ConsumeContext(queue.queue)
+        context = ConsumeContext(queue.queue, queue.max_offset)
         started_ms = self._clock.uptime_ms()
         for message in messages:
             message.consume_started_ms = started_ms

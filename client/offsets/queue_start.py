@@ -47,6 +47,10 @@ class QueueStarts:
             since_ms = settings.consume_timestamp_ms
             if since_ms is None:
                 since_ms = MessageMs(self._began_ms - HALF_AN_HOUR_MS)
-            return await self._questions.search_offset(queue, since_ms)
+            return await self.at_time(queue, since_ms)
         assert isinstance(start, int)
         return start
+
+    async def at_time(self, queue: MessageQueue, stored_ms: int) -> int:
+        """Return the first offset stored at that time or later. Raises: BrokerAnswer, NetworkError."""
+        return await self._questions.search_offset(queue, stored_ms)

@@ -23,6 +23,7 @@ from staticfire.client.offsets.queue_start import QueueStarts
 from staticfire.client.rebalance.lock_keeper import LockKeeper, NoLocks
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Spawn
@@ -132,6 +133,12 @@ class AssignedQueues:
         await self._revoke(offsets)
         self._client.rebalancing.wake()
 
+    async def move_to_time(self, stored_ms: int) -> None:
+        """Go on with what was stored at that time or later, but for retries. Raises: BrokerAnswer, NetworkError."""
+        queues = [queue for queue in self.queues if not is_retry_topic(queue.topic)]
+        offsets = await asyncio.gather(*(self.starts.at_time(queue, stored_ms) for queue in queues))
+        await self.move(dict(zip(queues, offsets, strict=True)))
+
     async def _revoke(self, offsets: Mapping[MessageQueue, int | None]) -> None:
         """Give queues away, with the offsets to store if they are told."""
         self.driver.listening.settle()
@@ -195,7 +202,8 @@ class AssignedQueues:
     def limits_changed(self) -> None:
         """Look now whether messages have taken too long."""
         for held in list(self._table.values()):
-            self.driver.carry_out(held, held.limits_changed(self._uptime_ms()))
+            held.policy.limits_changed(self._uptime_ms())
+            self.driver.carry_out(held, held.time(self._uptime_ms()))
 
     def stop_pulling(self) -> None:
         """Pull nothing more. What is cached can be consumed."""
