@@ -5,7 +5,7 @@
     python -m tests.oracle 127.0.0.1:19876 [--only 'pull*']
     python -m tests.oracle.own_client 127.0.0.1:19876
 
-`cases/` has the requests, as data, one file per family, and `conditions.py` a table of conditions in SQL92;
+`cases/` has the requests, as data, one file per family, `conditions.py` a table for one of them;
 `explained.py` the differences that are meant to be, and why.
 `step.py` is what one consists of, `exchange.py` plays them against one side, `normal.py` takes out what differs from
 run to run, `compare.py` judges; `own_client.py` is our client's turn.

@@ -7,21 +7,16 @@ and spoilt. What RocketMQ says of each pair stands in tests/protocol/golden/sql9
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.oracle.cases.common import PULL, send, topic
 from tests.oracle.exchange import Side
 from tests.oracle.normal import normal
-from tests.oracle.step import Ask, Pause, Step, Value
 
 RECORDED = Path(__file__).parent.parent / "protocol" / "golden" / "sql92.json"
-TOPIC = "{run}conditions"
 SEED = 92
-CHECK_CLIENT_CONFIG = 46
 
 _VALUES = (
     "3", "03", "-3", "+3", "3.5", " 3", "3L", "1e3", "0x10", "2147483647", "2147483648", "9223372036854775808", "NaN",
@@ -152,46 +147,19 @@ def _spoilt(random: Random, text: str) -> str:
     return random.choice([" ", "  ", "\t"]).join(words)
 
 
-def steps(texts: Sequence[str]) -> Iterator[Step]:
-    """Yield what asks a cluster about conditions: whether each is one, then which messages it wants."""
-    yield topic(TOPIC)
-    for number, properties in enumerate(messages()):
-        yield send(f"send {number} to choose from", str(number).encode(), topic=TOPIC, properties=properties)
-    yield Pause(500)
-    for text in texts:
-        yield check(text)
-        yield choose(text)
-
-
-def check(text: str) -> Ask:
-    """Ask whether a condition is one."""
-    data = {"topic": TOPIC, "subString": text, "expressionType": "SQL92"}
-    body = {"clientId": "c", "group": "{run}choosers", "subscriptionData": data}
-    return Ask(f"check {text!r}", CHECK_CLIENT_CONFIG, {}, body)
-
-
-def choose(text: str) -> Ask:
-    """Pull by a condition."""
-    fields: dict[str, Value] = {
-        "consumerGroup": "{run}choosers",
-        "topic": TOPIC,
-        "queueId": "0",
-        "queueOffset": "0",
-        "maxMsgNums": "32",
-        "sysFlag": "4",
-        "commitOffset": "0",
-        "suspendTimeoutMillis": "0",
-        "subscription": text,
-        "subVersion": "0",
-        "expressionType": "SQL92",
-    }
-    return Ask(f"choose {text!r}", PULL, fields, reads="records")
+def recorded() -> dict[str, list[int] | str]:
+    """Return what RocketMQ said: the messages that each condition wants, or what is wrong with it."""
+    said: dict[str, list[int] | str] = json.loads(RECORDED.read_text())
+    return said
 
 
 def record(nameserver: str, broker: str) -> dict[str, Any]:
     """Return what a cluster says: of each condition the offsets that it wants, or what is wrong with it."""
+    from tests.oracle.cases.conditions import check, choose, prepare
+
     texts = conditions()
-    replies = Side(nameserver, broker, "recorded-").play(steps(texts))
+    asked = [ask(text) for text in texts for ask in (check, choose)]
+    replies = Side(nameserver, broker, "recorded-").play([*prepare(), *asked])
     said: dict[str, Any] = {}
     for text in texts:
         checked = replies[f"check {text!r}"]

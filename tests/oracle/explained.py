@@ -79,6 +79,17 @@ EXPLAINED = [
     Explained("route of an unknown retry topic", "*", "so that a new group pulls its retries from its first rebalance"),
     Explained("pull with a class filter", "*", "class filters are no goal, and not silently ignored"),
     Explained("a binary header*", "codec", "an answer goes out in the codec of its request"),
+    # Conditions
+    Explained("check '+ +'", "remark", "a fault behind a unary plus is told where it is, not at the plus"),
+    Explained("choose 'a >'", "*", "RocketMQ gives every message to a pull whose condition doesn't parse"),
+    Explained("choose by another kind", "*", "RocketMQ gives every message to a pull by an unknown kind of expression"),
+    Explained("pull with the tag type in small*", "*", "RocketMQ gives every message to a pull by an unknown kind"),
+    Explained("choose ''", "remark", "the reason stands behind it", "parse the consumer's subscription failed"),
+    Explained("check another kind", "remark", "the remark says what is wrong, not which exception it caused"),
+    Explained("check no text", "*", "no text is no condition; a subscription without one is to all tags, as anywhere"),
+    Explained("check nested 3,000 deep", "*", "parentheses may nest as deep as they like", "*"),
+    Explained("check negated 3,000 times", "remark", "the limit is named, and doesn't depend on a thread's stack"),
+    Explained("check of 10,000 parts", "*", "a condition has a limit, which is named"),
     # Malformed frames
     Explained("header that is*", "code", MALFORMED, SILENT),
     Explained("header without code", "*", MALFORMED),

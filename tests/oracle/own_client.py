@@ -204,6 +204,24 @@ async def failures_come_back(check: Check) -> str:
     return "same unique id, its own topic, reconsume times 1"
 
 
+async def conditions_choose(check: Check) -> str:
+    heard, condition = Heard(), "price > 100 AND region IN ('eu', 'us')"
+    async with check.producer() as producer, check.consumer(heard) as consumer:
+        consumer.subscribe(check.topic, condition, "SQL92")
+        for price in (1, 300, 2, 400):
+            await producer.send(Message(check.topic, b"%d" % price, properties={"price": str(price), "region": "eu"}))
+        bodies = {message.body for _, message in await heard.count(2)}
+        assert bodies == {b"300", b"400"}, bodies
+    async with check.puller() as puller:
+        found = [
+            message
+            for queue in await puller.queues(check.topic)
+            for message in (await puller.pull(queue, 0, condition, expression_type="SQL92")).messages
+        ]
+    assert len(found) == 2, found
+    return "2 of 4 heard and pulled"
+
+
 async def ordered_consumption(check: Check) -> str:
     """Two members come and go while messages flow: each queue stays in order, nothing comes twice but what failed."""
     heard = Heard()
@@ -316,6 +334,7 @@ CHECKS: list[Callable[[Check], Awaitable[str]]] = [
     delayed_messages_wait,
     two_consumers_share,
     failures_come_back,
+    conditions_choose,
     ordered_consumption,
     offsets_survive,
     administrators_ask,

@@ -1,7 +1,5 @@
 """Conditions in SQL92: what RocketMQ 5.3.3 said of a whole table, and what is worse than all of it."""
 
-import json
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -9,11 +7,11 @@ from staticfire.protocol.properties import format_properties
 from staticfire.protocol.sql92.faults import FilterExpressionError
 from staticfire.protocol.sql92.filters import CHARACTERS_MAX, compile_filter
 from staticfire.protocol.sql92.terms import DEPTH_MAX
-from tests.oracle.conditions import RECORDED, conditions, messages
+from tests.oracle.conditions import conditions, messages, recorded
 
 pytestmark = pytest.mark.row("P6")
 
-SAID: dict[str, list[int] | str] = json.loads(RECORDED.read_text())
+SAID = recorded()
 BEHIND_A_PLUS = {"+ +"}
 """RocketMQ tells every fault behind a unary plus at the plus; here it is told where it is."""
 

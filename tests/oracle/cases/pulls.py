@@ -91,8 +91,6 @@ def _filters() -> Iterator[Step]:
     ):
         yield pull(f"pull only {text!r}", subscription=text)
     yield pull("pull only nope from the end", subscription="nope", queueOffset="6")
-    yield pull("pull with an unknown expression type", expressionType="NOPE", subscription="a")
-    yield pull("pull with SQL that can't be read", expressionType="SQL92", subscription="a = = b")
     yield pull("pull two of a tag", subscription="a", maxMsgNums="1")
     yield pull("pull with the tag type in small letters", expressionType="tag", subscription="a")
 
