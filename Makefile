@@ -106,6 +106,7 @@ MYPY := $(BIN)/mypy $(if $(wildcard $(SPARK)),,--config-file tools/without_spark
 check-types: $(READY)
 	$(MYPY) -p staticfire -p tools -p tests -p benchmarks
 	$(MYPY) examples/flights
+	$(MYPY) examples/groups
 
 check-house: $(READY)
 	$(BIN)/lint-imports --no-cache
@@ -172,5 +173,5 @@ fix: $(READY) ## repairs what ruff can repair, and formats
 	$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(READY) ## writes the generated parts of docs/
-	$(BIN)/python -m tools.docs
+docs: $(READY) ## writes the generated parts of docs/ (ALL=1: also those that take a quarter of a minute)
+	$(BIN)/python -m tools.docs $(if $(ALL),--all)

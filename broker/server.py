@@ -229,6 +229,7 @@ class Broker(Service):
             await self.pause_for(EXPIRY_STEP_MS)
             if held.next_deadline_ms is not None and held.next_deadline_ms <= clock.uptime_ms():
                 self._pull.expire(clock.uptime_ms())
+            self._clients.let_in(clock.uptime_ms())
 
     async def _client_scan_loop(self) -> None:
         while True:

@@ -6,6 +6,7 @@ RocketMQ: BrokerConfig, MessageStoreConfig. On the command line and in broker.co
 
 from dataclasses import dataclass, field
 
+from staticfire.broker.groups.protection import PROTECTION_MS_MAX
 from staticfire.protocol.limits import FRAME_BYTES_MAX, PULL_BYTES_MAX, PULL_MESSAGES_MAX, QUEUES_OF_TOPIC_MAX
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERCENT, PERIOD, PERIOD_OR_NONE, PORT, chars, within
 from staticfire.runtime.reach import Reach
@@ -13,6 +14,7 @@ from staticfire.runtime.reach import Reach
 KIB, MIB = 1024, 1024 * 1024
 NAME = chars(1, 255)
 PERMISSION = within(0, 7)
+PROTECTION = within(0, PROTECTION_MS_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,11 @@ class BrokerSettings:
     fence_older_subscriptions: bool = False
     """Refuse pulls whose subscription is older than the group's and differs, as SUBSCRIPTION_NOT_LATEST, instead of
     those that are newer, as RocketMQ does. A client of ours shares queues anew then, and goes on."""
+    stable_time_ms: int = field(default=0, metadata=PROTECTION)
+    """A client that joins a group of stable members counts as one of them after so long; see groups.md. A group's
+    attribute of that name comes first."""
+    grace_time_ms: int = field(default=0, metadata=PROTECTION)
+    """A member whose connection is lost counts on for so long. A group's attribute of that name comes first."""
     channel_expired_timeout_ms: int = field(default=120_000, metadata={**PERIOD, "rocketmq": "channelExpiredTimeout"})
     channel_scan_interval_ms: int = field(default=10_000, metadata=PERIOD)
     notify_consumer_ids_changed_enable: bool = True

@@ -96,7 +96,7 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
     topics = TopicTable(settings, clock.message_ms)
     topics.on_change(lambda _: config_files.changed(TOPICS_FILE))
     groups = GroupTable(settings, clock.message_ms, lambda: config_files.changed(GROUPS_FILE))
-    consumers, progress = ConsumerManager(), ProgressTable()
+    consumers, progress = ConsumerManager(groups.protection_of), ProgressTable()
     offsets = OffsetTable(progress.committed)
     return BrokerState(
         machine=machine,

@@ -1,9 +1,12 @@
 """Writes the generated parts of docs/ (`make docs`); tests/house/test_docs.py fails when one of them is stale.
 
-A further part is one line in PARTS, and its pair of marker lines in the document.
+A further part is one line in PARTS, and its pair of marker lines in the document. Those that take seconds are in
+SLOW_PARTS: `make docs ALL=1` writes them, too.
 """
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tools.commands import command_tables, request_code_table
@@ -13,26 +16,37 @@ from tools.performance import performance_curves
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PARTS: list[tuple[str, str, Callable[[], str]]] = [
+Part = tuple[str, str, Callable[[], str]]
+"""Document, name of the part, what writes it."""
+
+
+def protection_table() -> str:
+    """Return what protection of a group does, as an example measures it."""
+    command = [sys.executable, "examples/groups/protection.py", "--markdown"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+PARTS: list[Part] = [
     ("docs/compatibility.md", "rows", compatibility_table),
     ("docs/compatibility.md", "codes", request_code_table),
     ("docs/performance.md", "curves", performance_curves),
     ("docs/protocol.md", "commands", command_tables),
 ]
-"""Document, name of the part, what writes it."""
+SLOW_PARTS: list[Part] = [("docs/groups.md", "protection", protection_table)]
 
 
-def fresh_documents() -> dict[str, str]:
+def fresh_documents(parts: Sequence[Part] = PARTS) -> dict[str, str]:
     """Return path -> text of each document with generated parts, as it should be."""
     texts: dict[str, str] = {}
-    for path, name, write in PARTS:
+    for path, name, write in parts:
         texts[path] = replace_part(texts.get(path) or (ROOT / path).read_text(), name, write())
     return texts
 
 
 def main() -> None:
     """Write the documents that are stale."""
-    for path, text in fresh_documents().items():
+    parts = PARTS + SLOW_PARTS if "--all" in sys.argv else PARTS
+    for path, text in fresh_documents(parts).items():
         if (ROOT / path).read_text() != text:
             (ROOT / path).write_text(text)
             print(f"docs: wrote {path}")

@@ -2,6 +2,7 @@
 
 - `subscription_groups.py`: how each consumer group is set up
 - `consumers.py`, `producers.py`: the members that are online
+- `protection.py`: against members that come and go
 - `version_fence.py`: whether a member's subscription is outdated
 - `offsets.py`: what groups have committed; `offset_check.py`: whether the log has so much
 - `queue_locks.py`: the queues that ordered consumers have locked

@@ -4,6 +4,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from staticfire.broker.groups.protection import (
+    GRACE_TIME,
+    STABLE_TIME,
+    ProtectionTimes,
+    change_group_attributes,
+    check_times,
+)
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
@@ -96,6 +103,15 @@ class GroupTable:
             del self.forbidden[group]
         self._moved()
 
+    def protection_of(self, name: str) -> ProtectionTimes:
+        """Return how a group is protected against members that come and go: by its own times, or else the broker's."""
+        group = self.groups.get(name)
+        own = {} if group is None else group.attributes
+        settings = self._settings
+        return ProtectionTimes(
+            int(own.get(STABLE_TIME, settings.stable_time_ms)), int(own.get(GRACE_TIME, settings.grace_time_ms))
+        )
+
     def snapshot(self) -> bytes:
         """Return subscriptionGroup.json."""
         table = {"dataVersion": self.version, "forbiddenTable": self.forbidden, "subscriptionGroupTable": self.groups}
@@ -118,11 +134,23 @@ class GroupTable:
         self._changed()
 
 
+def changed_group(group: SubscriptionGroupConfig, old: SubscriptionGroupConfig | None) -> SubscriptionGroupConfig:
+    """Return a group as it is stored: its attributes come as changes. `old`: what it is now. Raises: BrokerAnswer."""
+    attributes = change_group_attributes(None if old is None else old.attributes, group.attributes)
+    changed = msgspec.structs.replace(group, attributes=attributes)
+    check_group(changed)
+    return changed
+
+
 def check_group(group: SubscriptionGroupConfig) -> None:
-    """Refuse a group whose retry topic couldn't be made: no member could join it. Raises: BrokerAnswer."""
+    """Refuse a group whose retry topic couldn't be made, since no member could join it, or whose times are none.
+
+    Raises: BrokerAnswer.
+    """
     if group.retry_queue_nums > QUEUES_OF_TOPIC_MAX:
         words = f"group {group.group_name} can't have retryQueueNums={group.retry_queue_nums}"
         raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"{words}: a topic has {QUEUES_OF_TOPIC_MAX} queues at most")
+    check_times(group.attributes)
 
 
 class _SavedGroups(msgspec.Struct, rename="camel"):

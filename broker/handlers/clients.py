@@ -119,7 +119,7 @@ class ClientHandlers:
         ):
             return
         for member in group.channel_info_table.values():
-            if member.connection.is_open:
+            if member.counts and member.connection.is_open:
                 member.connection.tell(NotifyConsumerIdsChanged(group.name))
 
     def unregister(self, call: Call) -> Answer:
@@ -128,9 +128,10 @@ class ClientHandlers:
         if request.producer_group:
             self._state.producers.unregister(request.producer_group, call.connection)
         if request.consumer_group:
-            group = self._state.consumers.unregister(request.consumer_group, call.connection)
+            group = self._state.consumers.unregister(request.consumer_group, call.connection, request.client_id)
             if group is not None:
                 self.notify(group)
+            self.let_in(self._uptime_ms())
         return Answer()
 
     def consumer_list(self, call: Call) -> Answer:
@@ -144,7 +145,14 @@ class ClientHandlers:
     def disconnected(self, connection: Connection) -> None:
         """Remove a connection's clients and notify those who stay."""
         self._state.producers.disconnect(connection)
-        for group in self._state.consumers.disconnect(connection):
+        uptime_ms = self._uptime_ms()
+        for group in self._state.consumers.disconnect(connection, uptime_ms):
+            self.notify(group)
+        self.let_in(uptime_ms)
+
+    def let_in(self, uptime_ms: UptimeMs) -> None:
+        """Notify the groups of which somebody counts now, or counts no more, because time has passed."""
+        for group in self._state.consumers.let_in(uptime_ms):
             self.notify(group)
 
     def expire(self, uptime_ms: UptimeMs) -> None:

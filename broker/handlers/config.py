@@ -61,6 +61,7 @@ LIVE = frozenset(
         "fence_older_subscriptions",
         "file_reserved_time",
         "flush_consumer_offset_interval",
+        "grace_time_ms",
         "hold_ms_max",
         "lite_pull_message_enable",
         "long_polling_enable",
@@ -72,6 +73,7 @@ LIVE = frozenset(
         "region_id",
         "register_name_server_period",
         "short_polling_time_mills",
+        "stable_time_ms",
         "trace_on",
         "use_server_side_reset_offset",
     }

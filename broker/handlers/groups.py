@@ -8,7 +8,7 @@ Behaviour
 - A group can be forbidden a topic; its pulls are refused then.
 """
 
-from staticfire.broker.groups.subscription_groups import check_group
+from staticfire.broker.groups.subscription_groups import changed_group
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -47,8 +47,8 @@ class GroupHandlers:
         request: UpdateGroup = call.request
         if request.body is None or request.body.group_name is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "a group needs a body with a groupName")
-        check_group(request.body)
-        self._state.groups.put(request.body)
+        groups = self._state.groups
+        groups.put(changed_group(request.body, groups.get(request.body.group_name)))
         await self._state.config_files.saved("subscriptionGroup.json")
         return Answer()
 
@@ -65,10 +65,9 @@ class GroupHandlers:
         request: UpdateGroups = call.request
         if request.body is None or any(group.group_name is None for group in request.body.group_config_list):
             return refusal(ResponseCode.SYSTEM_ERROR, "a list of groups needs a body with a groupConfigList")
-        for group in request.body.group_config_list:
-            check_group(group)
-        for group in request.body.group_config_list:
-            self._state.groups.put(group)
+        groups, wanted = self._state.groups, request.body.group_config_list
+        for group in [changed_group(group, groups.get(group.group_name or "")) for group in wanted]:
+            groups.put(group)
         await self._state.config_files.saved("subscriptionGroup.json")
         return Answer()
 

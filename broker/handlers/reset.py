@@ -46,6 +46,7 @@ class ResetHandlers:
             if topic == SCHEDULE_TOPIC:
                 self._delays.forget()  # at once: the next topic may be one whose queues can't be deleted now
         state.queue_locks.forget_all()
+        state.consumers.forget_away()
         for topic in forgotten.topics:
             state.topics.delete(topic)
         for group in forgotten.groups:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -177,8 +179,11 @@ class Admin(ClientService):
     async def create_group(
         self, config: SubscriptionGroupConfig | str, *, cluster: str | None = None, broker_name: str | None = None
     ) -> None:
-        """Create a consumer group, or change it; its name alone gives it RocketMQ's defaults."""
-        body = SubscriptionGroupConfig(group_name=config) if isinstance(config, str) else config
+        """Create a consumer group, or change it; its name alone gives it RocketMQ's defaults.
+
+        Attributes as `{"stableTimeMs": "30000"}`; those that aren't named stay, `{"-stableTimeMs": ""}` removes one.
+        """
+        body = _group_changes(config)
         for name, address in (await self.masters(cluster, broker_name)).items():
             await self._ask(address, UpdateGroup(body=body, bname=name), f"create group {body.group_name} on {name}")
 
@@ -304,5 +309,16 @@ def _check(answer: Answer, asked: str) -> Answer:
 
 def _attribute_changes(attributes: Mapping[str, str]) -> str | None:
     """Return RocketMQ's text of attribute changes: `+key=value,-key`."""
-    parts = [name if name.startswith("-") else f"+{name.removeprefix('+')}={text}" for name, text in attributes.items()]
+    parts = [name if name.startswith("-") else f"{name}={text}" for name, text in _signed(attributes).items()]
     return ",".join(parts) or None
+
+
+def _group_changes(config: SubscriptionGroupConfig | str) -> SubscriptionGroupConfig:
+    """Return a group as it is sent: its attributes are changes."""
+    group = SubscriptionGroupConfig(group_name=config) if isinstance(config, str) else config
+    return msgspec.structs.replace(group, attributes=_signed(group.attributes))
+
+
+def _signed(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return attributes as changes: what has neither sign is added."""
+    return {name if name.startswith(("+", "-")) else f"+{name}": text for name, text in attributes.items()}

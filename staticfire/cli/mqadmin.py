@@ -201,6 +201,17 @@ def topic_status(namesrv: str, topic: str) -> None:
     run(namesrv, work)
 
 
+def attribute_changes(text: str) -> dict[str, str]:
+    """Return `+key=value,-key` by its signed names. Raises: UsageError."""
+    changes = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, value = part.partition("=")
+        if name[:1] != ("+" if separator else "-"):
+            raise UsageError(f"mqadmin: --attributes {part}: write +KEY=VALUE to set one and -KEY to remove it")
+        changes[name] = value
+    return changes
+
+
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +224,7 @@ def topic_status(namesrv: str, topic: str) -> None:
 @option("-o", "--consumeMessageOrderly", "orderly", type=bool, default=False, show_default=True)
 @option("-q", "--retryQueueNums", "retry_queues", type=click.IntRange(0), default=1, show_default=True)
 @option("-r", "--retryMaxTimes", "retries", type=click.IntRange(-1), default=16, show_default=True)
+@option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", default="", help="As +stableTimeMs=30000,+graceTimeMs=10000.")
 def update_group(
     namesrv: str,
     cluster: str | None,
@@ -223,8 +235,9 @@ def update_group(
     orderly: bool,
     retry_queues: int,
     retries: int,
+    attributes: str,
 ) -> None:
-    """Create a consumer group, or change it."""
+    """Create a consumer group, or change it; attributes that aren't named stay as they are."""
     config = SubscriptionGroupConfig(
         group,
         consume_enable=enable,
@@ -233,6 +246,7 @@ def update_group(
         consume_message_orderly=orderly,
         retry_queue_nums=retry_queues,
         retry_max_times=retries,
+        attributes=attribute_changes(attributes),
     )
 
     async def work(admin: Admin) -> None:

@@ -1,10 +1,12 @@
 """`mqadmin`: RocketMQ's commands, flags and output, as quick starts and scripts use them."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 
 import pytest
 
+from staticfire.client import Admin
 from staticfire.cluster import Cluster
 from tests.cli.commands import call, one_line
 
@@ -68,6 +70,21 @@ def test_a_group_and_how_far_it_has_come(cluster: Cluster) -> None:
     assert all(line.startswith("delete subscription group [Billing] from broker [") for line in deleted)
 
 
+@pytest.mark.row("H8")
+def test_a_groups_attributes_are_set_and_removed(cluster: Cluster) -> None:
+    def change(attributes: str) -> None:
+        admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Calm", "-a", attributes)
+
+    async def now() -> dict[str, str]:
+        async with Admin(cluster.namesrv) as each:
+            return (await each.group_config("Calm", "broker-b")).attributes
+
+    change("+stableTimeMs=30000, +graceTimeMs=10000")
+    assert asyncio.run(now()) == {"stableTimeMs": "30000", "graceTimeMs": "10000"}
+    change("-stableTimeMs")
+    assert asyncio.run(now()) == {"graceTimeMs": "10000"}
+
+
 def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> None:
     listed = admin(cluster, "clusterList")
     assert listed[0].startswith("#Cluster Name   #Broker Name  #BID  #Addr")
@@ -85,6 +102,8 @@ def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> Non
         (["updateTopic", "-c", "DefaultCluster", "-t", "Orders", "-r", "-1"], 2, "-1 is not in the range x>=1"),
         (["topicList", "-n", ""], 2, "--namesrv is empty; write host:port"),
         (["updateTopic", "-t", "Orders"], 2, "say where: -c CLUSTER or -b HOST:PORT"),
+        (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "-a", "graceTimeMs=1"], 2, "write +KEY=VALUE to set"),
+        (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "-a", "+a=1"], 1, "unsupported key: a"),
         (["updateTopic", "-c", "DefaultCluster"], 2, "Missing option '-t'"),
         (["updateTopic", "-c", "Nowhere", "-t", "Orders"], 1, "no master of cluster Nowhere"),
         (["electMaster"], 2, "there is no command electMaster here, only updateTopic, "),

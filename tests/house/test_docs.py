@@ -6,7 +6,7 @@ import pytest
 
 from tests.house.source import ROOT
 from tools.compatibility import MarkedTest, Row, complaints, marks_of, read_marks, read_rows
-from tools.docs import fresh_documents
+from tools.docs import SLOW_PARTS, fresh_documents
 from tools.generated import PartMissing, replace_part
 
 PATH = re.compile(r"`([\w<>/]+(?:\.(?:py|c|sh)|/))`")
@@ -27,6 +27,12 @@ class TestPull:
 def test_generated_parts_are_fresh() -> None:
     stale = [path for path, text in fresh_documents().items() if (ROOT / path).read_text() != text]
     assert not stale, f"run `make docs`: {', '.join(stale)}"
+
+
+@pytest.mark.slow
+def test_generated_parts_that_take_long_are_fresh() -> None:
+    stale = [path for path, text in fresh_documents(SLOW_PARTS).items() if (ROOT / path).read_text() != text]
+    assert not stale, f"run `make docs ALL=1`: {', '.join(stale)}"
 
 
 def test_the_architectures_paths_are_there() -> None:

@@ -6,68 +6,22 @@ import pytest
 import pytest_asyncio
 
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.requests.clients import (
     ConsumerData,
     GetConsumerList,
     Heartbeat,
     HeartbeatAnswer,
     HeartbeatData,
-    ProducerData,
     SubscriptionData,
-    UnregisterClient,
 )
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
-from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient, UnlockQueues
 from staticfire.protocol.requests.topics import GetTopicConfig
-from staticfire.runtime.dispatcher import Call, Dispatcher
-from staticfire.runtime.pool import ConnectionPool
+from tests.scenarios.members import Member
 from tests.scenarios.stand import Stand
 
 pytestmark = pytest.mark.row("H3")
 
 TWO_MINUTES_S = 120
-
-
-class Member:
-    """One client of a group, and what it was told."""
-
-    def __init__(self, stand: Stand, name: str) -> None:
-        self.stand = stand
-        self.name = name
-        self.told: list[str] = []
-        dispatcher = Dispatcher()
-        dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self._note)
-        self.pool = ConnectionPool(stand.world.machine(name, f"10.0.1.{ord(name[-1])}"), dispatcher)
-
-    def _note(self, call: Call) -> None:
-        self.told.append(call.request.consumer_group)
-
-    async def heartbeat(
-        self, group: str = "billing", topics: tuple[str, ...] = ("orders",), **data: object
-    ) -> HeartbeatAnswer:
-        consumer = ConsumerData(group, "CONSUME_PASSIVELY", "CLUSTERING", None, [SubscriptionData(t) for t in topics])
-        for name, value in data.items():
-            setattr(consumer, name, value)
-        body = HeartbeatData(
-            client_id=self.name, consumer_data_set=[consumer], producer_data_set=[ProducerData("CLIENT_INNER_PRODUCER")]
-        )
-        answer = await self.pool.ask(self.stand.brokers["broker-a"], Heartbeat(body=body))
-        assert isinstance(answer, HeartbeatAnswer)
-        return answer
-
-    async def lock(self, *queue_ids: int) -> None:
-        await self.stand.ask(self.stand.brokers["broker-a"], LockQueues(body=self._queues(queue_ids)))
-
-    async def unlock(self, *queue_ids: int) -> None:
-        await self.stand.ask(self.stand.brokers["broker-a"], UnlockQueues(body=self._queues(queue_ids)))
-
-    def _queues(self, queue_ids: tuple[int, ...]) -> QueuesOfClient:
-        return QueuesOfClient("billing", self.name, [MessageQueue("orders", "broker-a", one) for one in queue_ids])
-
-    async def ids(self, group: str = "billing") -> list[str]:
-        answer = await self.stand.ask(self.stand.brokers["broker-a"], GetConsumerList(group))
-        return answer.body.consumer_id_list if answer.code == 0 else []
 
 
 @pytest_asyncio.fixture
@@ -142,8 +96,7 @@ async def test_those_who_stay_are_told_of_who_leaves(members: tuple[Member, Memb
     if way == "close":
         await second.pool.close()
     else:
-        goodbye = UnregisterClient(client_id="client-b", consumer_group="billing")
-        assert (await second.pool.ask(first.stand.brokers["broker-a"], goodbye)).code == 0
+        await second.goodbye()
     await first.stand.world.run_for(ms=5)
     assert first.told == ["billing"]
     assert await first.ids() == ["client-a"]
