@@ -114,7 +114,7 @@ class FrameReader:
         # Why nothing can be read any more.
         self._native = HotNativeRequests(routes.hot, make_call, source)
         self._json = HotJsonRequests(routes.handlers, make_call, source, self._heard_json)
-        self._fast_path: FastPath = self._json.read
+        self._fast_path: FastPath = _nothing_is_alike
         self.peer = Peer("?")
         self.codec: Codec | None = None
         """Of the peer's last request."""
@@ -122,16 +122,24 @@ class FrameReader:
         """Of frames that no call was made of."""
 
     def only(self, data: bytes) -> Called | None:
-        """Return the one call of bytes that are one frame like the last request; else None, and nothing has happened.
+        """Return the one call of bytes that are one frame; else None, and nothing has happened.
 
         Most reads are so unless much is under way. `receive` and `calls` do the same, and take longer.
         """
         end = len(data)
-        if self.unread_bytes or end < HEAD_BYTES or _HEAD(data)[0] != end - 4 or not self._is_recognised:
+        if self.unread_bytes or end < HEAD_BYTES or not self._is_recognised:
+            return None
+        length, word = _HEAD(data)
+        body_at = HEAD_BYTES + (word & 0xFFFFFF)
+        if length != end - 4 or length > _LENGTH_MAX or body_at > end:
             return None
         calls: list[Called] = []
-        self._fast_path(data, 0, end, calls)
-        return calls[0] if calls else None
+        if self._fast_path(data, 0, end, calls):
+            return calls[0]
+        try:
+            return self._slow_path(data, 0, body_at, end, word >> 24)
+        except ProtocolError:
+            return None
 
     def receive(self, data: bytes) -> bool:
         """Take bytes in; tell whether there may be a whole frame now."""
@@ -215,7 +223,7 @@ class FrameReader:
             self._native.remember(data, at)
             self._fast_path = self._native.read
         else:
-            self._fast_path = self._json.read
+            self._fast_path = self._json.read if codec.number == JSON else _nothing_is_alike
         return self._read_request(codec, envelope, data[body_at:stop])
 
     def _read_request(self, codec: Codec, envelope: Envelope, body: bytes) -> Called:
@@ -261,6 +269,11 @@ class FrameReader:
     def _heard_json(self, version: int, language: int) -> None:
         self.codec = _JSON_CODEC
         self._heard(version, language)
+
+
+def _nothing_is_alike(_data: bytes, at: int, _stop: int, _calls: list[Called]) -> int:
+    """Read no requests: none came so far, or one that no hot codec reads."""
+    return at
 
 
 def _refuses(code: int, words: str) -> Handler:

@@ -121,6 +121,35 @@ def test_in_any_pieces_and_left_at_any_call_they_are_the_same(
     assert read.reader.unread_bytes == 0
 
 
+def test_frames_that_come_alone_are_the_same_calls() -> None:
+    read, data = Read(), burst()
+    while data:
+        frame, data = data[: (end := 4 + int.from_bytes(data[:4], "big"))], data[end:]
+        called = read.reader.only(frame)
+        if called is None:
+            assert not read.calls  # What begins a connection is looked at more closely.
+            read.feed([frame])
+        else:
+            read._take([called])
+    assert read.seen() == WHOLE.seen()
+    assert read.answers == WHOLE.answers
+    assert read.reader.peer == WHOLE.reader.peer
+    assert read.reader.codec is WHOLE.reader.codec
+    assert read.reader.unread_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "piece", [b"\0\0\0\4\x07\0\0\0", b"\0\0\0\6\0\0\0\2{]", b"\0\0\0\5\0\0\0\2{", b"\0\0\0\3\0\0\0"]
+)
+def test_what_is_no_frame_is_left_to_the_closer_look(piece: bytes) -> None:
+    read = Read().feed([CODECS[1].encode_request(SEND, 1, False)])
+    assert read.reader.only(piece) is None
+    read.reader.receive(piece)
+    if len(piece) >= 8:
+        with pytest.raises(ProtocolError):
+            read.reader.calls(1_000_000)
+
+
 def test_no_more_is_read_than_is_wanted() -> None:
     read, frame = Read(), CODECS[0].encode_request(SEND, 1, False)
     read.reader.receive(frame * 6)
