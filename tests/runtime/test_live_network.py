@@ -1,7 +1,10 @@
 """What only real sockets can show."""
 
 import asyncio
+import platform
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -78,3 +81,20 @@ async def test_every_refusal_names_the_place_as_it_was_asked_for() -> None:
         port = sock.getsockname()[1]
     with pytest.raises(OSError, match=f"localhost:{port}: "):
         await network.connect(Quiet, "localhost", port, 3_000)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what glibc does with large blocks")
+def test_a_read_of_a_few_bytes_needs_no_fresh_pages() -> None:
+    program = """
+import resource, socket
+from staticfire.runtime.live.network import RECEIVED_BYTES_MAX, LiveNetwork
+LiveNetwork()
+near, far = socket.socketpair()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(1000):
+    near.send(b"x")
+    far.recv(RECEIVED_BYTES_MAX)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert int(answer.stdout) < 100
