@@ -25,7 +25,7 @@ help: ## this list
 setup: $(READY) ## makes .venv with the command line and all tools, at the versions of constraints.txt
 	@echo "setup: .venv is ready"
 
-$(READY): pyproject.toml constraints.txt protocol/_compiled.c
+$(READY): pyproject.toml constraints.txt $(wildcard protocol/_compiled*.[ch])
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  for python in $(PYTHONS); do \
 	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \

@@ -13,7 +13,7 @@ Messages:
 - `messages.py`: what programs send and receive
 - `record.py`: a message in the commit log; `plain_records.py`: the common kind, packed quickly
 - `rocketmq_record.py`: RocketMQ's binary form of records and batches; `batch_rows.py`: a batch as rows of records
-- `compiled.py`: the compiled twin of three hot functions of these, where there is one
+- `compiled.py`: the compiled twin of hot functions, where there is one
 - `properties.py`, `sys_flag.py`, `compression.py`, `checksums.py`: parts of a record
 - `message_ids.py`, `hosts.py`: the two ids of a message, and the addresses in them
 - `tags.py`: subscriptions, and which messages they match; `sql92/`: conditions over properties

@@ -1,55 +1,18 @@
-/* The compiled twin of three hot functions, byte for byte what the Python beside it makes; nothing but speed depends on it.
+/* The compiled twin of hot functions, byte for byte what the Python beside it makes; nothing but speed depends on it.
 
    rocketmq_records   protocol/rocketmq_record.py   stored records -> RocketMQ's, for a pull
    pack_batch         protocol/batch_rows.py        the body of a batch -> the log's bytes and the queue's entries
    are_proven         broker/store/proof.py         whether stored records are whole, and where a queue says they are
+   take_..._sends     in _compiled_sends.c
 
    They read bytes of other programs (a batch comes from the network), so every length is checked against what is left
    before it is used. What isn't plain - IPv6 hosts, long topics, flags, odd tags, anything illegal - is left to Python:
    the first by a callable for one record, the second by returning None for the whole batch, which Python then words. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
+#include "_compiled.h"
 
-#define HOST_V4_BYTES 8
-#define TOPIC_BYTES_MAX_V1 127
-#define PROPERTIES_BYTES_MAX 32767
-#define ROCKETMQ_MAGIC_V1 0xDAA320A7u
-#define RECORD_MAGIC 0x53460001u
-
-/* Where the fields of a stored record lie (protocol/record.py draws them), with an IPv4 born host. */
-enum {
-    RECORD_BYTES_AT = 4, LOG_POSITION_AT = 19, QUEUE_ID_AT = 28, QUEUE_OFFSET_AT = 33, STORED_MS_AT = 42, BORN_MS_AT = 51,
-    SYS_FLAG_AT = 60, FLAG_AT = 65, RECONSUME_TIMES_AT = 70, PREPARED_POSITION_AT = 75, BODY_CRC_AT = 84,
-    BORN_HOST_HEAD_AT = 88, BORN_HOST_AT = 90, TOPIC_AT = 98, COVERED_AT = 13,
-    RECORD_BYTES_MIN = 109
-};
-/* And how long RocketMQ's record of it is without body, topic and properties: both hosts IPv4, one byte for the topic. */
-enum { ROCKETMQ_FIXED_BYTES = 91, ENTRY_BYTES = 20 };
-
-static uint16_t get16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
-static uint32_t get32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
-
-static uint64_t get64(const uint8_t *at) { return (uint64_t)get32(at) << 32 | get32(at + 4); }
-
-static uint8_t *put16(uint8_t *at, uint16_t value) {
-    at[0] = (uint8_t)(value >> 8); at[1] = (uint8_t)value;
-    return at + 2;
-}
-
-static uint8_t *put32(uint8_t *at, uint32_t value) {
-    at[0] = (uint8_t)(value >> 24); at[1] = (uint8_t)(value >> 16); at[2] = (uint8_t)(value >> 8); at[3] = (uint8_t)value;
-    return at + 4;
-}
-
-static uint8_t *put64(uint8_t *at, uint64_t value) { return put32(put32(at, (uint32_t)(value >> 32)), (uint32_t)value); }
-
-static uint8_t *put(uint8_t *at, const void *from, size_t bytes) {
-    memcpy(at, from, bytes);
-    return at + bytes;
-}
+/* How long RocketMQ's record is without body, topic and properties: both hosts IPv4, one byte for the topic. */
+enum { ROCKETMQ_FIXED_BYTES = 91 };
 
 /* ---- stored records -> RocketMQ's ---------------------------------------------------------------------------------- */
 
@@ -156,23 +119,6 @@ static PyObject *rocketmq_records(PyObject *Py_UNUSED(module), PyObject *const *
 
 enum { BATCH_HEAD_BYTES = 20, MESSAGES_MAX = 1 << 20 };
 
-typedef struct {
-    const uint8_t *body, *properties;
-    uint32_t body_bytes, properties_bytes;
-    int needs_end;  /* the properties don't end with 0x02 */
-} Message;
-
-static int64_t hash_of(const uint8_t *tag, size_t bytes) {
-    uint32_t code = 0;
-    for (size_t index = 0; index < bytes; index++)
-        code = 31 * code + tag[index];
-    return (int32_t)code;
-}
-
-static const uint8_t *find(const uint8_t *in, size_t bytes, const char *what, size_t what_bytes) {
-    return what_bytes > bytes ? NULL : memmem(in, bytes, what, what_bytes);
-}
-
 /* The tags code of a message's properties: 1 if it is in `code`, 0 if Python has to say (a tag that isn't ASCII, a name
    that stands there twice or inside of another). */
 static int code_of_tag(const uint8_t *properties, size_t bytes, int64_t *code) {
@@ -194,31 +140,30 @@ static int code_of_tag(const uint8_t *properties, size_t bytes, int64_t *code) {
     return 1;
 }
 
-/* Fills `message` and moves `*at` behind it; 0 if it isn't whole or plain. */
-static int next_message(const uint8_t **at, const uint8_t *end, size_t added_bytes, Message *message) {
+/* Fills in body and properties of `record` and moves `*at` behind the message; 0 if it isn't whole or plain. */
+static int next_message(const uint8_t **at, const uint8_t *end, Record *record) {
     const uint8_t *from = *at;
     if (end - from < BATCH_HEAD_BYTES + 2 || get32(from + 12) != 0)
         return 0;
-    uint32_t body_bytes = get32(from + 16);
+    size_t body_bytes = get32(from + 16);
     if (body_bytes == 0 || body_bytes > (size_t)(end - from) - BATCH_HEAD_BYTES - 2)
         return 0;
-    message->body = from + BATCH_HEAD_BYTES;
-    message->body_bytes = body_bytes;
-    message->properties_bytes = get16(message->body + body_bytes);
-    message->properties = message->body + body_bytes + 2;
-    if (message->properties_bytes > (size_t)(end - message->properties))
+    record->body = (Span){from + BATCH_HEAD_BYTES, body_bytes};
+    const uint8_t *properties = record->body.at + body_bytes + 2;
+    size_t properties_bytes = get16(properties - 2);
+    if (properties_bytes > (size_t)(end - properties))
         return 0;
-    *at = message->properties + message->properties_bytes;
-    if (find(message->properties, message->properties_bytes, "DEL", 3) != NULL)
+    record->properties = (Span){properties, properties_bytes};
+    *at = properties + properties_bytes;
+    if (find(properties, properties_bytes, "DEL", 3) != NULL)
         return 0;  /* DELAY and its relatives: it may want to come later */
-    if (find(message->properties, message->properties_bytes, "TRAN_MSG\x01", 9) != NULL)
+    if (find(properties, properties_bytes, "TRAN_MSG\x01", 9) != NULL)
         return 0;  /* it may be half a message */
-    message->needs_end = message->properties_bytes > 0 && (*at)[-1] != 0x02;
-    return message->properties_bytes + (size_t)message->needs_end + added_bytes <= PROPERTIES_BYTES_MAX;
+    record->needs_end = properties_bytes > 0 && (*at)[-1] != 0x02;
+    return properties_bytes + (size_t)record->needs_end + record->added.bytes <= PROPERTIES_BYTES_MAX;
 }
 
-/* Calls Python's crc32 for bytes that lie in the object being made. */
-static int crc_of(PyObject *crc32, const uint8_t *data, size_t bytes, uint32_t *crc) {
+int crc_of(PyObject *crc32, const uint8_t *data, size_t bytes, uint32_t *crc) {
     PyObject *view = PyMemoryView_FromMemory((char *)data, (Py_ssize_t)bytes, PyBUF_READ);
     if (view == NULL)
         return -1;
@@ -319,78 +264,63 @@ static PyObject *are_proven(PyObject *Py_UNUSED(module), PyObject *arguments) {
 
 /* ---- a batch -> the log: its records ---------------------------------------------------------------------------------- */
 
-typedef struct {
-    int64_t log_position, queue_offset, stored_ms, born_ms;
-    int32_t queue_id;
-    Py_buffer batch, added, born_host, packed_topic;
-    PyObject *crc32;
-} Row;
-
-/* Writes one record (protocol/record.py draws it) and returns where the next one begins, NULL with an error set. */
-static uint8_t *put_record(uint8_t *record, uint32_t size, const Row *row, int64_t position, int64_t queue_offset,
-                           const Message *message) {
+uint8_t *put_record(uint8_t *start, uint32_t size, const Record *record, PyObject *crc32) {
     static const uint8_t numbers[] = {0xD2, 0, 0, 0, 0, 0xD2, 0, 0, 0, 0, 0xD2, 0, 0, 0, 0, 0xD3, 0, 0, 0, 0, 0, 0, 0, 0, 0xCE};
-    size_t properties_bytes = message->properties_bytes + (size_t)message->needs_end + (size_t)row->added.len;
-    uint8_t *body = record + size - message->body_bytes;
-    put(body, message->body, message->body_bytes);
+    size_t properties_bytes = record->properties.bytes + (size_t)record->needs_end + record->added.bytes;
+    uint8_t *body = start + size - record->body.bytes;
+    put(body, record->body.at, record->body.bytes);
     uint32_t crc;
-    if (crc_of(row->crc32, body, message->body_bytes, &crc) < 0)
+    if (crc_of(crc32, body, record->body.bytes, &crc) < 0)
         return NULL;
-    uint8_t *at = put(record, "\xdc\x00\x11\xce", 4);
+    uint8_t *at = put(start, "\xdc\x00\x11\xce", 4);
     at = put32(at, size);
     *at++ = 0xCE;
     at += 4;  /* the CRC of what comes now, once it is there */
     *at++ = 0xCE;
     at = put32(at, RECORD_MAGIC);
     *at++ = 0xD3;
-    at = put64(at, (uint64_t)position);
+    at = put64(at, (uint64_t)record->position);
     *at++ = 0xD2;
-    at = put32(at, (uint32_t)row->queue_id);
+    at = put32(at, (uint32_t)record->queue_id);
     *at++ = 0xD3;
-    at = put64(at, (uint64_t)queue_offset);
+    at = put64(at, (uint64_t)record->queue_offset);
     *at++ = 0xD3;
-    at = put64(at, (uint64_t)row->stored_ms);
+    at = put64(at, (uint64_t)record->stored_ms);
     *at++ = 0xD3;
-    at = put64(at, (uint64_t)row->born_ms);
+    at = put64(at, (uint64_t)record->born_ms);
     at = put(at, numbers, sizeof numbers);
     at = put32(at, crc & 0x7FFFFFFFu);
     *at++ = 0xC4;
     *at++ = HOST_V4_BYTES;
-    at = put(at, row->born_host.buf, HOST_V4_BYTES);
-    at = put(at, row->packed_topic.buf, (size_t)row->packed_topic.len);
+    at = put(at, record->born_host, HOST_V4_BYTES);
+    at = put(at, record->packed_topic.at, record->packed_topic.bytes);
     *at++ = 0xC5;
     at = put16(at, (uint16_t)properties_bytes);
-    at = put(at, message->properties, message->properties_bytes);
-    if (message->needs_end)
+    at = put(at, record->properties.at, record->properties.bytes);
+    if (record->needs_end)
         *at++ = 0x02;
-    at = put(at, row->added.buf, (size_t)row->added.len);
+    at = put(at, record->added.at, record->added.bytes);
     *at++ = 0xC6;
-    at = put32(at, message->body_bytes);
-    if (crc_of(row->crc32, record + COVERED_AT, (size_t)(at - record) - COVERED_AT, &crc) < 0)
+    at = put32(at, (uint32_t)record->body.bytes);
+    if (crc_of(crc32, start + COVERED_AT, (size_t)(at - start) - COVERED_AT, &crc) < 0)
         return NULL;
-    put32(record + 9, crc);
-    return record + size;
+    put32(start + 9, crc);
+    return start + size;
 }
 
-/* The size of a record, and in `*total` that of all so far; 0 if it is too large. */
-static uint32_t record_size(const Row *row, const Message *message) {
-    return (uint32_t)(98 + HOST_V4_BYTES + row->packed_topic.len + message->properties_bytes + message->needs_end +
-                      row->added.len + message->body_bytes);
-}
-
-/* First round: how many bytes all records take, and how many there are; 0 if Python has to look at the batch. */
-static int measure(const Row *row, int64_t record_bytes_max, size_t *bytes, Py_ssize_t *messages) {
-    const uint8_t *at = row->batch.buf, *end = at + row->batch.len;
-    if (find(row->added.buf, (size_t)row->added.len, "TAGS\x01", 5) != NULL)
+/* First round: how many bytes all records take, and how many there are; 0 if Python has to look at the batch. `record`
+   has what they have in common. */
+static int measure(const Py_buffer *batch, Record *record, int64_t record_bytes_max, size_t *bytes, Py_ssize_t *messages) {
+    const uint8_t *at = batch->buf, *end = at + batch->len;
+    if (find(record->added.at, record->added.bytes, "TAGS\x01", 5) != NULL)
         return 0;
     *bytes = 0;
     *messages = 0;
     while (at < end) {
-        Message message;
-        if (*messages == MESSAGES_MAX || !next_message(&at, end, (size_t)row->added.len, &message))
+        if (*messages == MESSAGES_MAX || !next_message(&at, end, record))
             return 0;
-        uint32_t size = record_size(row, &message);
-        if (size > record_bytes_max)
+        size_t size = size_of_record(record);
+        if ((int64_t)size > record_bytes_max)
             return 0;
         *bytes += size;
         ++*messages;
@@ -399,38 +329,38 @@ static int measure(const Row *row, int64_t record_bytes_max, size_t *bytes, Py_s
 }
 
 /* Second round: writes records and entries. 1 done, 0 Python has to look at it, -1 an error is set. */
-static int write_row(const Row *row, uint8_t *log, uint8_t *entries, PyObject *positions) {
-    const uint8_t *at = row->batch.buf, *end = at + row->batch.len;
-    int64_t position = row->log_position;
+static int write_row(const Py_buffer *batch, Record *record, PyObject *crc32, uint8_t *log, uint8_t *entries,
+                     PyObject *positions) {
+    const uint8_t *at = batch->buf, *end = at + batch->len;
     for (Py_ssize_t index = 0; at < end; index++) {
-        Message message;
         int64_t code;
-        if (!next_message(&at, end, (size_t)row->added.len, &message) ||
-            !code_of_tag(message.properties, message.properties_bytes, &code))
+        if (!next_message(&at, end, record) || !code_of_tag(record->properties.at, record->properties.bytes, &code))
             return 0;
-        uint32_t size = record_size(row, &message);
-        log = put_record(log, size, row, position, row->queue_offset + index, &message);
-        PyObject *number = log == NULL ? NULL : PyLong_FromLongLong(position);
+        uint32_t size = (uint32_t)size_of_record(record);
+        log = put_record(log, size, record, crc32);
+        PyObject *number = log == NULL ? NULL : PyLong_FromLongLong(record->position);
         if (number == NULL)
             return -1;
         PyList_SET_ITEM(positions, index, number);
-        entries = put64(put32(put64(entries, (uint64_t)position), size), (uint64_t)code);
-        position += size;
+        entries = put64(put32(put64(entries, (uint64_t)record->position), size), (uint64_t)code);
+        record->position += size;
+        record->queue_offset++;
     }
     return 1;
 }
 
-static PyObject *pack_row(const Row *row, int64_t record_bytes_max) {
+static PyObject *pack_row(const Py_buffer *batch, Record *record, int64_t record_bytes_max, PyObject *crc32) {
     size_t bytes;
     Py_ssize_t messages;
-    if (row->born_host.len != HOST_V4_BYTES || !measure(row, record_bytes_max, &bytes, &messages))
+    if (!measure(batch, record, record_bytes_max, &bytes, &messages))
         Py_RETURN_NONE;
     PyObject *log = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
     PyObject *entries = PyBytes_FromStringAndSize(NULL, messages * ENTRY_BYTES);
     PyObject *positions = PyList_New(messages);
     PyObject *result = NULL;
     if (log != NULL && entries != NULL && positions != NULL) {
-        int done = write_row(row, (uint8_t *)PyBytes_AS_STRING(log), (uint8_t *)PyBytes_AS_STRING(entries), positions);
+        int done = write_row(batch, record, crc32, (uint8_t *)PyBytes_AS_STRING(log), (uint8_t *)PyBytes_AS_STRING(entries),
+                             positions);
         if (done == 1)
             result = PyTuple_Pack(3, log, entries, positions);
         else if (done == 0)
@@ -443,27 +373,28 @@ static PyObject *pack_row(const Row *row, int64_t record_bytes_max) {
 }
 
 static PyObject *pack_batch(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    Row row;
+    Py_buffer batch, added, born_host, packed_topic;
+    PyObject *crc32;
     long long log_position, queue_offset, stored_ms, born_ms, record_bytes_max;
     int queue_id;
-    if (!PyArg_ParseTuple(arguments, "y*y*LiLLLy*y*LO:pack_batch", &row.batch, &row.added, &log_position, &queue_id,
-                          &queue_offset, &stored_ms, &born_ms, &row.born_host, &row.packed_topic, &record_bytes_max,
-                          &row.crc32)) {
+    if (!PyArg_ParseTuple(arguments, "y*y*LiLLLy*y*LO:pack_batch", &batch, &added, &log_position, &queue_id, &queue_offset,
+                          &stored_ms, &born_ms, &born_host, &packed_topic, &record_bytes_max, &crc32)) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError))
             return NULL;
         PyErr_Clear();  /* Python says which number is too wide. */
         Py_RETURN_NONE;
     }
-    row.log_position = log_position;
-    row.queue_id = queue_id;
-    row.queue_offset = queue_offset;
-    row.stored_ms = stored_ms;
-    row.born_ms = born_ms;
-    PyObject *result = pack_row(&row, record_bytes_max);
-    PyBuffer_Release(&row.batch);
-    PyBuffer_Release(&row.added);
-    PyBuffer_Release(&row.born_host);
-    PyBuffer_Release(&row.packed_topic);
+    Record record = {
+        .position = log_position, .queue_offset = queue_offset, .stored_ms = stored_ms, .born_ms = born_ms,
+        .queue_id = queue_id, .born_host = born_host.buf,
+        .packed_topic = {packed_topic.buf, (size_t)packed_topic.len}, .added = {added.buf, (size_t)added.len},
+    };
+    PyObject *result = born_host.len == HOST_V4_BYTES ? pack_row(&batch, &record, record_bytes_max, crc32)
+                                                      : Py_NewRef(Py_None);
+    PyBuffer_Release(&batch);
+    PyBuffer_Release(&added);
+    PyBuffer_Release(&born_host);
+    PyBuffer_Release(&packed_topic);
     return result;
 }
 
@@ -475,16 +406,22 @@ static PyMethodDef methods[] = {
      "record_bytes_max, crc32) -> (log, entries, positions) | None"},
     {"are_proven", are_proven, METH_VARARGS,
      "are_proven(slices, positions, sizes, queue_id, packed_topic, first_offset, end_offset, crc32) -> bool"},
+    {"take_native_sends", take_native_sends, METH_VARARGS,
+     "take_native_sends(data, at, stop, (tail, sent, many), (position, room_end, record_bytes_max), body_bytes_max, "
+     "stored_ms, born_host, added, find, crc32) -> (at, log, last_position, rows, answers) | None"},
+    {"take_json_sends", take_json_sends, METH_VARARGS,
+     "take_json_sends(data, at, stop, (language, version, parts), (position, room_end, record_bytes_max), "
+     "body_bytes_max, stored_ms, born_host, added, find, crc32) -> (at, log, last_position, rows, answers) | None"},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_compiled", "The compiled twin of three hot functions; see _compiled.c.", -1, methods,
+    PyModuleDef_HEAD_INIT, "_compiled", "The compiled twin of hot functions; see _compiled.c.", -1, methods,
     NULL, NULL, NULL, NULL,
 };
 
 /* What this does, as a number: compiled.py has the same, and takes no module that was built from an older source. */
-enum { MADE_FOR = 2 };
+enum { MADE_FOR = 3 };
 
 PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *module = PyModule_Create(&definition);

@@ -1,4 +1,4 @@
-"""The compiled twin of three hot functions, if there is one: what is built without a compiler has none.
+"""The compiled twin of a few hot functions, if there is one: what is built without a compiler has none.
 
 Nothing but speed depends on it (docs/decisions/0019-compiled-parts.md). STATICFIRE_PURE_PYTHON=1 does without.
 """
@@ -6,9 +6,17 @@ Nothing but speed depends on it (docs/decisions/0019-compiled-parts.md). STATICF
 import os  # house: known before the hot functions are chosen; no setting of a broker's
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from staticfire.protocol.record import Buffer
+
+TakenSends: TypeAlias = tuple[int, bytes, int, list[tuple[Any, bytes]], bytes]
+"""Where what wasn't taken begins, records of the log, where the last of them begins, each queue with its new entries,
+answers.
+"""
+
+FindPlace: TypeAlias = Callable[[str, int], tuple[Any, bytes, int] | None]
+"""Of a topic and a queue id the queue, the topic as records have it, and the next offset; None leaves it to Python."""
 
 
 class Twin(Protocol):
@@ -56,8 +64,46 @@ class Twin(Protocol):
         `slices`: one per record, or all in one. As strict as `record.proven_offset`.
         """
 
+    def take_native_sends(  # house: called once per burst with what differs each time
+        self,
+        data: bytes,
+        at: int,
+        stop: int,
+        forms: tuple[bytes, bytes, bytes],
+        room: tuple[int, int, int],
+        body_bytes_max: int,
+        stored_ms: int,
+        born_host: bytes,
+        added: bytes,
+        find: FindPlace,
+        crc32: Callable[[Buffer], int],
+        /,
+    ) -> TakenSends | None:
+        """Take the plain sends from `at` on that begin before `stop`: all that broker/handlers/send_runs.py says.
 
-MADE_FOR = 2
+        `forms`: what stands between opaque and fields in their headers; `hot_native.sent_forms`. `room`: position,
+        where records have to end, and how large one may be. None: the first isn't plain.
+        """
+
+    def take_json_sends(  # house: called once per burst with what differs each time
+        self,
+        data: bytes,
+        at: int,
+        stop: int,
+        forms: tuple[bytes, int, tuple[bytes, ...]],
+        room: tuple[int, int, int],
+        body_bytes_max: int,
+        stored_ms: int,
+        born_host: bytes,
+        added: bytes,
+        find: FindPlace,
+        crc32: Callable[[Buffer], int],
+        /,
+    ) -> TakenSends | None:
+        """The same over JSON. `forms`: language and version of their headers; `hot_json.sent_parts`."""
+
+
+MADE_FOR = 3
 """Goes up, here and in the source of the twin, with each change of what one of the functions does."""
 
 

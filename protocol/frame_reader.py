@@ -12,7 +12,7 @@ A frame whose bytes are no frame raises ProtocolError; then the connection has t
 begins isn't known any more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
@@ -29,6 +29,7 @@ from staticfire.protocol.codecs import (
     Codec,
     Envelope,
     MakeCall,
+    SendRuns,
     codec_for,
 )
 from staticfire.protocol.codecs.hot_json import HotJsonRequests
@@ -67,6 +68,18 @@ class AnswerFrame(NamedTuple):
     body: bytes
 
 
+def answers_in(data: bytes) -> Iterator[AnswerFrame]:
+    """Yield the answers in whole frames that we wrote ourselves."""
+    at = 0
+    while at < len(data):
+        length, word = _HEAD(data, at)
+        codec, body_at = codec_for(word >> 24), at + HEAD_BYTES + (word & 0xFFFFFF)
+        yield AnswerFrame(
+            codec, codec.decode_envelope(data[at + HEAD_BYTES : body_at]), data[body_at : at + 4 + length]
+        )
+        at += 4 + length
+
+
 class Routes:
     """Who handles which request code: shared by all readers of a server or client."""
 
@@ -74,6 +87,16 @@ class Routes:
         self.handlers: dict[int, Handler] = {}
         self.hot: HotTable = {}
         """Those of requests whose body is bytes as they are, by how the code stands in a native header."""
+        self._runs: SendRuns | None = None
+
+    @property
+    def runs(self) -> SendRuns | None:
+        """Who takes plain sends all at once, before calls are made of what is left."""
+        return self._runs
+
+    def offer_sends(self, runs: SendRuns) -> None:
+        """Offer sends as they come to somebody first."""
+        self._runs = runs
 
     def add(self, code: int, handler: Handler) -> None:
         """Raises: ValueError when the code has a handler, or isn't declared."""
@@ -112,8 +135,8 @@ class FrameReader:
         self._is_recognised = False
         self._ended_by = ""
         # Why nothing can be read any more.
-        self._native = HotNativeRequests(routes.hot, make_call, source)
-        self._json = HotJsonRequests(routes.handlers, make_call, source, self._heard_json)
+        self._native = HotNativeRequests(routes.hot, routes.runs, make_call, source)
+        self._json = HotJsonRequests(routes.handlers, routes.runs, make_call, source, self._heard_json)
         self._fast_path: FastPath = _nothing_is_alike
         self.peer = Peer("?")
         self.codec: Codec | None = None
@@ -135,7 +158,7 @@ class FrameReader:
             return None
         calls: list[Called] = []
         if self._fast_path(data, 0, end, calls):
-            return calls[0]
+            return calls[0] if calls else _TAKEN
         try:
             return self._slow_path(data, 0, body_at, end, word >> 24)
         except ProtocolError:
@@ -157,21 +180,22 @@ class FrameReader:
         """Have the next `calls` return these: they aren't handled yet."""
         self._given_back = calls
 
-    def calls(self, bytes_wanted: int) -> list[Called]:
-        """Return handler and call of the next whole frames, until these have `bytes_wanted`; [] if there is none.
+    def calls(self, bytes_wanted: int) -> list[Called] | None:
+        """Return handler and call of the next whole frames, until these have `bytes_wanted`; None if there is none.
 
-        Raises: ProtocolError, when the next bytes are no frame.
+        Frames that `Routes.runs` has taken have no call: there may be none at all. Raises: ProtocolError, when the next
+        bytes are no frame.
         """
         if self._given_back:
             calls, self._given_back = self._given_back, []
             return calls
-        calls = []
+        calls, unread_bytes = [], self.unread_bytes
         try:
             self._read(calls, bytes_wanted)
         except ProtocolError:
-            if not calls:
-                raise  # Else the calls come first, and it is raised again.
-        return calls
+            if self.unread_bytes == unread_bytes:
+                raise  # Else what came before is first, and it is raised again.
+        return calls if calls or self.unread_bytes < unread_bytes else None
 
     def _read(self, calls: list[Called], bytes_wanted: int) -> None:
         """Read frames from where the last ones ended. Raises: ProtocolError."""
@@ -301,4 +325,10 @@ def recognise(data: bytes) -> None:
     raise ProtocolError(f"these bytes are no frame: {data[:16].hex(' ')}")
 
 
+def _ignore(_call: Any) -> None:
+    """Do nothing."""
+
+
+_TAKEN: Called = _ignore, None
+# Of a request that is stored already.
 _JSON_CODEC = codec_for(JSON)

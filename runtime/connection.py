@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
         burst_bytes, pieces_max = (BURST_BYTES, PIECES_MAX) if is_alone else (_NO_LIMIT, _NO_LIMIT)
         self._bursting = True
         try:
-            while calls := reader.calls(burst_bytes):
+            while (calls := reader.calls(burst_bytes)) is not None:
                 rest = iter(calls)
                 for handler, call in rest:
                     try:

@@ -2,7 +2,8 @@
 
     python -m benchmarks.parts.burst [--burst 64] [--rounds 300] [--only send,json_pull] [--profile]
 
-Each row leaves one stage more in place than the one above it; the last is everything but the kernel's network. What is
+Each row leaves one stage more in place than the one above it; the third is everything but the kernel's network. The
+last is the same with runs of sends taken by the compiled twin: in the rows above each is a call. What is
 printed is nanoseconds of CPU time per message: the burst at which a twentieth of all were faster, since others
 who use the machine make them slower and never faster.
 """
@@ -68,9 +69,9 @@ def bursts_of(name: str, burst: int) -> tuple[list[bytes], int]:
     return reads, per_frame * per_burst
 
 
-def without_handlers(broker: Broker) -> Callable[[], None]:
+def without_handlers(broker: Broker, connection: Connection) -> Callable[[], None]:
     """Leave only: frames, decoded requests."""
-    routes = broker.dispatcher.routes
+    with_runs, routes = without_runs(broker, connection), broker.dispatcher.routes
     handlers, hot = dict(routes.handlers), dict(routes.hot)
     routes.handlers.update(dict.fromkeys(handlers, lambda call: None))
     routes.hot.update({mark: (decode, lambda call: None) for mark, (decode, _) in hot.items()})
@@ -78,26 +79,40 @@ def without_handlers(broker: Broker) -> Callable[[], None]:
     def back() -> None:
         routes.handlers.update(handlers)
         routes.hot.update(hot)
+        with_runs()
 
     return back
 
 
-def without_answers(_broker: Broker) -> Callable[[], None]:
+def without_answers(broker: Broker, connection: Connection) -> Callable[[], None]:
     """Leave everything but encoding and writing answers."""
-    saved = Connection.send_answer
+    with_runs, saved = without_runs(broker, connection), Connection.send_answer
     Connection.send_answer = lambda self, call, answer: None  # type: ignore[method-assign]
 
     def back() -> None:
         Connection.send_answer = saved  # type: ignore[method-assign]
+        with_runs()
 
     return back
 
 
-def with_all(_broker: Broker) -> Callable[[], None]:
+def without_runs(_broker: Broker, connection: Connection) -> Callable[[], None]:
+    """Leave everything, request by request: as it is without the compiled twin, but for what else that does."""
+    hot = connection._reader._native, connection._reader._json
+    runs = hot[0]._runs
+    hot[0]._runs = hot[1]._runs = None
+
+    def back() -> None:
+        hot[0]._runs = hot[1]._runs = runs
+
+    return back
+
+
+def with_all(_broker: Broker, _connection: Connection) -> Callable[[], None]:
     return lambda: None
 
 
-STAGES = {"read": without_handlers, "+ handle, store": without_answers, "+ answer": with_all}
+STAGES = {"read": without_handlers, "+ handle, store": without_answers, "+ answer": without_runs, "compiled": with_all}
 CASES = ["send", "many", "batch", "pull", "json_send", "json_batch", "json_pull"]
 
 
@@ -135,7 +150,7 @@ async def measure(name: str, arguments: argparse.Namespace) -> None:
                     connection.data_received(read)
             reads, messages = bursts_of(name, arguments.burst)
             for stage, take_away in STAGES.items():
-                put_back = take_away(broker)
+                put_back = take_away(broker, connection)
                 run_bursts(connection, reads, 20)
                 spent_ns = run_bursts(connection, reads, arguments.rounds)
                 put_back()

@@ -1,6 +1,7 @@
 """What the broker does for each request, one module per family.
 
-- `send.py`: one message; `send_batch.py`: one queue's, all or none; `send_many.py`: any, each with its own result
+- `send.py`: one message; `send_batch.py`: one queue's, all or none; `send_many.py`: any, each with its own result;
+  `send_runs.py`: what is plain of these, all at once where there is a compiled twin
 - `pull.py`: messages go out; `send_back.py`: one comes back
 - `offsets.py`, `locks.py`: where groups stand, and queues that one member has for itself
 - `clients.py`: clients come and go; `connections.py`: who is connected, and questions to them

@@ -17,6 +17,7 @@ from typing import Any
 
 from staticfire.broker.handlers.send_batch import BatchHandler
 from staticfire.broker.handlers.send_many import ManyHandler
+from staticfire.broker.handlers.send_runs import SendRunHandler
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
@@ -27,6 +28,7 @@ from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codecs import Codec, SentWriter
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
@@ -51,6 +53,7 @@ class SendHandlers:
         self._prepare = sending.prepare
         self._batch = BatchHandler(state, sending)
         self._many = ManyHandler(state, targets, intake, sending)
+        self._runs = None if twin is None else SendRunHandler(state, targets, sending, twin)
         self._writers: dict[int, SentWriter] = {}
         state.on_settings(lambda _: self._writers.clear())
         self._burst_number = -1
@@ -61,6 +64,8 @@ class SendHandlers:
         for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
             dispatcher.handle(code, self.send)
         dispatcher.handle(RequestCode.SEND_MANY, self._many.send)
+        if self._runs is not None:
+            dispatcher.routes.offer_sends(self._runs)
 
     def send(self, call: Call) -> Answer | None:
         """Store one message, or a batch when it is marked as one."""

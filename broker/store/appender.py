@@ -13,12 +13,12 @@ from staticfire.broker.store.commit_log import Chunk, CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord, NewRows
 from staticfire.broker.store.outcomes import OnStored, PutOutcome, Settlement, settle
-from staticfire.broker.store.queue_files import ENTRY
+from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.settling import Settling
 from staticfire.protocol.checksums import crc32
-from staticfire.protocol.compiled import twin
+from staticfire.protocol.compiled import TakenSends, twin
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.plain_records import pack_plain_row
 from staticfire.protocol.record import (
@@ -221,6 +221,24 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         queue.tail += entries
         self._queues[queue] = None
         return positions
+
+    @property
+    def room(self) -> tuple[int, int, int]:
+        """Where the next record begins, where records have to end in this segment, and how large one may be."""
+        return self._position, self._records_end, self._record_bytes_max
+
+    def append_packed(self, taken: TakenSends, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> None:
+        """Put records on the burst that were packed for `room`. `on_stored`: as with `append_all`."""
+        _, records, last_position, rows, _ = taken
+        self._settlements.append((on_stored, context, rows[0][0].next_offset, self._position, True))
+        self._records.append(records)
+        self._position += len(records)
+        self._last_start = last_position
+        self.last_stored_ms = stored_ms
+        for queue, entries in rows:
+            queue.next_offset += len(entries) // ENTRY_BYTES
+            queue.tail += entries
+            self._queues[queue] = None
 
     def _append_each(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
         """`append_all` of records that aren't plain or don't all fit into this segment."""

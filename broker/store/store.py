@@ -84,6 +84,8 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         """Put records of one queue on the burst, side by side: `Appender.append_all`."""
         self.append_batch = self._burst.append_batch
         """The same, of a batch's body as it came: `Appender.append_batch`."""
+        self.append_packed = self._burst.append_packed
+        """Put records on the burst that somebody packed for its `room`: `Appender.append_packed`."""
 
     # --- from start to end
 
@@ -200,6 +202,11 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             record.prepared_position, record.born_host, record.properties, record.body, record.tags_code,
             stored_ms, on_stored, context, record.wait_flush,
         )  # fmt: skip
+
+    @property
+    def room(self) -> tuple[int, int, int]:
+        """Where the next record begins, where records have to end for now, and how large one may be."""
+        return self._burst.room
 
     def commit(self) -> dict[Queue, int]:
         """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.

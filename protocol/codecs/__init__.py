@@ -48,6 +48,19 @@ MakeCall: TypeAlias = Callable[[Any, int, bool, "Codec", Any], Any]
 """Of request, opaque, whether it is one-way, codec, and whose reader this is."""
 
 
+class SendRuns(Protocol):
+    """Takes plain sends that stand side by side, all at once and as bytes, where somebody can."""
+
+    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
+        """Store the sends that begin there and before `stop`; return where the first begins that isn't plain.
+
+        `tail`: what stands between opaque and fields of the last request. `source`: whose reader this is.
+        """
+
+    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
+        """The same over JSON, with what the peer's last header said of it."""
+
+
 class Codec(Protocol):
     """Bytes to commands and back, for one codec byte."""
 

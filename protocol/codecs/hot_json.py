@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import Called, MakeCall, SentWriter, json
+from staticfire.protocol.codecs import Called, MakeCall, SendRuns, SentWriter, json
 from staticfire.protocol.codecs.json import decode_answer, decode_envelope, decode_request, encode_request, number
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
@@ -36,7 +36,7 @@ _HOT_CODES = (
     RequestCode.UPDATE_CONSUMER_OFFSET,
 )
 _BEGIN_BYTES = 12
-# Of `{"code":310,` and `{"code":10,"`.
+_SENDS = frozenset((b'{"code":310,', b'{"code":10,"'))
 
 _encode = msgspec.json.Encoder().encode
 _pack_head = Struct(">II").pack
@@ -69,9 +69,20 @@ Handlers = Mapping[int, Callable[[Any], Answer | None]]
 class HotJsonRequests:
     """Reads requests of one connection whose headers can be read in one step."""
 
-    def __init__(self, handlers: Handlers, make_call: MakeCall, source: Any, heard: Callable[[int, int], None]) -> None:
-        """`heard` is told version and language of the peer when they aren't those of its last request here."""
+    def __init__(
+        self,
+        handlers: Handlers,
+        runs: SendRuns | None,
+        make_call: MakeCall,
+        source: Any,
+        heard: Callable[[int, int], None],
+    ) -> None:
+        """`heard` is told version and language of the peer when they aren't those of its last request here.
+
+        `runs` is offered the sends before calls are made of them.
+        """
         self._handlers = handlers
+        self._runs = runs
         self._make_call = make_call
         self._source = source
         self._heard = heard
@@ -89,6 +100,15 @@ class HotJsonRequests:
         """
         find, make_call, source, end = self._handlers.get, self._make_call, self._source, len(data)
         stop = min(stop, end - 7)
+        language, version = self._language, self._version
+        if (
+            self._runs is not None
+            and not calls
+            and language is not None
+            and version is not None
+            and data[at + 8 : at + 8 + _BEGIN_BYTES] in _SENDS
+        ):
+            at = self._runs.take_json(data, at, stop, language, version, source)
         while at < stop:
             length, header_bytes = _unpack_head(data, at)
             body_at = at + 8 + header_bytes
@@ -169,15 +189,16 @@ def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: byte
 
 def sent_writer(region: str, trace_on: str) -> SentWriter:
     """Return what writes the answers to stored messages."""
-    region_text, trace_text = (_encode(text).replace(b"%", b"%%") for text in (region, trace_on))
+    before_id, before_queue, before_offset, before_unique_id, before_opaque, end = (
+        part.replace(b"%", b"%%") for part in sent_parts(region, trace_on, "")
+    )
+    # fmt: off
     header_of = (
-        b'{"code":0,"extFields":{"msgId":"%b%016X","queueId":"%d","queueOffset":"%d","transactionId":%b,"MSG_REGION":'
-        + region_text
-        + b',"TRACE_ON":'
-        + trace_text
-        + b'},"flag":1,"language":"PYTHON","opaque":%d,'
-        b'"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
+        before_id + b"%b%016X" + before_queue + b"%d" + before_offset + b"%d" + before_unique_id[:-1] + b"%b"
+        # The id comes with its quotes.
+        + before_opaque[1:] + b"%d" + end
     ).__mod__
+    # fmt: on
 
     def write(
         out: list[bytes],
@@ -197,6 +218,19 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
         out.append(_pack_head(4 + size, size) + header)
 
     return write
+
+
+def sent_parts(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, ...]:
+    """Return what stands in the answer to a stored message before each of its five numbers and ids, and behind them."""
+    return (
+        b'{"code":0,"extFields":{"msgId":"' + id_prefix.encode(),
+        b'","queueId":"',
+        b'","queueOffset":"',
+        b'","transactionId":"',
+        b'","MSG_REGION":%b,"TRACE_ON":%b},"flag":1,"language":"PYTHON","opaque":'
+        % (_encode(region), _encode(trace_on)),
+        b',"serializeTypeCurrentRPC":"JSON","version":%d}' % VERSION,
+    )
 
 
 _PULLED = (

@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, Called, MakeCall, SentWriter, native
+from staticfire.protocol.codecs import ANSWER_FLAG, Called, MakeCall, SendRuns, SentWriter, native
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,
@@ -40,13 +40,13 @@ from staticfire.protocol.codecs.native import (
     encode_request,
     number,
 )
-from staticfire.protocol.codes import VERSION
+from staticfire.protocol.codes import VERSION, RequestCode
 from staticfire.protocol.command import Answer, Records
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.pull import PullAnswer
-from staticfire.protocol.requests.send import SendAnswer
+from staticfire.protocol.requests.send import SendAnswer, SendManyAnswer
 
 __all__ = ["decode_answer", "decode_envelope", "decode_request", "encode_answer", "encode_request", "number"]
 __all__ += ["sent_writer", "write_answer"]
@@ -84,11 +84,16 @@ def request_mark(code: int) -> bytes:
     return _pack_mark(ARRAY_OF_7, U32, code, U32)
 
 
+_SENDS = frozenset(map(request_mark, (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_MANY)))
+
+
 class HotNativeRequests:
     """Reads requests that are like the last one of a connection, in one step."""
 
-    def __init__(self, table: HotTable, make_call: MakeCall, source: Any) -> None:
+    def __init__(self, table: HotTable, runs: SendRuns | None, make_call: MakeCall, source: Any) -> None:
+        """`runs` is offered the sends before calls are made of them."""
         self._table = table
+        self._runs = runs
         self._make_call = make_call
         self._source = source
         self._tail = b""
@@ -108,6 +113,8 @@ class HotNativeRequests:
         """
         find, make_call, source, last_tail, end = self._table.get, self._make_call, self._source, self._tail, len(data)
         stop = min(stop, end - ENVELOPE_BYTES + 1)
+        if self._runs is not None and not calls and at < stop and data[at + 8 : at + 15] in _SENDS:
+            at = self._runs.take_native(data, at, stop, last_tail, source)
         while at < stop:
             length, word, mark, opaque, tail = _start(data, at)
             found = find(mark)
@@ -182,6 +189,16 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
         out.append(frame)
 
     return write
+
+
+def sent_forms(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, bytes] | None:
+    """Return what the compiled twin puts numbers into: the answer to a stored message, and one without its results.
+
+    None if ids of that prefix have no fixed place in it.
+    """
+    forms: list[bytes] = []
+    sent_writer(region, trace_on)(forms, 0, id_prefix, 0, 0, 0, "0" * _TEXT_BYTES)
+    return (forms[0], native.encode_answer(SendManyAnswer(), 0)) if len(id_prefix) == _TEXT_BYTES - 16 else None
 
 
 def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> int:

@@ -53,7 +53,7 @@ class Read:
         for piece in pieces:
             if not self.reader.receive(piece):
                 continue
-            while calls := self.reader.calls(bytes_wanted):
+            while (calls := self.reader.calls(bytes_wanted)) is not None:
                 self.reader.give_back(calls[calls_max:])
                 self._take(calls[:calls_max])
         return self
@@ -154,7 +154,7 @@ def test_no_more_is_read_than_is_wanted() -> None:
     read, frame = Read(), CODECS[0].encode_request(SEND, 1, False)
     read.reader.receive(frame * 6)
     counts = []
-    while calls := read.reader.calls(2 * len(frame) - 1):
+    while (calls := read.reader.calls(2 * len(frame) - 1)) is not None:
         counts.append((len(calls), read.reader.unread_bytes))
     assert counts == [(2, 4 * len(frame)), (2, 2 * len(frame)), (2, 0)]
 
@@ -172,6 +172,7 @@ def test_bytes_that_come_while_calls_wait_are_behind_them() -> None:
     read, frames = Read(), [CODECS[0].encode_request(SEND, opaque, False) for opaque in range(6)]
     read.reader.receive(b"".join(frames[:4]))
     calls = read.reader.calls(len(frames[0]) + 1)
+    assert calls is not None
     read.calls.append(calls[0][1])
     read.reader.give_back(calls[1:])
     assert read.reader.unread_bytes == sum(map(len, frames[2:4]))

@@ -40,7 +40,7 @@ def outcomes(*frames: bytes) -> list[Outcome]:
         routes.add(code, handle)
     reader = FrameReader(routes, lambda request, *_: request, None, lambda _: None)
     reader.receive(b"".join(frames))
-    for handler, call in reader.calls(1 << 62):
+    for handler, call in reader.calls(1 << 62) or []:
         answer = handler(call)
         assert answer is not None
         heard.append((answer.remark or "", "") if answer.code == 0 else ("", answer.remark or ""))

@@ -1,0 +1,130 @@
+"""Plain sends that stand side by side in what a connection brings, taken all at once by the compiled twin.
+
+Behaviour
+- From the frames to the log, the queues' entries and the answers without an object per message. What comes out is the
+  same to the byte as request by request (send.py, send_many.py), which tests hold; without the twin nothing is taken.
+- What isn't plain is left to these two: what may be refused, delayed or dead, is compressed or flagged, or looks
+  unusual. They take what is behind it in the same burst, too.
+- The answers are made with the records, as if they were stored. If the disk says otherwise they are read again, and
+  others are written.
+"""
+
+from typing import Any
+
+from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
+from staticfire.broker.sends.targets import TargetTable
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.protocol.checksums import crc32
+from staticfire.protocol.codecs import JSON, NATIVE, Codec, codec_for
+from staticfire.protocol.codecs.hot_json import sent_parts
+from staticfire.protocol.codecs.hot_native import sent_forms
+from staticfire.protocol.command import Answer, answer_shape
+from staticfire.protocol.compiled import TakenSends, Twin
+from staticfire.protocol.frame_reader import AnswerFrame, answers_in
+from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
+from staticfire.runtime.connection import Connection
+
+FORMS_KEPT_MAX = 64
+# Of answers, one for each address that clients reach the broker under.
+
+
+class SendRunHandler:
+    """Stores runs of sends. Filed with `Routes.offer_sends`."""
+
+    def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending, twin: Twin) -> None:
+        self._store = state.store
+        self._clock = state.clock
+        self._find_target = targets.by_topic.get
+        self._sending = sending
+        self._take_native, self._take_json = twin.take_native_sends, twin.take_json_sends
+        self._forms: dict[str, tuple[bytes, bytes] | None] = {}
+        self._parts: dict[str, tuple[bytes, ...]] = {}
+        state.on_settings(lambda _: self._forget())
+
+    def _forget(self) -> None:
+        self._forms.clear()
+        self._parts.clear()
+
+    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Connection) -> int:
+        """See `codecs.SendRuns`. Hot."""
+        prefix, sending, store = source.store_id_prefix, self._sending, self._store
+        forms = self._forms.get(prefix) or self._new_forms(prefix)
+        if forms is None:
+            return at
+        stored_ms = self._clock.message_ms()
+        taken = self._take_native(
+            data, at, stop, (tail, *forms), store.room, sending.body_bytes_max, stored_ms, source.born_host,
+            sending.added, self._place, crc32,
+        )  # fmt: skip
+        return at if taken is None else self._append(taken, source, _NATIVE)
+
+    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Connection) -> int:
+        """See `codecs.SendRuns`. Hot."""
+        prefix, sending, store = source.store_id_prefix, self._sending, self._store
+        parts = self._parts.get(prefix) or self._new_parts(prefix)
+        stored_ms = self._clock.message_ms()
+        taken = self._take_json(
+            data, at, stop, (language.encode(), version, parts), store.room, sending.body_bytes_max, stored_ms,
+            source.born_host, sending.added, self._place, crc32,
+        )  # fmt: skip
+        return at if taken is None else self._append(taken, source, _JSON)
+
+    def _append(self, taken: TakenSends, connection: Connection, codec: Codec) -> int:
+        self._store.append_packed(taken, self._clock.shown_ms, self._stored, (connection, codec, taken[4]))
+        return taken[0]
+
+    def _place(self, topic: str, queue_id: int) -> tuple[Queue, bytes, int] | None:
+        """Return the queue that such messages simply go to, how its topic is packed, and its next offset."""
+        target = self._find_target(topic)
+        if target is None or target.is_special:
+            return None
+        queue = target.at_hand.get(queue_id)
+        return None if queue is None or queue.deleted else (queue, queue.packed_topic, queue.next_offset)
+
+    def _new_forms(self, prefix: str) -> tuple[bytes, bytes] | None:
+        if len(self._forms) >= FORMS_KEPT_MAX:
+            self._forms.clear()
+        forms = self._forms[prefix] = sent_forms(self._sending.region, self._sending.trace_on, prefix)
+        return forms
+
+    def _new_parts(self, prefix: str) -> tuple[bytes, ...]:
+        if len(self._parts) >= FORMS_KEPT_MAX:
+            self._parts.clear()
+        parts = self._parts[prefix] = sent_parts(self._sending.region, self._sending.trace_on, prefix)
+        return parts
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def _stored(self, context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        connection, codec, answers = context
+        out = connection.outgoing()
+        if out is None:
+            return
+        if outcome is PutOutcome.STORED:
+            out.append(answers)
+            return
+        for frame in answers_in(answers):
+            codec.write_answer(out, self._reworded(frame, outcome), frame.envelope.opaque, connection.store_host)
+
+    def _reworded(self, frame: AnswerFrame, outcome: PutOutcome) -> Answer:
+        """Return what an answer says when the message isn't stored, or not as it should be."""
+        codec, envelope, body = frame
+        if body:
+            many = codec.decode_answer(answer_shape(SendManyAnswer), envelope, body)
+            return SendManyAnswer(body=[self._reworded_result(result, outcome) for result in many.body])
+        if outcome is PutOutcome.FAILED:
+            return self._sending.not_stored()
+        answer = codec.decode_answer(answer_shape(SendAnswer), envelope, body)
+        answer.code = OUTCOME_CODE[outcome]
+        return answer
+
+    def _reworded_result(self, result: ManyResult, outcome: PutOutcome) -> ManyResult:
+        if outcome is PutOutcome.FAILED:
+            answer = self._sending.not_stored()
+            return ManyResult(answer.code, result.queue_id, -1, -1, answer.remark or "")
+        return ManyResult(OUTCOME_CODE[outcome], result.queue_id, result.queue_offset, result.log_position)
+
+
+_NATIVE, _JSON = codec_for(NATIVE), codec_for(JSON)

@@ -1,0 +1,92 @@
+/* What the parts of the compiled twin share: numbers in bytes, and a record as it is written into the log. */
+
+#ifndef STATICFIRE_COMPILED_H
+#define STATICFIRE_COMPILED_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HOST_V4_BYTES 8
+#define TOPIC_BYTES_MAX_V1 127
+#define PROPERTIES_BYTES_MAX 32767
+#define ROCKETMQ_MAGIC_V1 0xDAA320A7u
+#define RECORD_MAGIC 0x53460001u
+
+/* Where the fields of a stored record lie (protocol/record.py draws them), with an IPv4 born host. */
+enum {
+    RECORD_BYTES_AT = 4, LOG_POSITION_AT = 19, QUEUE_ID_AT = 28, QUEUE_OFFSET_AT = 33, STORED_MS_AT = 42, BORN_MS_AT = 51,
+    SYS_FLAG_AT = 60, FLAG_AT = 65, RECONSUME_TIMES_AT = 70, PREPARED_POSITION_AT = 75, BODY_CRC_AT = 84,
+    BORN_HOST_HEAD_AT = 88, BORN_HOST_AT = 90, TOPIC_AT = 98, COVERED_AT = 13,
+    RECORD_BYTES_MIN = 109, RECORD_FIXED_BYTES = 106, ENTRY_BYTES = 20
+};
+
+static inline uint16_t get16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
+
+static inline uint32_t get32(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static inline uint64_t get64(const uint8_t *at) { return (uint64_t)get32(at) << 32 | get32(at + 4); }
+
+static inline uint8_t *put16(uint8_t *at, uint16_t value) {
+    at[0] = (uint8_t)(value >> 8); at[1] = (uint8_t)value;
+    return at + 2;
+}
+
+static inline uint8_t *put32(uint8_t *at, uint32_t value) {
+    at[0] = (uint8_t)(value >> 24); at[1] = (uint8_t)(value >> 16); at[2] = (uint8_t)(value >> 8); at[3] = (uint8_t)value;
+    return at + 4;
+}
+
+static inline uint8_t *put64(uint8_t *at, uint64_t value) {
+    return put32(put32(at, (uint32_t)(value >> 32)), (uint32_t)value);
+}
+
+static inline uint8_t *put(uint8_t *at, const void *from, size_t bytes) {
+    memcpy(at, from, bytes);
+    return at + bytes;
+}
+
+static inline const uint8_t *find(const uint8_t *in, size_t bytes, const char *what, size_t what_bytes) {
+    return what_bytes > bytes ? NULL : memmem(in, bytes, what, what_bytes);
+}
+
+/* Java's String.hashCode of ASCII. */
+static inline int64_t hash_of(const uint8_t *tag, size_t bytes) {
+    uint32_t code = 0;
+    for (size_t index = 0; index < bytes; index++)
+        code = 31 * code + tag[index];
+    return (int32_t)code;
+}
+
+typedef struct {
+    const uint8_t *at;
+    size_t bytes;
+} Span;
+
+/* A plain record: its flags, times of consumption and prepared position are 0, its born host is IPv4. */
+typedef struct {
+    int64_t position, queue_offset, stored_ms, born_ms;
+    int32_t queue_id;
+    const uint8_t *born_host;
+    Span packed_topic, properties, added, body;
+    int needs_end;  /* the properties don't end with 0x02 */
+} Record;
+
+static inline size_t size_of_record(const Record *record) {
+    return RECORD_FIXED_BYTES + record->packed_topic.bytes + record->properties.bytes + (size_t)record->needs_end +
+           record->added.bytes + record->body.bytes;
+}
+
+/* Calls Python's crc32 for bytes that lie in the object being made; -1 with an error set. */
+int crc_of(PyObject *crc32, const uint8_t *data, size_t bytes, uint32_t *crc);
+
+/* Writes one record, which has `size` bytes, and returns where the next one begins; NULL with an error set. */
+uint8_t *put_record(uint8_t *at, uint32_t size, const Record *record, PyObject *crc32);
+
+PyObject *take_native_sends(PyObject *module, PyObject *arguments);
+PyObject *take_json_sends(PyObject *module, PyObject *arguments);
+
+#endif
