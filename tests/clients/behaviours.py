@@ -7,6 +7,7 @@ BEHAVIOURS = {
     "send-batch": "a batch arrives, in one queue",
     "properties": "keys, tags, properties, born host and ids arrive as they were sent",
     "tags": "TagA || TagB: nothing else is consumed",
+    "sql92": "number >= 10 AND parity IN ('even'): nothing else is consumed",
     "once-each": "of 200 messages each is consumed once",
     "retry": "RECONSUME_LATER comes back after 10 s with reconsumeTimes 1, same unique id, original topic",
     "delay": "delay level 2 is 5 s",

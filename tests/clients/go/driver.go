@@ -58,6 +58,7 @@ func main() {
 		{"send-batch", sendBatch},
 		{"properties", properties},
 		{"tags", tags},
+		{"sql92", sql92},
 		{"once-each", onceEach},
 		{"retry", retry},
 		{"delay", delay},
@@ -222,6 +223,25 @@ func tags() string {
 	check(len(listening.got()) == 20, "%d messages, not 20", len(listening.got()))
 	for _, each := range listening.got() {
 		check(numberOf(each)%3 != 2, "message %d has %s", numberOf(each), each.GetTags())
+	}
+	return ""
+}
+
+func sql92() string {
+	for number := 0; number < 30; number++ {
+		made := message("chosen", number)
+		made.WithProperty("parity", []string{"even", "odd"}[number%2])
+		send(shared, made)
+	}
+	listening := newListening("chosen-readers", "chosen", "number >= 10 AND parity IN ('even')", "a")
+	listening.kind = consumer.SQL92
+	listening.start()
+	defer listening.close()
+	listening.await(10)
+	time.Sleep(quiet)
+	check(len(listening.got()) == 10, "%d messages, not 10", len(listening.got()))
+	for _, each := range listening.got() {
+		check(numberOf(each) >= 10 && numberOf(each)%2 == 0, "message %d", numberOf(each))
 	}
 	return ""
 }
@@ -429,6 +449,7 @@ func pull() string {
 // listening is a push consumer that keeps what it got.
 type listening struct {
 	topic, expression string
+	kind              consumer.ExpressionType
 	consumer          rocketmq.PushConsumer
 	failOnce          bool
 	lock              sync.Mutex
@@ -443,7 +464,7 @@ func newListening(group, topic, expression, instance string, options ...consumer
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
 	made, err := rocketmq.NewPushConsumer(options...)
 	must(err)
-	return &listening{topic: topic, expression: expression, consumer: made}
+	return &listening{topic: topic, expression: expression, kind: consumer.TAG, consumer: made}
 }
 
 func listen(group, topic, expression, instance string) *listening {
@@ -453,7 +474,7 @@ func listen(group, topic, expression, instance string) *listening {
 }
 
 func (l *listening) start() {
-	selector := consumer.MessageSelector{Type: consumer.TAG, Expression: l.expression}
+	selector := consumer.MessageSelector{Type: l.kind, Expression: l.expression}
 	must(l.consumer.Subscribe(l.topic, selector, l.keep))
 	must(l.consumer.Start())
 }

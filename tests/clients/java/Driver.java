@@ -27,6 +27,7 @@ import java.util.stream.LongStream;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -86,6 +87,7 @@ public final class Driver {
         behaviours.put("send-batch", this::sendBatch);
         behaviours.put("properties", this::properties);
         behaviours.put("tags", this::tags);
+        behaviours.put("sql92", this::sql92);
         behaviours.put("once-each", this::onceEach);
         behaviours.put("retry", this::retry);
         behaviours.put("delay", this::delay);
@@ -287,6 +289,32 @@ public final class Driver {
             }
         }
         return "";
+    }
+
+    private String sql92() throws Exception {
+        for (int number = 0; number < 30; number++) {
+            Message each = message("chosen", number);
+            each.putUserProperty("parity", number % 2 == 0 ? "even" : "odd");
+            producer.send(each);
+        }
+        try (Listening consumer = new Listening(namesrv, "chosen-readers", "chosen", "*", "a")) {
+            consumer.consumer.subscribe("chosen", MessageSelector.bySql("number >= 10 AND parity IN ('even')"));
+            consumer.start();
+            consumer.await(10);
+            consumer.quiet();
+            same(10, consumer.received().size(), "messages");
+            for (MessageExt each : consumer.received()) {
+                check(number(each) >= 10 && number(each) % 2 == 0, "message " + number(each));
+            }
+        }
+        try (Listening wrong = new Listening(namesrv, "wrong-readers", "chosen", "*", "a")) {
+            wrong.consumer.subscribe("chosen", MessageSelector.bySql("number >="));
+            wrong.start();
+            throw new IllegalStateException("a condition that is none was taken");
+        } catch (MQClientException refused) {
+            same(23, refused.getResponseCode(), "code"); // SUBSCRIPTION_PARSE_FAILED
+            return "";
+        }
     }
 
     private String onceEach() throws Exception {

@@ -48,6 +48,7 @@ async function main() {
   cannot('send-oneway', 'the client has no one-way send');
   cannot('send-batch', 'the client has no batches');
   cannot('auto-create', 'the client gives up when a topic has no route yet');
+  cannot('sql92', 'the client has tags only');
   cannot('queries', 'the client has no queries');
   cannot('pull', 'the client has no pull consumer');
   cannot('lite-pull', 'the client has no lite pull consumer');

@@ -443,6 +443,7 @@ PRINTING = threading.Lock()
 
 def main() -> None:
     shared = producer(NAMESRV, "driver-producers")
+    say({"behaviour": "sql92", "cannot": "the client has tags only"})
     say({"behaviour": "queries", "cannot": "the client has no queries"})
     say({"behaviour": "lite-pull", "cannot": "the client has no lite pull consumer"})
     with ThreadPoolExecutor(len(BEHAVIOURS)) as threads:
