@@ -16,6 +16,7 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.figures import Family, Stand, Values
+from benchmarks.figures.conditions import Conditions
 from benchmarks.figures.dead_letter import DeadLetter
 from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.first_pull import FIRST_PULLS
@@ -47,6 +48,7 @@ FAMILIES: list[Family] = [
     ListenerLatency(),
     FirstMessage(),
     DeadLetter(),
+    Conditions(),
     ScaleOut(),
     Held(),
     Starts(),

@@ -5,7 +5,8 @@ some at a time. Of a record only the properties are looked at. How much one look
 and terms; a pull that has found nothing by then is told where to go on, and comes again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from staticfire.broker.store.consume_queue import Queue
@@ -33,7 +34,7 @@ class Choice:
     """A condition, as pulls use it. RocketMQ: ExpressionMessageFilter."""
 
     def __init__(self, wanted: "PropertyFilter") -> None:
-        self._matches = wanted.matches
+        self._evaluate = wanted.evaluate
         self._records_max = max(1, min(READ_ENTRIES_MAX, EXAMINED_TERMS_MAX // wanted.weight))
 
     def read(self, store: MessageStore, queue: Queue, offset: int, messages_max: int, bytes_max: int) -> ReadResult:
@@ -46,14 +47,37 @@ class Choice:
             found = store.read(queue, at, min(step, records_left), PULL_BYTES_MAX)
             if found.status is not ReadStatus.FOUND and at == offset:
                 return found
-            for data, start, size in _places(store, found):
-                if self._matches(properties_at(data, start)) and not taken.take(data, start, size):
+            for data, start, size in self._wanted(store, found):
+                if not taken.take(data, start, size):
                     return taken.result(peek_record(data, start).queue_offset, found)
             records_left -= found.next_offset - at
             bytes_left -= found.record_bytes
             at, step = found.next_offset, min(2 * step, STEP_MAX)
             if at >= found.max_offset or records_left <= 0 or bytes_left <= 0 or taken.is_full:
                 return taken.result(at, found)
+
+    def _wanted(self, store: MessageStore, found: ReadResult) -> list[tuple[bytes, int, int]]:
+        """Return where each wanted record lies: in which bytes, at what place, and its size. Raises: StorageError."""
+        if not found.positions:
+            return []
+        slices, sizes = store.records(found), found.sizes
+        if len(slices) == 1:
+            first = found.positions[0]
+            return self.wanted_of(repeat(slices[0]), [position - first for position in found.positions], sizes)
+        return self.wanted_of(slices, repeat(0), sizes)
+
+    def wanted_of(
+        self, slices: Iterable[bytes], starts: Iterable[int], sizes: Iterable[int]
+    ) -> list[tuple[bytes, int, int]]:
+        """Return those of some places at which a wanted record lies."""
+        evaluate, wanted = self._evaluate, []
+        for place in zip(slices, starts, sizes, strict=False):
+            try:
+                if evaluate(b"\x02" + properties_at(place[0], place[1]) + b"\x02") is True:
+                    wanted.append(place)
+            except ValueError:
+                pass  # NotANumber, Incomparable: that message isn't wanted.
+        return wanted
 
 
 class ConditionTable:
@@ -127,17 +151,3 @@ class _Taken:
             status, next_offset, found.min_offset, found.max_offset, self._positions, self._sizes, self._bytes,
             first, end, self._records,
         )  # fmt: skip
-
-
-def _places(store: MessageStore, found: ReadResult) -> Iterator[tuple[bytes, int, int]]:
-    """Yield where each record that was found lies: in which bytes, at what place, and its size."""
-    if not found.positions:
-        return
-    slices = store.records(found)
-    if len(slices) == 1:
-        whole, start = slices[0], found.positions[0]
-        for position, size in zip(found.positions, found.sizes, strict=True):
-            yield whole, position - start, size
-    else:
-        for record, size in zip(slices, found.sizes, strict=True):
-            yield record, 0, size

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from staticfire.protocol.properties import find_property
-from staticfire.protocol.sql92.java_values import compare_doubles
+from staticfire.protocol.sql92.java_values import SURE_DIGITS, compare_doubles
 
 Value: TypeAlias = bytes | int | float | None
 Evaluate: TypeAlias = Callable[[bytes], Value]
 Convert: TypeAlias = Callable[[bytes], Value]
 
+UNROLLED_MAX = 3
 _END = 0x02
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -94,6 +95,8 @@ def nothing_of(operand: Evaluate) -> Evaluate:
 
 def all_of(operands: Sequence[Evaluate]) -> Evaluate:
     """AND: the first false one decides; else one that is unknown."""
+    if len(operands) <= UNROLLED_MAX:
+        return _all_of_few(*operands)
 
     def evaluate(properties: bytes) -> Value:
         known = True
@@ -106,6 +109,32 @@ def all_of(operands: Sequence[Evaluate]) -> Evaluate:
         return True if known else None
 
     return evaluate
+
+
+def _all_of_few(first: Evaluate, second: Evaluate, third: Evaluate | None = None) -> Evaluate:
+    """The same of two or three, as most conditions are: without a loop it takes half as long."""
+
+    def both(properties: bytes) -> Value:
+        one = first(properties)
+        if one is False:
+            return False
+        other = second(properties)
+        return False if other is False else True if one and other else None
+
+    if third is None:
+        return both
+
+    def three(properties: bytes) -> Value:
+        one = first(properties)
+        if one is False:
+            return False
+        other = second(properties)
+        if other is False:
+            return False
+        last = third(properties)
+        return False if last is False else True if one and other and last else None
+
+    return three
 
 
 def any_of(operands: Sequence[Evaluate]) -> Evaluate:
@@ -190,10 +219,11 @@ def same(left: Evaluate, right: Evaluate, convert_left: Convert | None, convert_
     return evaluate
 
 
-def number_of_property(symbol: str, name: bytes, convert: Callable[[bytes], float], number: float) -> Evaluate:
+def number_of_property(symbol: str, name: bytes, convert: Callable[[bytes], float], number: int | float) -> Evaluate:
     """A property against a number that isn't zero if it is a float: the usual comparison."""
     compare, above = _COMPARE[symbol], _COMPARE[symbol](1, 0)
     needle, needle_bytes = _needle(name)
+    sure_bytes = 0 if isinstance(number, float) else SURE_DIGITS
 
     def evaluate(properties: bytes) -> Value:
         at = properties.rfind(needle)
@@ -204,6 +234,8 @@ def number_of_property(symbol: str, name: bytes, convert: Callable[[bytes], floa
         text = properties[start:end] if end > start else find_property(properties, name)
         if text is None:
             return None
+        if end - start <= sure_bytes and text.isdigit():
+            return compare(int(text), number)
         value = convert(text)
         return compare(value, number) if value == value else above  # To Java, NaN is the greatest of all.
 

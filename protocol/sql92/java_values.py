@@ -11,7 +11,7 @@ LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 DOUBLE_MAX, DOUBLE_MIN = "1.7976931348623157E308", "4.9E-324"
 _FINITE = float(DOUBLE_MAX)
 
-_SURE_DIGITS = 9
+SURE_DIGITS = 9
 # So many decimal digits are an Integer, whatever they are.
 _LONG_DIGITS = 19
 _DECIMAL = re.compile(rb"[+-]?(?:(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?[fFdD]?|NaN|Infinity)")
@@ -25,14 +25,14 @@ class NotANumber(ValueError):
 
 def to_integer(text: bytes) -> int:
     """Return what `Integer.valueOf` makes of a text in UTF-8. Raises: NotANumber."""
-    if len(text) <= _SURE_DIGITS and text.isdigit():
+    if len(text) <= SURE_DIGITS and text.isdigit():
         return int(text)
     return _whole(text, INT_MIN, INT_MAX)
 
 
 def to_long(text: bytes) -> int:
     """Return what `Long.valueOf` makes of a text in UTF-8. Raises: NotANumber."""
-    if len(text) <= _SURE_DIGITS and text.isdigit():
+    if len(text) <= SURE_DIGITS and text.isdigit():
         return int(text)
     return _whole(text, LONG_MIN, LONG_MAX)
 

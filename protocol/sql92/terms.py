@@ -156,10 +156,12 @@ def joined(word: str, left: Term, right: Term) -> Term:
         left.weight += right.weight
         left.operands.append(right)
         left.evaluates.append(right.evaluate)
+        if len(left.evaluates) <= closures.UNROLLED_MAX + 1:
+            left.evaluate = _ROW_OF[word](left.evaluates)  # longer ones see what is added
         return left
     operands, evaluates = [left, right], [left.evaluate, right.evaluate]
     symbol = {"AND": "&&", "OR": "||"}[word]
-    evaluate = (closures.all_of if word == "AND" else closures.any_of)(evaluates)
+    evaluate = _ROW_OF[word](evaluates)
 
     def text() -> str:
         shown = "".join(f" {symbol} {one.text()})" for one in operands[1:])
@@ -168,6 +170,9 @@ def joined(word: str, left: Term, right: Term) -> Term:
     made = _made(Kind.BOOLEAN, evaluate, text, left, right)
     made.word, made.operands, made.evaluates = word, operands, evaluates
     return made
+
+
+_ROW_OF = {"AND": closures.all_of, "OR": closures.any_of}
 
 
 def inverted(term: Term) -> Term:
