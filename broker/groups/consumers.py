@@ -29,6 +29,8 @@ class Member(msgspec.Struct, gc=False):
     """What it said itself; the group's are the newest of all members."""
     counts: bool = True
     """Whether it has its share of the queues: protection.py."""
+    in_order: bool | None = None
+    """Whether it listens in order, if that is known: findings.py."""
 
 
 class ConsumerGroup(msgspec.Struct):
@@ -91,15 +93,18 @@ class ConsumerManager:
         group = self.consumer_table.get(data.group_name)
         if group is None:
             group = self.consumer_table[data.group_name] = ConsumerGroup(data.group_name)
-        member = group.channel_info_table.get(connection)
-        is_changed = False
-        if member is None:
+        before = group.channel_info_table.get(connection)
+        if before is None:
             member = Member(client_id, connection, uptime_ms, uptime_ms, data)
             is_changed = self._join(group, member)
-            group.channel_info_table[connection] = member
-        member.client_id, member.last_seen_ms, member.data = client_id, uptime_ms, data
+        else:
+            member = msgspec.structs.replace(before, client_id=client_id, last_seen_ms=uptime_ms, data=data)
+            is_changed = False
+        if data.consume_orderly is not None:
+            member.in_order = data.consume_orderly
         if not keep_subscriptions:
             member.subscriptions = {each.topic: each for each in data.subscription_data_set}
+        group.channel_info_table[connection] = member
         if member.counts:
             is_changed = _speak_for(group, member, keep_subscriptions) or is_changed
         return is_changed
@@ -183,6 +188,13 @@ class ConsumerManager:
                     silent.append(member.connection)
                     self._remove(group.name, member.connection)
         return list(dict.fromkeys(silent))
+
+    def saw_order(self, group_name: str, connection: Connection, in_order: bool) -> None:
+        """Note how a member was seen to consume that doesn't say so itself."""
+        group = self.consumer_table.get(group_name)
+        member = None if group is None else group.channel_info_table.get(connection)
+        if member is not None and member.in_order is None:
+            member.in_order = in_order
 
     def forget_away(self) -> None:
         """Start anew with those who are here: the broker was reset."""

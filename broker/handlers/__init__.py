@@ -4,7 +4,8 @@
   `send_runs.py`: what is plain of these, all at once where there is a compiled twin
 - `pull.py`: messages go out; `send_back.py`: one comes back
 - `offsets.py`, `locks.py`: where groups stand, and queues that one member has for itself
-- `clients.py`: clients come and go; `connections.py`: who is connected, and questions to them
+- `clients.py`: clients come and go; `group_watch.py`: what is wrong with their groups
+- `connections.py`: who is connected, and questions to them
 - `topics.py`, `groups.py`, `config.py`: what administrators create and set; `queues.py`: queues, found but not created
 - `queries.py`: messages by key, id and place
 - `statistics.py`, `runtime_info.py`: figures

@@ -10,7 +10,7 @@ Behaviour
 """
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
-from staticfire.broker.groups.version_fence import newer_versions
+from staticfire.broker.handlers.group_watch import GroupWatch
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -20,7 +20,6 @@ from staticfire.protocol.requests.clients import (
     ConsumerIdList,
     ConsumerListAnswer,
     GetConsumerList,
-    GroupNews,
     Heartbeat,
     HeartbeatAnswer,
     HeartbeatData,
@@ -41,6 +40,7 @@ class ClientHandlers:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._uptime_ms = state.machine.clock.uptime_ms
+        self._watch = GroupWatch(state)
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -57,29 +57,20 @@ class ClientHandlers:
         call.connection.client_id = data.client_id
         uptime_ms = self._uptime_ms()
         is_whole_wanted = self._is_whole_wanted(data)
+        news = []
         for consumer in data.consumer_data_set:
             self._register_consumer(consumer, call.connection, data.client_id, uptime_ms, data.without_sub)
-            if consumer.group_name in self._state.consumers.consumer_table:
-                self._state.consumers.consumer_table[consumer.group_name].fingerprint = data.heartbeat_fingerprint
+            group = self._state.consumers.consumer_table.get(consumer.group_name)
+            if group is not None:
+                group.fingerprint = data.heartbeat_fingerprint
+                news.append(self._watch.news(group, call.connection))
         for producer in data.producer_data_set:
             self._state.producers.register(producer.group_name, call.connection, data.client_id, uptime_ms)
         answer = HeartbeatAnswer(is_sub_change=is_whole_wanted, is_support_heart_beat_v2=True)
         if data.wants_news:
             answer.broker_time_ms = self._state.machine.clock.wall_ms()
-            answer.body = self._news(data, call.connection) or None
+            answer.body = [each for each in news if each is not None] or None
         return answer
-
-    def _news(self, data: HeartbeatData, connection: Connection) -> list[GroupNews]:
-        """Return what a client should know about its groups."""
-        if not self._state.settings.fence_older_subscriptions:
-            return []
-        news = []
-        for consumer in data.consumer_data_set:
-            group = self._state.consumers.consumer_table.get(consumer.group_name)
-            member = None if group is None else group.channel_info_table.get(connection)
-            if group is not None and member is not None and (newer := newer_versions(group, member)):
-                news.append(GroupNews(group.name, newer))
-        return news
 
     def _is_whole_wanted(self, data: HeartbeatData) -> bool:
         """Return whether the client's next heartbeat has to have its subscriptions."""

@@ -39,6 +39,7 @@ class LockHandlers:
         wanted = request.body
         if wanted is None:
             return refusal(ResponseCode.SYSTEM_ERROR, NO_BODY)
+        self._state.consumers.saw_order(wanted.consumer_group, call.connection, in_order=True)
         granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.mq_set, self._uptime_ms())
         return LockAnswer(body=LockBatchResponseBody(granted))
 

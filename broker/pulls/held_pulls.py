@@ -5,6 +5,8 @@ gone. The class is pure; `handlers/pull.py` answers what it returns. 10,000 of t
 no task, no timer each.
 """
 
+from collections.abc import Container, Iterator
+
 import msgspec
 
 from staticfire.protocol.times import UptimeMs
@@ -56,6 +58,12 @@ class HeldPulls:
             return []
         self._count -= len(waiting)
         return waiting
+
+    def of_topics(self, topics: Container[str]) -> Iterator[HeldPull]:
+        """Yield the pulls of some topics; they stay held."""
+        for (topic, _), waiting in self._by_queue.items():
+            if topic in topics:
+                yield from waiting
 
     def waits_on(self, topic: str, queue_id: int) -> bool:
         return (topic, queue_id) in self._by_queue

@@ -73,7 +73,7 @@ class Heartbeats:
         self._answers: dict[asyncio.Future[Answer], None] = {}
         self.producers: dict[str, None] = {}
         self.consumers: dict[str, AnnouncedConsumer] = {}
-        self._warned: set[tuple[str, str]] = set()  # Groups and findings. Never iterated.
+        self._warned: set[tuple[str, str, str]] = set()  # What has been told. Never iterated.
         self.broker_versions: dict[str, int] = {}
         """The version that a broker's answer announced, by address."""
 
@@ -206,9 +206,10 @@ class Heartbeats:
     def _warn(self, news: GroupNews) -> None:
         """Log what a broker finds wrong with a group, each finding once."""
         for finding in news.findings:
-            if (news.group, finding) not in self._warned and len(self._warned) < WARNED_MAX:
-                self._warned.add((news.group, finding))
-                log.warning("group_has_a_problem", group=news.group, finding=finding)
+            key = (news.group, finding.kind, finding.subject)
+            if key not in self._warned and len(self._warned) < WARNED_MAX:
+                self._warned.add(key)
+                log.warning("group_has_a_problem", group=news.group, kind=finding.kind, reason=finding.words)
 
 
 class _Sent(NamedTuple):

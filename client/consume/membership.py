@@ -17,6 +17,7 @@ from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalance_loop import Rebalanced
 from staticfire.protocol.errors import BrokerAnswer, ClientError
 from staticfire.protocol.names import DEFAULT_CONSUMER_GROUP, group_fault
+from staticfire.protocol.requests.clients import ConsumerData
 from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.runtime.service import Service
 
@@ -52,7 +53,12 @@ class Membership:
         await self._offsets.load()
         await self._held.starts.begin()
         adoption = VersionAdoption(self._state, self._held, self._sharing, self._service.spawn)
-        client.join_consumers(group, describe, adoption.told)
+
+        def stamped() -> ConsumerData:
+            self._state.subscriptions.stamp(client.version_ms())
+            return describe()
+
+        client.join_consumers(group, stamped, adoption.told)
         self._is_joined = True
         client.admin_requests.consumers[group] = admin
         await self._fetch_routes()

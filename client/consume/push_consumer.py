@@ -204,13 +204,13 @@ class PushConsumer(ClientService):
 
     def describe(self) -> ConsumerData:
         """Return what heartbeats say of this consumer."""
-        self._subscriptions.stamp(self.client.version_ms())
         return ConsumerData(
             self.group,
             CONSUME_TYPE,
             self.settings.message_model.value,
             self.settings.consume_from_where.value,
             [subscription.data for subscription in self._subscriptions.by_topic.values()],
+            consume_orderly=self._is_ordered,
         )
 
     # -- start and stop ------------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ class ConsumerData(msgspec.Struct, rename="camel", gc=False):
     consume_from_where: str | None = None
     subscription_data_set: list[SubscriptionData] = []
     unit_mode: bool = False
+    consume_orderly: bool | None = None
+    """Whether it listens in order; clients of RocketMQ don't say."""
 
 
 class ProducerData(msgspec.Struct, rename="camel", gc=False):
@@ -51,14 +53,23 @@ class HeartbeatData(msgspec.Struct, gc=False):
     """The client reads what RocketMQ's brokers don't answer: the time, and news of its groups."""
 
 
+class GroupFinding(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """Something that is wrong with a group. Kind and subject say whether it is the same as before."""
+
+    kind: str
+    subject: str
+    """A topic or a client id, where it is about one."""
+    words: str
+    """What is wrong, with whom, and the way out."""
+
+
 class GroupNews(msgspec.Struct, rename="camel", gc=False):
     """What a member should know about its group."""
 
     group: str
     newer_versions: dict[str, Int64] = {}
     """Of the topics in which another member's subscription is newer and differs."""
-    findings: list[str] = []
-    """What is wrong with the group, in words."""
+    findings: list[GroupFinding] = []
 
 
 class HeartbeatAnswer(Answer, rename="camel"):

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from staticfire.client import ClientSettings, Message
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.protocol.requests.clients import ConsumerData, GroupNews, Heartbeat, HeartbeatData, SubscriptionData
+from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.runtime.pool import ConnectionPool
@@ -120,8 +120,10 @@ async def test_a_member_is_told_of_the_versions_that_it_is_behind(
 ) -> None:
     by_codec = Member(world, "three", codec)
     answer = await by_codec.heartbeat("a", 100)
-    assert answer.body == [GroupNews(GROUP, {TOPIC: 200})]
-    assert (await by_codec.heartbeat("a", 200)).body is None
+    [news] = answer.body
+    assert (news.group, news.newer_versions) == (GROUP, {TOPIC: 200})
+    [news] = (await by_codec.heartbeat("a", 200)).body
+    assert news.newer_versions == {}
     assert (await by_codec.heartbeat("a || b", 100)).body is None
     assert answer.broker_time_ms == stand.broker.state.machine.clock.wall_ms()
     # To RocketMQ's clients the answer stays as it is.

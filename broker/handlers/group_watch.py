@@ -1,0 +1,79 @@
+"""Looks at a group whenever one of its members sends a heartbeat, and tells what is wrong with it, once.
+
+What is wrong is found in groups/findings.py. The log has it when it is new and when it is over; members that want news
+have it in the answers to their heartbeats.
+"""
+
+from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
+from staticfire.broker.groups.findings import findings_of
+from staticfire.broker.groups.version_fence import newer_versions
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.requests.clients import GroupFinding, GroupNews
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+TOLD_GROUPS_MAX = 1_000
+# Groups of which is remembered what was told. Of one more it may be told again.
+
+Told = dict[tuple[str, str], None]
+"""Kinds and subjects."""
+
+
+class GroupWatch:
+    """That of one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._told: dict[str, Told] = {}
+
+    def news(self, group: ConsumerGroup, connection: Connection) -> GroupNews | None:
+        """Return what a member should know, None when that is nothing."""
+        findings = self._look(group)
+        member = group.channel_info_table.get(connection)
+        fences = self._state.settings.fence_older_subscriptions
+        newer = newer_versions(group, member) if fences and member is not None else {}
+        return GroupNews(group.name, newer, findings) if newer or findings else None
+
+    def _look(self, group: ConsumerGroup) -> list[GroupFinding]:
+        """Return what is wrong with a group; log what is new."""
+        if len(group.channel_info_table) > 1:
+            self._watch_pulls(group)
+        findings = findings_of(group)
+        before = self._told.get(group.name, {})
+        now: Told = {(finding.kind, finding.subject): None for finding in findings}
+        if now.keys() != before.keys():
+            self._tell(group.name, [each for each in findings if (each.kind, each.subject) not in before])
+            for kind, subject in [each for each in before if each not in now]:
+                log.info("group_problem_over", group=group.name, kind=kind, subject=subject)
+            self._remember(group.name, now)
+        return findings
+
+    def _watch_pulls(self, group: ConsumerGroup) -> None:
+        """Note who pulls from queues that it hasn't locked, where somebody consumes in order."""
+        members = group.channel_info_table
+        orders = {member.in_order for member in members.values()}
+        if not (True in orders and None in orders) or group.message_model == BROADCASTING:
+            return
+        state = self._state
+        uptime_ms, broker_name = state.machine.clock.uptime_ms(), state.settings.broker_name
+        for pull in state.held.of_topics(group.subscriptions):
+            member = members.get(pull.call.connection)
+            if member is None or member.in_order is not None or pull.call.request.consumer_group != group.name:
+                continue
+            queue = MessageQueue(pull.topic, broker_name, pull.queue_id)
+            if state.queue_locks.holder(group.name, queue, uptime_ms) != member.client_id:
+                state.consumers.saw_order(group.name, member.connection, in_order=False)
+
+    def _tell(self, group: str, findings: list[GroupFinding]) -> None:
+        for finding in findings:
+            log.warning("group_has_a_problem", group=group, kind=finding.kind, reason=finding.words)
+
+    def _remember(self, group: str, told: Told) -> None:
+        self._told.pop(group, None)
+        if told:
+            if len(self._told) >= TOLD_GROUPS_MAX:
+                self._told.pop(next(iter(self._told)))
+            self._told[group] = told
