@@ -21,6 +21,7 @@ from staticfire.broker.handlers.groups import GroupHandlers
 from staticfire.broker.handlers.locks import LockHandlers
 from staticfire.broker.handlers.offsets import OffsetHandlers
 from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.reply import ReplyHandlers
 from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
@@ -93,6 +94,7 @@ class Broker(Service):
         for family in (
             SendHandlers(state, self._targets, intake),
             SendBackHandlers(state, intake, dead_letters),
+            ReplyHandlers(state, self._targets, self._settle),
             self._pull,
             self._clients,
             OffsetHandlers(state),

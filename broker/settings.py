@@ -60,6 +60,8 @@ class BrokerSettings:
     msg_trace_topic_name: str = field(default="RMQ_SYS_TRACE_TOPIC", metadata=chars(1, 127))
     region_id: str = field(default="DefaultRegion", metadata=chars(0, 255))
     trace_on: bool = True
+    store_reply_message_enable: bool = True
+    """Replies are kept in <cluster>_REPLY_TOPIC as well as passed on."""
     enable_property_filter: bool = True
     """SQL92 subscriptions. On here, off in RocketMQ, which refuses them without this."""
     dlq_perm: int = field(default=6, metadata=PERMISSION)

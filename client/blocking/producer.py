@@ -23,6 +23,8 @@ class BlockingProducer(BlockingFace[Producer]):
     send = blocking(Producer.send)
     send_oneway = blocking(Producer.send_oneway)
     queues = blocking(Producer.queues)
+    request = blocking(Producer.request)
+    reply = blocking(Producer.reply)
 
     @stands_for(Producer.post)
     def post(self, message: Message, queue: MessageQueue | None = None) -> "Future[SendResult]":

@@ -17,6 +17,7 @@ from staticfire.client.admin.admin_requests import AdminRequests
 from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
 from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.replies import Replies
 from staticfire.client.cluster.route_cache import RouteCache
 from staticfire.client.cluster.routes import MASTER_ID, address_to_read
 from staticfire.client.cluster.settings import ClientSettings
@@ -73,6 +74,8 @@ class ClusterClient(Service):
         self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
         self.admin_requests = AdminRequests(self.dispatcher)
         """What administrators ask of the consumers of this client."""
+        self.replies = Replies(self.dispatcher, self.machine.clock)
+        """What was answered to the requests of this client's producers."""
         self._heartbeats = Heartbeats(
             self.client_id, self.settings, self.machine.clock, self.pool, self.routes, self._heard
         )

@@ -10,25 +10,30 @@ before is waited for.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
+from uuid import UUID
 
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.request_reply import reply_request, reply_to, request_of
 from staticfire.client.produce.selectors import Selector
-from staticfire.client.produce.send_requests import single_request
+from staticfire.client.produce.send_requests import single_outcome, single_request
 from staticfire.client.produce.send_result import SendResult
 from staticfire.client.produce.sender import Sender
-from staticfire.protocol.errors import ClientError, ConnectFailed, StaticfireError
-from staticfire.protocol.messages import Message
+from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, StaticfireError
+from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
+from staticfire.protocol.properties import UNIQ_KEY, find_property
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from staticfire.client.blocking.producer import BlockingProducer
+
+REQUEST_TIMEOUT_MS = 3_000
 
 
 class Producer(ClientService):
@@ -50,6 +55,8 @@ class Producer(ClientService):
             raise ClientError(fault or f"producer group {group} belongs to RocketMQ: choose another name")
         self.group = group
         self._sender: Sender | None = None
+        self._introduced: set[str] = set()
+        # Brokers that know this producer, as who waits for replies.
 
     def __enter__(self) -> "BlockingProducer":
         from staticfire.client.blocking.producer import BlockingProducer
@@ -185,6 +192,69 @@ class Producer(ClientService):
         if writable is not None:
             await writable
         connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
+
+    # -- request and reply -----------------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        message: Message,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+    ) -> ReceivedMessage:
+        """Send a message and return what a consumer replies to it (`producer.reply`).
+
+        RocketMQ: DefaultMQProducer.request, which in 5.3 gives up when the send is answered before the reply comes;
+        this waits for the reply as long as it said.
+
+        Raises: AnswerTimeout (sent, and no reply in time), and as `send`.
+        """
+        client = self.client
+        correlation_id = str(UUID(int=client.machine.identity.random.getrandbits(128), version=4))
+        asking = request_of(message, correlation_id, client.client_id, timeout_ms)
+        reply = client.replies.expect(correlation_id)
+        is_sent = False
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._introduce(message.topic)
+                await self.send(asking, queue=queue, selector=selector, key=key)
+                is_sent = True
+                return await reply
+        except TimeoutError as error:
+            went = "OK, but wait reply message timeout" if is_sent else "didn't end in time"
+            raise AnswerTimeout(f"send request message to <{message.topic}> {went}, {timeout_ms} ms.") from error
+        finally:
+            client.replies.forget(correlation_id)
+
+    async def _introduce(self, topic: str) -> None:
+        """See to it that the brokers of a topic know this producer, who waits for a reply by way of them."""
+        brokers = {queue.broker_name for queue in await self._open.queues(topic)}
+        if not brokers <= self._introduced:
+            await self.client.announce()
+            self._introduced |= brokers
+
+    async def reply(
+        self, request: ReceivedMessage, body: bytes, properties: Mapping[str, str] | None = None
+    ) -> SendResult:
+        """Answer a message that a consumer got, and that asks for it; return where the reply is stored.
+
+        It goes by way of the broker that had the request: there, who asked is connected.
+
+        Raises: ClientError (it asks for nothing), BrokerAnswer (who asked is gone; the reply is stored all the same),
+        NetworkError.
+        """
+        message = reply_to(request, body, properties)
+        queues = await self._open.queues(message.topic)
+        queue = next((one for one in queues if one.broker_name == request.broker_name), queues[0])
+        wire, queue = await self._open.wrap(message, queue)
+        asked = reply_request(single_request(wire, queue.broker_name, self.group, self.settings))
+        answer = await self.client.ask_broker(queue, asked, self.settings.send_msg_timeout_ms)
+        outcome = single_outcome((find_property(wire.properties, UNIQ_KEY) or b"").decode(), queue, answer)
+        if isinstance(outcome, StaticfireError):
+            raise outcome
+        return outcome
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""

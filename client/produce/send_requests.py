@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.pending_send import PendingSend
 from staticfire.client.produce.send_result import STATUS_OF_CODE, SendDetails, SendResult
@@ -83,7 +84,7 @@ def outcome_of(pending: PendingSend, result: ManyResult, broker_prefix: str) -> 
     """Return the outcome of one message of a SEND_MANY."""
     status = STATUS_OF_CODE.get(result.code)
     if status is None:
-        return _refused(pending, result.code, result.remark)
+        return _refused(pending.message_id, pending.queue, result.code, result.remark)
     return SendResult(
         status, pending.message_id, pending.queue, result.queue_offset, result.log_position, broker_prefix
     )
@@ -91,15 +92,19 @@ def outcome_of(pending: PendingSend, result: ManyResult, broker_prefix: str) -> 
 
 def result_of(pending: PendingSend, answer: Answer) -> Outcome:
     """Return the outcome of a single message or a batch."""
-    queue = pending.queue
+    return single_outcome(pending.message_id, pending.queue, answer)
+
+
+def single_outcome(message_id: str, queue: MessageQueue, answer: Answer) -> Outcome:
+    """Return the outcome of what was sent by itself to a queue."""
     status = STATUS_OF_CODE.get(answer.code)
     if status is None:
-        return _refused(pending, answer.code, answer.remark)
+        return _refused(message_id, queue, answer.code, answer.remark)
     if not isinstance(answer, SendAnswer):
         return ProtocolError(f"the answer to a send to {queue} says success and nothing else")
     return SendResult(
         status,
-        answer.batch_uniq_id or pending.message_id,
+        answer.batch_uniq_id or message_id,
         queue if answer.queue_id is None else queue._replace(queue_id=answer.queue_id),
         answer.queue_offset or 0,
         details=SendDetails(
@@ -112,8 +117,8 @@ def result_of(pending: PendingSend, answer: Answer) -> Outcome:
     )
 
 
-def _refused(pending: PendingSend, code: int, remark: str | None) -> StaticfireError:
-    return broker_answer(code, remark, f"send {pending.message_id.partition(',')[0]} to {pending.queue}")
+def _refused(message_id: str, queue: MessageQueue, code: int, remark: str | None) -> StaticfireError:
+    return broker_answer(code, remark, f"send {message_id.partition(',')[0]} to {queue}")
 
 
 @lru_cache(maxsize=256)

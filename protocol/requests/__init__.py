@@ -7,6 +7,7 @@
 - `topics.py`, `groups.py`, `config.py`: what administrators create and set
 - `queries.py`: messages by key, id and place; `statistics.py`: figures
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
+- `reply.py`: answers to messages, passed on to who asked
 - `clock.py`, `reset.py`: message time, and a broker as if it were new; staticfire's own
 """
 
@@ -21,6 +22,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     offsets,
     pull,
     queries,
+    reply,
     reset,
     reset_offset,
     routes,

@@ -49,16 +49,16 @@ class SendMessage(Request, rename="camel"):
     }
 
 
-_LETTERS = dict(zip(SendMessage.__struct_fields__, "abcdefghijklmn", strict=False))
+SEND_LETTERS = dict(zip(SendMessage.__struct_fields__, "abcdefghijklmn", strict=False))
 # The letters of SendMessageRequestHeaderV2, in the order of the fields.
 
 
-@request(RequestCode.SEND_MESSAGE_V2, answer=SendAnswer, names=_LETTERS)
+@request(RequestCode.SEND_MESSAGE_V2, answer=SendAnswer, names=SEND_LETTERS)
 class SendMessageV2(SendMessage, rename="camel"):
     """The same under one-letter names: what Java sends by default."""
 
 
-@request(RequestCode.SEND_BATCH_MESSAGE, answer=SendAnswer, names=_LETTERS)
+@request(RequestCode.SEND_BATCH_MESSAGE, answer=SendAnswer, names=SEND_LETTERS)
 class SendBatch(SendMessage, rename="camel"):
     """The same; a batch when `batch` says so."""
 

@@ -222,6 +222,23 @@ async def conditions_choose(check: Check) -> str:
     return "2 of 4 heard and pulled"
 
 
+async def requests_are_answered(check: Check) -> str:
+    """Over RocketMQ's own broker, which passes replies on."""
+    producer, consumer = check.producer(), check.consumer(Heard())
+
+    @consumer.listener
+    async def answer(messages: Messages, _: ConsumeContext) -> ConsumeStatus:
+        for message in messages:
+            await producer.reply(message, message.body.upper())
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async with producer, consumer:
+        asks = [producer.request(Message(check.topic, b"ping-%d" % number), 20_000) for number in range(10)]
+        replies = await asyncio.gather(*asks)
+    assert [reply.body for reply in replies] == [b"PING-%d" % number for number in range(10)], replies
+    return "10 requests, 10 replies"
+
+
 async def ordered_consumption(check: Check) -> str:
     """Two members come and go while messages flow: each queue stays in order, nothing comes twice but what failed."""
     heard = Heard()
@@ -335,6 +352,7 @@ CHECKS: list[Callable[[Check], Awaitable[str]]] = [
     two_consumers_share,
     failures_come_back,
     conditions_choose,
+    requests_are_answered,
     ordered_consumption,
     offsets_survive,
     administrators_ask,

@@ -80,6 +80,7 @@ func main() {
 		}(each)
 	}
 	running.Wait()
+	cannot("request-reply", "the client answers no requests")
 	cannot("lite-pull", "the client has no lite pull consumer")
 	cannot("queries", "the client has no queries")
 	tell(behaviour{"broker-restart", brokerRestart})

@@ -39,9 +39,11 @@ import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.RequestCallback;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -97,6 +99,7 @@ public final class Driver {
         behaviours.put("consumer-restart", this::consumerRestart);
         behaviours.put("pull", this::pull);
         behaviours.put("lite-pull", this::litePull);
+        behaviours.put("request-reply", this::requestReply);
         behaviours.put("queries", this::queries);
         behaviours.put("too-large", this::tooLarge);
         behaviours.put("auto-create", this::autoCreate);
@@ -215,6 +218,57 @@ public final class Driver {
             same(0, got.getReconsumeTimes(), "reconsume times");
         }
         return "";
+    }
+
+    /** By callback: in 5.3 a request that waits gives up as soon as its send is answered. */
+    private String requestReply() throws Exception {
+        DefaultMQPushConsumer answering = new DefaultMQPushConsumer("rpc-servers");
+        named(answering::setNamesrvAddr, answering::setInstanceName, namesrv, "rpc");
+        answering.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        answering.subscribe("rpc", "*");
+        answering.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            try {
+                for (MessageExt each : messages) {
+                    String body = new String(each.getBody(), StandardCharsets.UTF_8);
+                    producer.send(MessageUtil.createReplyMessage(each, bytes("answer to " + body)), 3_000);
+                }
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            } catch (Exception error) {
+                return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+            }
+        });
+        producer.send(message("rpc", 1_000)); // Its topic is there before anybody asks.
+        answering.start();
+        try {
+            int asked = 10;
+            CountDownLatch left = new CountDownLatch(asked);
+            AtomicReference<Throwable> failed = new AtomicReference<>();
+            Map<String, String> replies = Collections.synchronizedMap(new TreeMap<>());
+            for (int number = 0; number < asked; number++) {
+                String body = "question " + number;
+                producer.request(new Message("rpc", bytes(body)), new RequestCallback() {
+                    @Override
+                    public void onSuccess(Message reply) {
+                        if (reply != null) { // Null: sent, and no reply yet.
+                            replies.put(body, new String(reply.getBody(), StandardCharsets.UTF_8));
+                            left.countDown();
+                        }
+                    }
+
+                    @Override
+                    public void onException(Throwable error) {
+                        failed.set(error);
+                    }
+                }, PATIENCE_MS);
+            }
+            check(left.await(PATIENCE_MS, TimeUnit.MILLISECONDS), left.getCount() + " got no reply: " + failed.get());
+            for (Map.Entry<String, String> each : replies.entrySet()) {
+                same("answer to " + each.getKey(), each.getValue(), "reply");
+            }
+            return asked + " replies";
+        } finally {
+            answering.shutdown();
+        }
     }
 
     private String tooLarge() throws Exception {
