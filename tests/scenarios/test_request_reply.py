@@ -61,7 +61,7 @@ async def answering(
         @consumer.listener
         async def answer(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
             asked.extend(messages)
-            await asyncio.sleep(wait_s)
+            await world.run_for(seconds=wait_s)
             await producer.reply(messages[0], messages[0].body.upper(), {"answered-by": "server"})
             return ConsumeStatus.CONSUME_SUCCESS
 
