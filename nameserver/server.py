@@ -14,7 +14,7 @@ from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_
 from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
-from staticfire.protocol.errors import UsageError
+from staticfire.protocol.errors import UsageError, os_words
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.folders import sync_folders_above
@@ -87,7 +87,8 @@ class Nameserver(Service):
         except BlockingIOError:
             raise UsageError(f"{folder} is in use by another process: stop that one, or give another folder") from None
         except OSError as error:
-            raise UsageError(f"{folder} can't be used: {error}; give a folder that can be written to") from None
+            words = f"{folder} can't be used: {os_words(error)}; give a folder that can be written to"
+            raise UsageError(words) from None
 
     async def _listen(self) -> None:
         """Open the port, on IPv6, too, where every address is meant. Raises: UsageError."""
@@ -95,7 +96,8 @@ class Nameserver(Service):
         try:
             await self._server.listen_widely(host, port, self._sock)
         except OSError as error:
-            raise UsageError(f"the nameserver can't listen: {error}; choose another listenPort, or 0 for any") from None
+            words = f"the nameserver can't listen: {os_words(error)}; choose another listenPort, or 0 for any"
+            raise UsageError(words) from None
 
     def _lost(self, connection: Connection) -> None:
         if self._is_stopping:

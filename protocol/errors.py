@@ -124,3 +124,9 @@ def broker_answer(code: int, remark: str | None, asked: str = "") -> BrokerAnswe
     """Return the exception for a refusal. `asked` says what was asked for, and of whom."""
     words = remark or "no reason given"
     return _CLASS_OF_CODE.get(code, BrokerAnswer)(code, f"{words} [{asked}]" if asked else words)
+
+
+def os_words(error: OSError) -> str:
+    """Say what an operating system's error is about, without its number: `/data/lock: Permission denied`."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename and str(error.filename) not in reason else reason

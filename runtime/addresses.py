@@ -16,7 +16,8 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
     if (not separator or "]" in port) and default_port is not None:
         host, port = text.strip(), str(default_port)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or len(port) > PORT_DIGITS_MAX or int(port) > 65535:
+    is_port = port.isdecimal() and len(port) <= PORT_DIGITS_MAX and int(port) <= 65535
+    if not host or any(map(str.isspace, host)) or not is_port:
         raise UsageError(f"{text!r} is no address; write host:port, for example 127.0.0.1:9876")
     return host, int(port)
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import ConnectFailed
+from staticfire.protocol.errors import ConnectFailed, os_words
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
@@ -64,8 +64,9 @@ class ConnectionPool:
         connection = Connection(self._dispatcher, self._codec, accepting=False, owner=self)
         try:
             await self._machine.network.connect(lambda: connection, host, port, CONNECT_TIMEOUT_MS)
-        except (OSError, TimeoutError) as error:
-            raise ConnectFailed(f"connect to {address} failed: {error}") from None
+        except OSError as error:
+            reason = os_words(error)  # a TimeoutError is an OSError, too
+            raise ConnectFailed(f"connect to {address} failed: {reason.removeprefix(f'{address}: ')}") from None
         self._open[address] = connection
         if self._heard_connected is not None:
             self._heard_connected(address, connection)

@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
+from staticfire.protocol.errors import StaticfireError, StorageError, UsageError, os_words
 from staticfire.runtime.config import load_settings
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from staticfire.runtime.live import live_machine
@@ -97,25 +97,27 @@ async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
     machine = live_machine()
     sock = None if launch.listen_fd is None else socket.socket(fileno=launch.listen_fd)
     parent = None if launch.parent_fd is None else socket.socket(fileno=launch.parent_fd)
-    service = program.service(machine, settings, sock)
-    stop = _Stop(service, parent)
+    stop: _Stop | None = None
     try:
+        service = program.service(machine, settings, sock)
+        stop = _Stop(service, parent)
         async with service:
             stop.service_is_ready()
             _announce(program.boot_line(settings, service.port), service.port, parent)
             load_logging()
             await service.wait()
     except asyncio.CancelledError:
-        if not stop.asked:
+        if stop is None or not stop.asked:
             raise
     except (OSError, StorageError) as error:
-        if stop.ready:
+        if stop is not None and stop.ready:
             raise
         raise CantStart(_words(error) if isinstance(error, OSError) else str(error)) from None
     finally:
-        stop.close()
+        if stop is not None:
+            stop.close()
         await machine.workers.close()
-        if launch.temporary and (parent is None or stop.orphaned):
+        if launch.temporary and (parent is None or (stop is not None and stop.orphaned)):
             _remove(machine.files, launch.temporary)
 
 
@@ -139,11 +141,12 @@ def _remove(files: Files, folder: str) -> None:
 
 
 def _words(error: OSError) -> str:
-    """Say what an operating system's error is about."""
-    reason = error.strerror or str(error)
+    """Say what an operating system's error is about, and the way out where it is known."""
     if isinstance(error, PermissionError):
-        reason += f" for user {os.getuid()}; give it to that user, or choose another place"
-    return f"{error.filename}: {reason}" if error.filename and str(error.filename) not in reason else reason
+        return f"{os_words(error)} for user {os.getuid()}; give it to that user, or choose another place"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{error.filename} is no folder; choose another place"
+    return os_words(error)
 
 
 class _Stop:

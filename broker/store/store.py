@@ -36,7 +36,7 @@ from staticfire.broker.store.settings import READ_ENTRIES_MAX, StoreSettings
 from staticfire.broker.store.settling import Settling, WaitForSync
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, search_offset
-from staticfire.protocol.errors import StorageError
+from staticfire.protocol.errors import StorageError, os_words
 from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
 from staticfire.protocol.record import peek_record
 from staticfire.protocol.times import MessageMs, UptimeMs
@@ -102,7 +102,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             raise StorageError(f"the store can't be opened: {error.strerror}") from error
         except OSError as error:
             raise StorageError(
-                f"the store in {self._folder} can't be used: {error}; it needs to be writable"
+                f"the store in {self._folder} can't be used: {os_words(error)}; it needs to be writable"
             ) from error
         recovery = Recovery(
             self._files, self._folder, self.log, self._queues, self._state, self.settings, self._tags_code_of

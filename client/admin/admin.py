@@ -93,10 +93,9 @@ class Admin(ClientService):
         }
         if not found:
             wanted = f"broker {broker_name}" if broker_name else f"cluster {cluster}" if cluster else "any cluster"
-            known = {name: sorted(members) for name, members in sorted(info.cluster_addr_table.items())}
-            raise ClientError(
-                f"no master of {wanted} at nameserver {self.client.nameservers.chosen}; there are {known}"
-            )
+            clusters = [f"{name} ({', '.join(sorted(members))})" for name, members in info.cluster_addr_table.items()]
+            known = f"there are {', '.join(sorted(clusters))}" if clusters else "no broker is registered there"
+            raise ClientError(f"no master of {wanted} at nameserver {self.client.nameservers.chosen}; {known}")
         return found
 
     # -- topics --------------------------------------------------------------------------------------------------

@@ -7,10 +7,14 @@ Where it starts is random, so that many clients spread over the list.
 from collections.abc import Sequence
 from random import Random
 
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed, NetworkError
+from staticfire.protocol.requests.routes import GetClusterInfo, GetRoute
 from staticfire.runtime.addresses import format_address, parse_addresses
 from staticfire.runtime.pool import ConnectionPool
+
+OF_ANY_NAMESERVER = (GetRoute, GetClusterInfo)
 
 
 class Nameservers:
@@ -42,9 +46,12 @@ class Nameservers:
                 answer = await self._pool.ask(self.addresses[at], request, timeout_ms or self._timeout_ms)
             except NetworkError as error:
                 failures.append(str(error))
-            else:
-                self._chosen = at
-                return answer
+                continue
+            if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and isinstance(request, OF_ANY_NAMESERVER):
+                failures.append(f"what listens at {self.addresses[at]} is no nameserver; a broker, perhaps")
+                continue
+            self._chosen = at
+            return answer
         raise ConnectFailed(
             f"no nameserver answers ({'; '.join(failures)}): is one running there? `staticfire up` starts a cluster"
         )

@@ -44,7 +44,10 @@ def subscribe(topic: str, expression: str, expression_type: str, version_ms: Mes
 def expected_tags(expression: str, expression_type: str, topic: str) -> TagExpression | None:
     """Return which tags are wanted, None where a broker filters by a condition. Raises: ClientError (it is none)."""
     if expression_type == TAG:
-        return TagExpression.parse(expression)
+        tags = TagExpression.parse(expression)
+        if not tags.all_tags and not tags.tags:
+            raise ClientError(f"{expression!r} names no tag: write `paid || refunded`, or `*` for all")
+        return tags
     if expression_type != SQL92:
         words = f"there are no expressions of type {expression_type!r}: choose by tags, expression_type={TAG!r}"
         raise ClientError(f"{topic!r}: {words}, or by a condition, {SQL92!r}")

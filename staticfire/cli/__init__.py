@@ -3,7 +3,8 @@
 Exit codes: 0, 1 failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py). What a person did wrong is
 one line.
 
-- `commands.py`: the list of commands; `options.py`: flags that several share
+- `commands.py`: the list of commands; `command_groups.py`: commands that have commands; `options.py`: flags that
+  several share
 - `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
   `stay.py`: what both do before and while it runs
 - `broker.py`, `nameserver.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names; `serve.py`: all four
@@ -16,6 +17,7 @@ one line.
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = staticfire.main(args=arguments, prog_name="staticfire", standalone_mode=False)
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        return _say(f"{context.command_path if context else 'staticfire'}: {error.format_message()}", error.exit_code)
+        return _say(_words(error), error.exit_code)
     except click.Abort:
         return EXIT_SIGNAL_BASE + 2
     except UsageError as error:
@@ -40,6 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StaticfireError as error:
         return _say(f"staticfire: {error}", EXIT_FAILED)
     return result if isinstance(result, int) else 0
+
+
+def _words(error: Any) -> str:
+    """Return what a person did wrong as one line, or the help that was asked for by saying nothing."""
+    context, words = getattr(error, "ctx", None), error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":  # of click 8.2 and later
+        return str(words)
+    if getattr(error, "option_name", "")[1:2].isdigit():
+        words = f"{words.rstrip('.')}; if it is a number, none below zero is taken"
+    return f"{context.command_path if context else 'staticfire'}: {words}"
 
 
 def _say(words: str, exit_code: int) -> int:

@@ -3,7 +3,7 @@
 import click
 
 from staticfire.broker.settings import BrokerSettings
-from staticfire.cli.options import as_settings, settings_flags
+from staticfire.cli.options import Whole, as_settings, settings_flags
 from staticfire.cli.serve import become, settings_list_flag, settings_of, show_settings, temporary_folder
 from staticfire.runtime.addresses import parse_address
 
@@ -11,7 +11,7 @@ from staticfire.runtime.addresses import parse_address
 @click.command()
 @click.option("-n", "--namesrv", envvar="NAMESRV_ADDR", metavar="HOST:PORT", help="Nameservers; also NAMESRV_ADDR.")
 @click.option("--name", metavar="NAME", help="The broker's name. [default: broker-a]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Its port; 0: any free one. [default: 10911]")
+@click.option("--port", type=Whole(0, 65535), help="Its port; 0: any free one. [default: 10911]")
 @click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]")
 @click.option("--advertise", metavar="HOST[:PORT]", help="What clients are told. [default: where each of them is]")
 @click.option("--salvage", is_flag=True, help="Move damaged parts of the log aside and go on with what is whole.")
@@ -30,9 +30,9 @@ def broker(
 ) -> None:
     """One broker in the foreground, which registers at the nameservers it is given.
 
-    It says `ready` on stdout when clients can use it, logs to stderr, and stops on Ctrl-C or SIGTERM after writing
-    what it has. Settings come from flags, then STATICFIRE_<NAME> in the environment, then --config; --settings lists
-    them all. For a nameserver with brokers in one command there is `staticfire up`.
+    It says `boot success` on stdout when clients can use it, logs to stderr, and stops on Ctrl-C or SIGTERM after
+    writing what it has. Settings come from flags, then STATICFIRE_<NAME> in the environment, then --config; --settings
+    lists them all. For a nameserver with brokers in one command there is `staticfire up`.
 
     \b
     Example:

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 
 import click
 
+from staticfire.cli.command_groups import Commands
+from staticfire.cli.messages import count_of
 from staticfire.cli.options import namesrv_flag
 from staticfire.client.admin.clock import ClockReport, ClusterClock
 from staticfire.protocol.durations import format_duration, format_moment, parse_duration, parse_moment
@@ -22,11 +24,11 @@ Command = Callable[..., None]
 NAME_CHARS = 14
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=Commands, default="now")
 def clock() -> None:
     """Message time: read it, freeze it, advance it, let it run faster, or skip to what falls due.
 
-    Heartbeats, locks and timeouts stay on real time.
+    Heartbeats, locks and timeouts stay on real time. Without a command it is shown.
     """
 
 
@@ -120,7 +122,7 @@ def _lines(report: ClockReport, has_delivered: bool) -> list[tuple[str, str]]:
         ("next due", _due(report)),
     ]
     if has_delivered:
-        lines.append(("delivered", f"{_count(report.delivered, 'message')} in {_count(report.steps, 'step')}"))
+        lines.append(("delivered", f"{count_of(report.delivered, 'message')} in {count_of(report.steps, 'step')}"))
     return lines
 
 
@@ -136,7 +138,3 @@ def _due(report: ClockReport) -> str:
         return "nothing"
     left_ms = report.next_due_ms - report.message_ms
     return f"{format_moment(report.next_due_ms)} ({'in ' + format_duration(left_ms) if left_ms > 0 else 'now'})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

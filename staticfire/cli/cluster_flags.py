@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from staticfire.cli.options import Command, all_flags, as_settings, settings_flags
+from staticfire.cli.options import Command, Whole, all_flags, as_settings, settings_flags
 from staticfire.cli.stand import ClusterFlags
 from staticfire.places import WantedCluster
 
@@ -30,7 +30,7 @@ def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Cal
 
         return all_flags(
             with_flags,
-            click.option("--brokers", type=int, default=1, show_default=True, help="How many brokers."),
+            click.option("--brokers", type=Whole(), default=1, show_default=True, help="How many brokers."),
             _port_flag("--namesrv-port", namesrv_port, "Port of the nameserver."),
             _port_flag(
                 "--broker-port", broker_port, "Port of the first broker; the next ones are 20 above each other."
@@ -49,6 +49,4 @@ def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Cal
 
 def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:
     note = "any free one" if default == 0 else str(default)
-    return click.option(
-        name, type=click.IntRange(0, 65535), default=default, help=f"{text} 0: any free one. [default: {note}]"
-    )
+    return click.option(name, type=Whole(0, 65535), default=default, help=f"{text} 0: any free one. [default: {note}]")

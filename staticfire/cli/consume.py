@@ -10,7 +10,7 @@ import signal
 import click
 
 from staticfire.cli.messages import body_text, message_json, printable, queue_text, stored_text
-from staticfire.cli.options import namesrv_flag, protocol_flag
+from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
 from staticfire.cli.stay import signals_call
 from staticfire.client import (
@@ -24,6 +24,8 @@ from staticfire.client import (
     ReceivedMessage,
 )
 from staticfire.protocol.durations import parse_duration, parse_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.tags import ALL_TAGS
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE, EXIT_STOPPED
 from staticfire.runtime.live import live_machine
 
@@ -46,7 +48,7 @@ LEAVE_MS = 1_000
     "2026-11-21T13:30:00Z (or ms since 1970). [default: last, but first in queues that still have their first message]",
 )  # fmt: skip
 @click.option("--broadcast", is_flag=True, help="Get all messages, whoever else is in the group; offsets stay here.")
-@click.option("--max", "max_messages", type=click.IntRange(1), help="End after so many; 1 is the exit code of fewer.")
+@click.option("--max", "max_messages", type=Whole(1), help="End after so many; 1 is the exit code of fewer.")
 @click.option("--timeout", metavar="DURATION", help="End after 10s, 1m30s or the like. [default: never]")
 @click.option("--fail", is_flag=True, help="Say RECONSUME_LATER to every message, so that it is retried.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
@@ -67,6 +69,9 @@ def consume(
 ) -> int:
     """Consume TOPICS as a member of a group and print each message, until Ctrl-C."""
     timeout_ms = None if timeout is None else parse_duration(timeout)
+    if timeout_ms == 0:
+        raise UsageError(f"--timeout {timeout}: no message can come in no time")
+    check_tags(tag)
     settings = PushSettings(
         client=ClientSettings(protocol=protocol),  # type: ignore[arg-type]  # one of its words: see the flag
         message_model=MessageModel.BROADCASTING if broadcast else MessageModel.CLUSTERING,
@@ -83,6 +88,22 @@ def consume(
         return asyncio.run(_consume(namesrv, group, topics, tag, settings, printer, timeout_ms))
     except asyncio.CancelledError:
         return EXIT_SIGNAL_BASE + signal.SIGINT
+
+
+def check_tags(text: str) -> None:
+    """Refuse what reads like tags and would match nothing, or something else. Raises: UsageError."""
+    tags = [tag.strip() for tag in text.split("||")]
+    if text == ALL_TAGS:
+        return
+    fault = ""
+    if not all(tags):
+        fault = "a tag is missing"
+    elif ALL_TAGS in tags:
+        fault = "`*` means all tags, and stands alone"
+    elif any("|" in tag for tag in tags):
+        fault = "between two tags there are two bars"
+    if fault:
+        raise UsageError(f"--tag {text!r}: {fault}; write `paid`, `paid || refunded`, or `*` for all")
 
 
 class _Printer:

@@ -14,8 +14,9 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
+from staticfire.cli.command_groups import Commands
 from staticfire.cli.messages import body_text, printable, stored_text
-from staticfire.cli.options import namesrv_flag, protocol_flag
+from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
 from staticfire.client import Admin, ClientSettings, DeadLetter, DeadLetterQueue, ResendInterrupted, ResendReport
 from staticfire.client.admin.resending import in_words
@@ -28,7 +29,7 @@ T = TypeVar("T")
 Command = Callable[..., Any]
 
 
-@click.group(no_args_is_help=True)
+@click.group(cls=Commands)
 def dlq() -> None:
     """Dead letters: messages that a group could not consume, however often it tried.
 
@@ -61,9 +62,7 @@ def _asked(namesrv: str, protocol: str, group: str, ask: Callable[[DeadLetterQue
 
 @dlq.command("list", short_help="Which groups have dead letters, or those of one.")
 @_common_flags
-@click.option(
-    "--max", "max_letters", type=click.IntRange(1), default=20, show_default=True, help="How many of a group."
-)
+@click.option("--max", "max_letters", type=Whole(1), default=20, show_default=True, help="How many of a group.")
 @click.option("--last", is_flag=True, help="The newest ones instead of the oldest.")
 @as_json_flag
 @click.argument("group", required=False)

@@ -48,3 +48,8 @@ def body_text(message: ReceivedMessage) -> str:
 def printable(text: str) -> str:
     """Return a text that stays on its line and does nothing to a terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 message`, `2 messages`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from staticfire.cli.command_groups import Commands
 from staticfire.cli.mqadmin_tables import (
     broker_rows,
     group_text,
@@ -22,7 +23,7 @@ from staticfire.cli.mqadmin_tables import (
     table,
     topic_text,
 )
-from staticfire.cli.options import namesrv_flag
+from staticfire.cli.options import Whole, namesrv_flag
 from staticfire.client import Admin, Message, MessageQueue, Producer
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
@@ -43,21 +44,17 @@ PRODUCERS = "STATICFIRE_MQADMIN"
 Work = Callable[[Admin], Awaitable[None]]
 
 
-class AnyCase(click.Group):
+class AnyCase(Commands):
     """Finds commands whatever their case is, as RocketMQ's does: quick starts write `updatetopic`."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return next((self.commands[name] for name in self.commands if name.lower() == cmd_name.lower()), None)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            ctx.fail(f"there is no command {args[0]} here, only {', '.join(self.commands)}; RocketMQ's own works, too")
-        return super().resolve_command(ctx, args)
+    def unknown(self, name: str) -> str:
+        return f"there is no command {name} here, only {', '.join(self.commands)}; RocketMQ's own works, too"
 
 
-@click.group(cls=AnyCase, no_args_is_help=False)
+@click.group(cls=AnyCase)
 def mqadmin() -> None:
     """Administration with the commands and flags of RocketMQ's mqadmin."""
 
@@ -120,8 +117,8 @@ async def ask(admin: Admin, address: str, request: Request) -> Answer:
 @namesrv_flag
 @target_flags
 @topic_flag
-@option("-r", "--readQueueNums", "read", type=click.IntRange(1), default=8, show_default=True)
-@option("-w", "--writeQueueNums", "write", type=click.IntRange(1), default=8, show_default=True)
+@option("-r", "--readQueueNums", "read", type=Whole(1), default=8, show_default=True)
+@option("-w", "--writeQueueNums", "write", type=Whole(1), default=8, show_default=True)
 @option("-p", "--perm", type=click.Choice(["2", "4", "6"]), default="6", show_default=True, help="2: write, 4: read.")
 @option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", help="As +message.type=FIFO.")
 def update_topic(
@@ -222,8 +219,8 @@ def attribute_changes(text: str) -> dict[str, str]:
 @option("-s", "--consumeEnable", "enable", type=bool, default=True, show_default=True)
 @option("-d", "--consumeBroadcastEnable", "broadcast", type=bool, default=False, show_default=True)
 @option("-o", "--consumeMessageOrderly", "orderly", type=bool, default=False, show_default=True)
-@option("-q", "--retryQueueNums", "retry_queues", type=click.IntRange(0), default=1, show_default=True)
-@option("-r", "--retryMaxTimes", "retries", type=click.IntRange(-1), default=16, show_default=True)
+@option("-q", "--retryQueueNums", "retry_queues", type=Whole(0), default=1, show_default=True)
+@option("-r", "--retryMaxTimes", "retries", type=Whole(-1), default=16, show_default=True)
 @option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", default="", help="As +stableTimeMs=30000,+graceTimeMs=10000.")
 def update_group(
     namesrv: str,
@@ -334,7 +331,7 @@ def cluster_list(namesrv: str, cluster: str | None) -> None:
 @option("-k", "--keys", default="", metavar="KEYS")
 @option("-c", "--tags", default="", metavar="TAGS")
 @option("-b", "--broker", metavar="NAME", help="On this broker; with -i.")
-@option("-i", "--qid", "queue_id", type=int, help="In this queue; with -b.")
+@option("-i", "--qid", "queue_id", type=Whole(0), help="In this queue; with -b.")
 def send_message(
     namesrv: str, topic: str, body: str, keys: str, tags: str, broker: str | None, queue_id: int | None
 ) -> None:

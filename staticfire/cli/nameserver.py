@@ -2,13 +2,13 @@
 
 import click
 
-from staticfire.cli.options import as_settings, settings_flags
+from staticfire.cli.options import Whole, as_settings, settings_flags
 from staticfire.cli.serve import become, settings_list_flag, settings_of, show_settings
 from staticfire.nameserver.settings import NameserverSettings
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), help="Its port; 0: any free one. [default: 9876]")
+@click.option("--port", type=Whole(0, 65535), help="Its port; 0: any free one. [default: 9876]")
 @click.option("--dir", "directory", metavar="DIR", help="Where key-value settings are kept. [default: in memory]")
 @settings_flags
 @settings_list_flag
@@ -21,9 +21,9 @@ def nameserver(
 ) -> None:
     """One nameserver in the foreground, at which brokers register and clients ask for routes.
 
-    It says `ready` on stdout when it can be asked, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come from
-    flags, then STATICFIRE_<NAME> in the environment, then --config; --settings lists them all. For a nameserver with
-    brokers in one command there is `staticfire up`.
+    It says `boot success` on stdout when it can be asked, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come
+    from flags, then STATICFIRE_<NAME> in the environment, then --config; --settings lists them all. For a nameserver
+    with brokers in one command there is `staticfire up`.
     """
     if listing is not None:
         show_settings(NameserverSettings, listing == "toml")

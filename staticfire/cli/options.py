@@ -23,6 +23,27 @@ class Assignments(click.ParamType):  # type: ignore[type-arg]  # generic since c
         return key.strip(), text.strip()
 
 
+class Whole(click.IntRange):
+    """A whole number, with what is wrong with another one in words."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value} is no whole number{self._words()}", param, ctx)
+        is_below = self.min is not None and number < self.min
+        if is_below or (self.max is not None and number > self.max):
+            self.fail(f"{value} is no whole number{self._words()}", param, ctx)
+        return number
+
+    def _words(self) -> str:
+        if self.max is None:
+            return "" if self.min is None else f" from {self.min} on"
+        return f" from {self.min} to {self.max}"
+
+
 def settings_flags(command: Command) -> Command:
     """`--set` and `--config`."""
     return all_flags(

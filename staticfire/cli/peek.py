@@ -5,7 +5,7 @@ import asyncio
 import click
 
 from staticfire.cli.messages import body_text, message_json, queue_text, stored_text
-from staticfire.cli.options import namesrv_flag, protocol_flag
+from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.client import ClientSettings, MessageQueue, PullConsumer, PullSettings, PullStatus, ReceivedMessage
 from staticfire.protocol.errors import UsageError
 
@@ -16,10 +16,10 @@ GROUP = "TOOLS_CONSUMER"
 @click.command()
 @namesrv_flag
 @click.option("--queue", "queue_text", metavar="[BROKER/]ID", help="Only this queue. [default: all]")
-@click.option("--offset", type=click.IntRange(0), help="From this queue offset on. [default: the oldest message]")
+@click.option("--offset", type=Whole(0), help="From this queue offset on. [default: the oldest message]")
 @click.option("--last", is_flag=True, help="The newest messages instead of the oldest.")
 @click.option("--tags", default="*", help="Only messages with these tags, like 'paid || refunded'.")
-@click.option("--max", "max_messages", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@click.option("--max", "max_messages", type=Whole(1), default=20, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
 @protocol_flag
 @click.argument("topic")

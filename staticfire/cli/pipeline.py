@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.options import Assignments, namesrv_flag, protocol_flag
+from staticfire.cli.command_groups import Commands
+from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
 from staticfire.protocol.errors import ClientError, UsageError
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from staticfire.pipeline.jobs.settings import IngestSettings
 
 
-@click.group()
+@click.group(cls=Commands)
 def pipeline() -> None:
     """Jobs on Spark; they need `pip install 'staticfire[spark]'` and Java 17 or later."""
 
@@ -31,10 +32,8 @@ def pipeline() -> None:
     help="Folders in the table, by: topic, storeDate, storeHour, brokerName, queueId.",
 )  # fmt: skip
 @click.option("--continuous", is_flag=True, help="Go on until stopped. [default: read what is there, and end]")
-@click.option(
-    "--every-ms", type=click.IntRange(0), default=1_000, show_default=True, help="With --continuous: how often."
-)
-@click.option("--batch-rows", type=click.IntRange(1), help="At most so many messages per batch. [default: no limit]")
+@click.option("--every-ms", type=Whole(0), default=1_000, show_default=True, help="With --continuous: how often.")
+@click.option("--batch-rows", type=Whole(1), help="At most so many messages per batch. [default: no limit]")
 @click.option(
     "--option", "options", multiple=True, type=Assignments(), help="More options of the source; may be repeated."
 )

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 import click
 
-from staticfire.cli.options import Assignments, namesrv_flag, protocol_flag
+from staticfire.cli.messages import count_of
+from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
 from staticfire.client import ClientSettings, Message, Producer, ProducerSettings, SendResult
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED
@@ -25,8 +26,8 @@ CHUNK_MESSAGES = 5_000
 @click.option("--tag", default="", help="The tag of every message.")
 @click.option("--key", "keys", multiple=True, help="A key by which the message can be found; may be repeated.")
 @click.option("--property", "properties", multiple=True, type=Assignments(), help="A property; may be repeated.")
-@click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="Deliver later: 1 is 1 s, 18 is 2 h.")
-@click.option("--count", type=click.IntRange(1), default=1, help="Send each message that often.")
+@click.option("--delay-level", type=Whole(0, 18), default=0, help="Deliver later: 1 is 1 s, 18 is 2 h.")
+@click.option("--count", type=Whole(1), default=1, help="Send each message that often.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message, and nothing else.")
 @protocol_flag
 @click.argument("topic")
@@ -44,6 +45,9 @@ def send(
     body: str | None,
 ) -> int:
     """Send BODY to TOPIC; without BODY, every line of standard input."""
+
+    if "||" in tag or tag != tag.strip():
+        raise UsageError(f"--tag {tag!r}: a message has one tag, and nobody could subscribe to this one")
 
     def message(text: bytes) -> Message:
         return Message(topic, text, tags=tag, keys=keys, properties=dict(properties), delay_level=delay_level)
@@ -72,12 +76,17 @@ class _Report:
         """Print the sum; return the exit code."""
         if self.sent == 1 and not self._as_json and isinstance(last, SendResult):
             click.echo(f"{last.message_id} {last.queue} offset {last.queue_offset}")
-        elif not self._as_json:
-            click.echo(f"sent {self.sent} messages")
+        elif not self._as_json and (self.sent or not self.failures):
+            click.echo(f"sent {count_of(self.sent, 'message')}")
         if self.failures:
-            words = f"{len(self.failures)} messages failed, the first one so: {self.failures[0]}"
-            click.echo(f"staticfire send: {words}", err=True)
+            click.echo(f"staticfire send: {self._failed()}", err=True)
         return EXIT_FAILED if self.failures else 0
+
+    def _failed(self) -> str:
+        first = self.failures[0]
+        if len(self.failures) > 1:
+            return f"{len(self.failures)} messages failed, the first one so: {first}"
+        return f"1 message failed: {first}" if self.sent else str(first)
 
 
 async def _send(

@@ -2,11 +2,12 @@
 
 Behaviour: JSON in every answer, errors included. An unknown path answers with the list of paths, a wrong method with
 the right one, a page of another site or an unknown host name with 403 (hosts.py). What fails inside is a 500 with its
-words.
+words. Bytes that are no HTTP are answered with 400, and told in one line.
 Not done: faults, dashboard.
 """
 
 import json
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -27,6 +28,7 @@ from staticfire.runtime.pool import ConnectionPool
 
 log = logger("control")
 
+REASON_CHARS_MAX = 200
 CLOSE_TIMEOUT_S = 1.0
 # How long running answers may take when the cluster stops.
 
@@ -68,7 +70,9 @@ class ControlSite:
                 web.post("/dlq/{group}/resend", self._dlq_resend),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_TIMEOUT_S)
+        complaints_log = logging.Logger("control", logging.WARNING)
+        complaints_log.addHandler(_OneLine())
+        self._runner = web.AppRunner(app, access_log=None, logger=complaints_log, shutdown_timeout=CLOSE_TIMEOUT_S)
         await self._runner.setup()
         await web.SockSite(self._runner, sock).start()
 
@@ -152,11 +156,27 @@ class ControlSite:
             return answer
         except web.HTTPException as wrong:
             return _json(wrong.status, {"error": f"{asked}: {wrong.reason}", "paths": self.paths})
+        except web.RequestPayloadError as error:
+            return _json(400, {"error": f"{asked}: the body can't be read: {_line(error)}"})
+        except ConnectionError as error:  # Who asked has left.
+            return _json(400, {"error": f"{asked}: {error}"})
         except StaticfireError as error:
             return _json(502, {"error": f"{asked}: {error}"})
         except Exception as error:  # One request: what went wrong is its answer.  # noqa: BLE001
             log.error("control_failed", asked=asked, error=repr(error))
             return _json(500, {"error": f"{asked}: {type(error).__name__}: {error}"})
+
+
+class _OneLine(logging.Handler):
+    """What aiohttp complains about, as one line of ours: bytes that are no HTTP are no reason for a traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        log.warning("request_unreadable", reason=_line(error or record.getMessage()))
+
+
+def _line(error: BaseException | str) -> str:
+    return " ".join(str(error).split())[:REASON_CHARS_MAX]
 
 
 def _json(status: int, content: dict[str, Any]) -> web.Response:

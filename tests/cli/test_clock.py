@@ -258,7 +258,6 @@ def test_a_report_is_a_few_plain_lines(cluster: Cluster) -> None:
         (["scale", "fast"], 2, "'fast' is not a valid float"),
         (["scale", "0"], 1, "the rate 0.0"),
         (["rewind"], 2, "rewind"),
-        ([], 2, "Missing command"),
         (["now", "-n", "127.0.0.1:1"], 1, "127.0.0.1:1"),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire import Cluster
-from tests.cli.commands import get
+from tests.cli.commands import FREE_PORTS, Up, get
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +87,29 @@ def test_names_that_were_given_are_answered() -> None:
 
 def test_reset_tells_what_was_forgotten(control: str) -> None:
     assert get(f"{control}/reset", "POST") == (200, {"topics": [], "groups": []})
+
+
+NO_HTTP = [
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nno header\r\n\r\n",
+    b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n",
+    b"GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST /clock HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+    b"POST /clock HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST /clock HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+]
+
+
+def test_bytes_that_are_no_http_are_told_in_one_line_each() -> None:
+    with Up("up", *FREE_PORTS) as up:
+        port = int(up.told("CONTROL").rpartition(":")[2])
+        for data in NO_HTTP:
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(data)
+                assert client.recv(20).split()[1] == b"400"
+        exit_code, err = up.stop()
+    assert exit_code == 0
+    told = [line for line in err.splitlines() if "request_unreadable" in line]
+    assert len(told) == len(NO_HTTP)
+    assert err.splitlines() == told

@@ -99,7 +99,7 @@ def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> Non
         (["topicRoute", "-t", "Nowhere"], 1, "Nowhere"),
         (["consumerProgress", "-g", "Nobody"], 1, "no broker knows a group Nobody"),
         (["clusterList", "-c", "Nowhere"], 1, "no broker of a cluster Nowhere is registered"),
-        (["updateTopic", "-c", "DefaultCluster", "-t", "Orders", "-r", "-1"], 2, "-1 is not in the range x>=1"),
+        (["updateTopic", "-c", "DefaultCluster", "-t", "Orders", "-r", "-1"], 2, "-1 is no whole number from 1 on"),
         (["topicList", "-n", ""], 2, "--namesrv is empty; write host:port"),
         (["updateTopic", "-t", "Orders"], 2, "say where: -c CLUSTER or -b HOST:PORT"),
         (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "-a", "graceTimeMs=1"], 2, "write +KEY=VALUE to set"),

@@ -34,8 +34,8 @@ def test_a_volume_that_cannot_be_written_to_is_named(image: str, folder: Path) -
     exit_code, said = run_to_end("--volume", volume, image, "sh", "mqbroker", "-n", "127.0.0.1:9")
     assert exit_code == EXIT_USAGE
     assert said.splitlines() == [
-        "staticfire broker: the store in /home/rocketmq/store can't be used: [Errno 13] Permission denied: "
-        "'/home/rocketmq/store/lock'; it needs to be writable"
+        "staticfire broker: the store in /home/rocketmq/store can't be used: /home/rocketmq/store/lock: "
+        "Permission denied; it needs to be writable"
     ]
 
 
@@ -44,7 +44,7 @@ def test_a_port_that_is_taken_is_named(image: str, nameserver: str) -> None:
     exit_code, said = run_to_end("--network", f"container:{nameserver}", image, "mqnamesrv")
     assert exit_code == EXIT_USAGE
     assert said.splitlines() == [
-        "staticfire nameserver: the nameserver can't listen: [Errno 98] 0.0.0.0:9876: Address already in use; "
+        "staticfire nameserver: the nameserver can't listen: 0.0.0.0:9876: Address already in use; "
         "choose another listenPort, or 0 for any"
     ]
 

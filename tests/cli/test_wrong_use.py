@@ -1,0 +1,81 @@
+"""What a person got wrong is one line that says so and the way out, whichever command it was."""
+
+import shlex
+
+import pytest
+
+from staticfire.cli import main
+
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("line", "exit_code", "words"),
+    [
+        ("nosuch", 2, "staticfire: there is no command nosuch; there are up, run, "),
+        ("clock nosuch", 2, "staticfire clock: there is no command nosuch; there are now, freeze, run, skip, scale"),
+        ("dlq nosuch", 2, "staticfire dlq: there is no command nosuch; there are list, "),
+        ("pipeline nosuch", 2, "staticfire pipeline: there is no command nosuch; there are ingest"),
+        ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch here, only updateTopic, "),
+        ("clock advance -1h", 2, "No such option '-1'; if it is a number, none below zero is taken"),
+        ("clock scale -5", 2, "No such option '-5'; if it is a number, none below zero is taken"),
+        ("clock now", 1, "staticfire: connect to 127.0.0.1:1 failed: Connection refused"),
+        ("clock now -n a_b,", 2, "'a_b' is no address"),
+        ("clock now --namesrv 'a b:1'", 2, "'a b:1' is no address; write host:port"),
+        (
+            "send Orders body",
+            1,
+            "staticfire send: no nameserver answers (connect to 127.0.0.1:1 failed: Connection",
+        ),
+        ("send Orders body --count 0", 2, "Invalid value for '--count': 0 is no whole number from 1 on"),
+        ("send Orders body --count x", 2, "Invalid value for '--count': x is no whole number from 1 on"),
+        ("send Orders body --delay-level 19", 2, "19 is no whole number from 0 to 18"),
+        ("send Orders body --tag 'a || b'", 2, "--tag 'a || b': a message has one tag, and nobody could subscribe"),
+        ("send Orders body --tag ' a'", 2, "--tag ' a': a message has one tag"),
+        ("consume -g Billing Orders --tag 'a || b || '", 2, "--tag 'a || b || ': a tag is missing; write `paid`, "),
+        ("consume -g Billing Orders --tag ''", 2, "--tag '': a tag is missing"),
+        ("consume -g Billing Orders --tag ' '", 2, "--tag ' ': a tag is missing"),
+        ("consume -g Billing Orders --tag '|| a'", 2, "--tag '|| a': a tag is missing"),
+        ("consume -g Billing Orders --tag 'a | b'", 2, "--tag 'a | b': between two tags there are two bars"),
+        ("consume -g Billing Orders --tag '* || a'", 2, "--tag '* || a': `*` means all tags, and stands alone"),
+        ("consume -g Billing Orders --timeout 0s", 2, "--timeout 0s: no message can come in no time"),
+        ("peek Orders --max 0", 2, "Invalid value for '--max': 0 is no whole number from 1 on"),
+        ("up --brokers x", 2, "Invalid value for '--brokers': x is no whole number"),
+        ("nameserver --port 99999", 2, "Invalid value for '--port': 99999 is no whole number from 0 to 65535"),
+        ("broker --advertise 'a b'", 2, "'a b' is no address"),
+    ],
+)
+def test_it_is_told_in_one_line(line: str, exit_code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split(line)) == exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert words in said.err
+
+
+@pytest.mark.parametrize("group", ["", "dlq", "mqadmin", "pipeline"])
+def test_who_says_nothing_gets_the_help_and_nothing_in_front_of_it(
+    group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([group] if group else [])
+    said = capsys.readouterr()
+    assert (said.out + said.err).startswith("Usage: staticfire ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["clock -n NOWHERE", "clock -n NOWHERE now", "clock now -n NOWHERE", "clock --json --namesrv NOWHERE freeze"],
+)
+def test_flags_stand_before_a_command_or_behind_it(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.replace("NOWHERE", "127.0.0.1:2").split()) == 1
+    assert "connect to 127.0.0.1:2 failed: Connection refused" in capsys.readouterr().err
+
+
+def test_flags_of_letters_stand_before_their_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dlq", "-n", "127.0.0.1:2", "--max", "3", "list"]) == 1
+    assert "connect to 127.0.0.1:2 failed" in capsys.readouterr().err
