@@ -16,11 +16,11 @@ from staticfire.broker.handlers.statistics import StatisticsHandlers
 from staticfire.broker.handlers.upkeep import UpkeepHandlers
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.state import BrokerState
-from staticfire.broker.statistics import SAMPLE_MS
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
+from staticfire.runtime.sampled_counter import SAMPLE_MS
 from staticfire.runtime.service import Pause, Spawn
 
 log = logger("broker")

@@ -1,23 +1,16 @@
 """What a broker counts: messages and bytes in and out, by topic and group. RocketMQ: BrokerStatsManager, StatsItem.
 
-Counters are bumped once per burst and once per pull. Every 10 s their values are sampled, every 10 minutes for the hour
-and every hour for the day; sums and rates are differences of samples, so they lag by up to a sample. Pure: liveness
-time is passed in. Counters of what nobody uses any more stay until the broker stops.
+Counters are bumped once per burst and once per pull, and sampled every 10 s (runtime/sampled_counter.py). Pure:
+liveness time is passed in. Counters of what nobody uses any more stay until the broker stops.
 """
 
-from collections import deque
 from collections.abc import Mapping
-
-import msgspec
 
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.queue_files import ENTRY
-from staticfire.protocol.requests.statistics import StatsSpan, StatsSpans
 from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.sampled_counter import SampledCounter
 
-SAMPLE_MS = 10_000
-_HOUR_SAMPLES, _DAY_SAMPLES = 60, 360
-# Every so many samples of a minute there is one of an hour, of a day.
 COUNTERS_MAX = 200_000
 
 TOPIC_PUT_NUMS, TOPIC_PUT_SIZE = "TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"
@@ -26,71 +19,18 @@ SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
 BROKER_PUT_NUMS, BROKER_GET_NUMS = "BROKER_PUT_NUMS", "BROKER_GET_NUMS"
 
 
-class Sample(msgspec.Struct, gc=False, frozen=True):
-    """A counter at a moment."""
-
-    uptime_ms: UptimeMs
-    value: int
-    times: int
-
-
-class Counter:
-    """One number that grows, `times` by how many events, and its samples."""
-
-    __slots__ = ("_day", "_hour", "_minute", "times", "value")
-
-    def __init__(self) -> None:
-        self.value = 0
-        self.times = 0
-        self._minute: deque[Sample] = deque(maxlen=7)
-        self._hour: deque[Sample] = deque(maxlen=7)
-        self._day: deque[Sample] = deque(maxlen=25)
-
-    def sample(self, uptime_ms: UptimeMs, turn: int) -> None:
-        """Take a sample; the first one of a list is preceded by a zero, one period earlier."""
-        now = Sample(uptime_ms, self.value, self.times)
-        rows = ((self._minute, 1), (self._hour, _HOUR_SAMPLES), (self._day, _DAY_SAMPLES))
-        for samples, every in rows:
-            if not samples:
-                samples.append(Sample(UptimeMs(uptime_ms - every * SAMPLE_MS), 0, 0))
-                samples.append(now)
-            elif turn % every == 0:
-                samples.append(now)
-
-    def spans(self) -> StatsSpans:
-        """Return what was counted in the last minute, hour and day."""
-        return StatsSpans(_span(self._minute), _span(self._hour), _span(self._day))
-
-    @property
-    def tps(self) -> float:
-        """How much per second in the last minute."""
-        return _span(self._minute).tps
-
-    def recent_tps(self) -> tuple[float, float, float]:
-        """Return how much per second in the last 10 s, minute and hour."""
-        return _span(deque(list(self._minute)[-2:])).tps, self.tps, _span(self._hour).tps
-
-
-def _span(samples: deque[Sample]) -> StatsSpan:
-    if not samples:
-        return StatsSpan()
-    first, last = samples[0], samples[-1]
-    total, times, took_ms = last.value - first.value, last.times - first.times, last.uptime_ms - first.uptime_ms
-    return StatsSpan(total, total * 1000 / took_ms if took_ms > 0 else 0.0, total / times if times > 0 else 0.0)
-
-
-_NEVER = Counter()
+_NEVER = SampledCounter()
 
 
 class Statistics:
     """All counters of one broker, by name and key."""
 
     def __init__(self) -> None:
-        self._counters: dict[tuple[str, str], Counter] = {}
-        self._puts: dict[str, tuple[Counter, Counter]] = {}
-        self._gets: dict[tuple[str, str], tuple[Counter, Counter]] = {}
-        self.put, self.put_bytes = Counter(), Counter()
-        self.got, self.got_bytes = Counter(), Counter()
+        self._counters: dict[tuple[str, str], SampledCounter] = {}
+        self._puts: dict[str, tuple[SampledCounter, SampledCounter]] = {}
+        self._gets: dict[tuple[str, str], tuple[SampledCounter, SampledCounter]] = {}
+        self.put, self.put_bytes = SampledCounter(), SampledCounter()
+        self.got, self.got_bytes = SampledCounter(), SampledCounter()
         self._turn = 0
         self._log_end = -1
 
@@ -136,10 +76,10 @@ class Statistics:
         """Count a message that a group gave back."""
         _bump(self._counter(SNDBCK_PUT_NUMS, f"{topic}@{group}"), 1, 1)
 
-    def _counter(self, name: str, key: str) -> Counter:
+    def _counter(self, name: str, key: str) -> SampledCounter:
         counter = self._counters.get((name, key))
         if counter is None:
-            counter = Counter()
+            counter = SampledCounter()
             if len(self._counters) < COUNTERS_MAX:
                 self._counters[name, key] = counter
         return counter
@@ -152,7 +92,7 @@ class Statistics:
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def find(self, name: str, key: str, cluster: str) -> Counter | None:
+    def find(self, name: str, key: str, cluster: str) -> SampledCounter | None:
         """Return a counter; those of the whole broker have the cluster's name as the key."""
         if key == cluster and name in (BROKER_PUT_NUMS, BROKER_GET_NUMS):
             return self.put if name == BROKER_PUT_NUMS else self.got
@@ -167,7 +107,7 @@ class Statistics:
         return self._counters.get((GROUP_GET_NUMS, f"{topic}@{group}"), _NEVER).tps
 
 
-def _bump(counter: Counter, value: int, times: int) -> None:
+def _bump(counter: SampledCounter, value: int, times: int) -> None:
     counter.value += value
     counter.times += times
 

@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from staticfire.client.cluster.queues import MessageQueue
     from staticfire.client.cluster.settings import ClientSettings, ProducerSettings, PullSettings
     from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Listener
+    from staticfire.client.consume.hooks import (
+        ConsumeCall,
+        ConsumeReturnType,
+        ConsumerHook,
+        PullCall,
+        RebalanceCall,
+    )
     from staticfire.client.consume.ordered_results import OrderedContext, OrderedListener, OrderedStatus
     from staticfire.client.consume.pull import PullConsumer
     from staticfire.client.consume.pull_answers import PullResult, PullStatus
@@ -76,7 +83,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from staticfire.protocol.messages import Message, ReceivedMessage
-    from staticfire.protocol.requests.connections import ClientConnection
+    from staticfire.protocol.requests.connections import ClientConnection, TopicConsumption
     from staticfire.protocol.requests.groups import SubscriptionGroupConfig
     from staticfire.protocol.requests.topics import TopicConfig
 
@@ -106,9 +113,12 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "ConsistentHash",
+    "ConsumeCall",
     "ConsumeContext",
     "ConsumeFromWhere",
+    "ConsumeReturnType",
     "ConsumeStatus",
+    "ConsumerHook",
     "DeadLetter",
     "DeadLetterQueue",
     "Death",
@@ -132,12 +142,14 @@ __all__ = [
     "Producer",
     "ProducerSettings",
     "ProtocolError",
+    "PullCall",
     "PullConsumer",
     "PullResult",
     "PullSettings",
     "PullStatus",
     "PushConsumer",
     "PushSettings",
+    "RebalanceCall",
     "ReceivedMessage",
     "ResendInterrupted",
     "ResendReport",
@@ -150,6 +162,7 @@ __all__ = [
     "SubscriptionGroupConfig",
     "SystemBusy",
     "TopicConfig",
+    "TopicConsumption",
     "TopicNotFound",
     "UsageError",
     "by_hash",
@@ -171,6 +184,7 @@ _HOMES = {
     "staticfire.client.cluster.queues": "MessageQueue",
     "staticfire.client.cluster.settings": "ClientSettings ProducerSettings PullSettings",
     "staticfire.client.consume.consume_results": "ConsumeContext ConsumeStatus Listener",
+    "staticfire.client.consume.hooks": "ConsumeCall ConsumeReturnType ConsumerHook PullCall RebalanceCall",
     "staticfire.client.consume.ordered_results": "OrderedContext OrderedListener OrderedStatus",
     "staticfire.client.consume.pull": "PullConsumer",
     "staticfire.client.consume.pull_answers": "PullResult PullStatus",
@@ -191,7 +205,7 @@ _HOMES = {
         "MessageIllegal NetworkError NoPermission NotAtRest ProtocolError StaticfireError StorageError "
         "SystemBusy TopicNotFound UsageError"
     ),
-    "staticfire.protocol.requests.connections": "ClientConnection",
+    "staticfire.protocol.requests.connections": "ClientConnection TopicConsumption",
     "staticfire.protocol.messages": "Message ReceivedMessage",
     "staticfire.protocol.requests.groups": "SubscriptionGroupConfig",
     "staticfire.protocol.requests.topics": "TopicConfig",

@@ -18,6 +18,7 @@ Processes:
 - `children.py`: the processes of a cluster, seen from the one that started them
 - `signals.py`: signals, kept from the first moment on; `exit_codes.py`: how a process ends
 - `loop_thread.py`: an event loop in a thread of its own
+- `sampled_counter.py`: numbers that grow, and how fast
 - `log.py`: one line per event; `log_sink.py`: where it goes, without ever waiting
 
 Settings:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.state import BrokerState
-from staticfire.broker.statistics import Counter
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.delay_levels import queue_of_level
 from staticfire.protocol.names import SCHEDULE_TOPIC
+from staticfire.runtime.sampled_counter import SampledCounter
 
 VERSION_WORDS = "V5_3_3"
 _POOLS = ("send", "pull", "litePull", "query", "ack")
@@ -103,7 +103,7 @@ class RuntimeInfo:
             yield f"scheduleMessageOffset_{level}", f"{self._delays.queue.offset(level)},{queue.max_offset}"
 
 
-def _rates(counter: Counter) -> str:
+def _rates(counter: SampledCounter) -> str:
     return " ".join(str(rate) for rate in counter.recent_tps())
 
 

@@ -4,9 +4,6 @@ Behaviour
 - What a consumer is doing, where it stands, one message consumed now: answered. To go on elsewhere: done, without an
   answer.
 - A group that isn't here: SYSTEM_ERROR, and for positions an empty table, as RocketMQ's client says.
-
-Not done
-- Figures of how fast a consumer is: they are 0.
 """
 
 from collections.abc import Mapping

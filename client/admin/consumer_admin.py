@@ -20,7 +20,6 @@ from staticfire.protocol.requests.clients import ConsumerData
 from staticfire.protocol.requests.connections import (
     ConsumedDirectly,
     ConsumerRunningInfo,
-    TopicConsumption,
 )
 
 _RESULTS: dict[Any, str] = {
@@ -51,6 +50,7 @@ class ConsumerAdmin:
         self._settings = settings
         self._describe = describe
         self._parts = parts
+        self._statistics = parts.state.statistics
         self._listener = listener
         self._is_ordered = is_ordered
         self._clock = client.machine.clock
@@ -65,7 +65,7 @@ class ConsumerAdmin:
             properties=self._properties(data),
             subscription_set=data.subscription_data_set,
             mq_table=queue_table(self._parts.held, self._parts.offsets, self._clock),
-            status_table={subscription.topic: TopicConsumption() for subscription in data.subscription_data_set},
+            status_table={one.topic: self._statistics.consumption(one.topic) for one in data.subscription_data_set},
             jstack=stacks() if with_stacks else None,
         )
 

@@ -15,7 +15,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.lite_pull.pulling import LitePulling
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.clients import ConsumerData
-from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumerRunningInfo, TopicConsumption
+from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumerRunningInfo
 
 
 class LitePullAdmin:
@@ -40,7 +40,7 @@ class LitePullAdmin:
             properties=properties,
             subscription_set=data.subscription_data_set,
             mq_table=queue_table(pulling.held, pulling.offsets, self._client.machine.clock),
-            status_table={subscription.topic: TopicConsumption() for subscription in data.subscription_data_set},
+            status_table={topic: pulling.state.statistics.consumption(topic) for topic in pulling.state.wanted},
             jstack=stacks() if with_stacks else None,
         )
 

@@ -10,6 +10,7 @@ Each poll is a trip to another thread and back: a larger `pull_batch_size` makes
 from staticfire.client.blocking.face import BlockingFace, blocking, on_loop
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.lite_pull.consumer import LitePullConsumer
+from staticfire.protocol.requests.connections import TopicConsumption
 
 
 class BlockingLitePullConsumer(BlockingFace[LitePullConsumer]):
@@ -30,6 +31,11 @@ class BlockingLitePullConsumer(BlockingFace[LitePullConsumer]):
     commit = blocking(LitePullConsumer.commit)
     committed = blocking(LitePullConsumer.committed)
     offset_for_timestamp = blocking(LitePullConsumer.offset_for_timestamp)
+
+    @property
+    def statistics(self) -> dict[str, TopicConsumption]:
+        """How fast it has pulled each topic in the last minute."""
+        return self._on_loop(lambda: self.service.statistics)
 
     @property
     def assignment(self) -> list[MessageQueue]:

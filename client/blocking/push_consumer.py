@@ -17,6 +17,7 @@ may use any blocking face; what they share with each other they have to guard.
 from staticfire.client.blocking.face import BlockingFace, blocking, on_loop
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.push_consumer import PushConsumer
+from staticfire.protocol.requests.connections import TopicConsumption
 
 
 class BlockingPushConsumer(BlockingFace[PushConsumer]):
@@ -41,6 +42,11 @@ class BlockingPushConsumer(BlockingFace[PushConsumer]):
     def cached(self) -> dict[MessageQueue, int]:
         """How many messages of each queue are here and not done."""
         return self._on_loop(lambda: self.service.cached)
+
+    @property
+    def statistics(self) -> dict[str, TopicConsumption]:
+        """How fast it pulls and consumes each topic, its retries included, in the last minute."""
+        return self._on_loop(lambda: self.service.statistics)
 
     @property
     def consume_threads(self) -> int:

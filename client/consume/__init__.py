@@ -10,6 +10,7 @@
   is in consumption for too long
 - concurrent_consumption.py, threaded_calls.py, consume_results.py: listeners called in any order
 - ordered_consumption.py, ordered_calls.py, ordered_results.py: listeners called queue by queue
+- hooks.py: what a program can have called around all of it; hooked_listener.py: a listener with them; statistics.py
 - worker_pool.py: how many listeners run at once; listener_errors.py: what they raise; send_back.py: failed messages
 - version_adoption.py: what becomes of an outdated subscription; condition_check.py: do brokers filter by conditions
 - pull.py: a consumer that drives itself; pull_answers.py: what an answer to a pull says

@@ -145,6 +145,7 @@ class ConcurrentConsumption:
         """Await the listener for one call after the other until nothing waits."""
         waiting, pool, listener, uptime_ms = self._waiting, self._pool, self._listener, self._uptime_ms
         in_a_row = 0
+        started_ms = uptime_ms()
         while waiting and not pool.is_shrinking:
             queue, messages = waiting.popleft()
             if queue.is_dropped:
@@ -152,7 +153,6 @@ class ConcurrentConsumption:
             if not pool.is_called and waiting:
                 pool.call()  # It gets its turn when this one waits.
             context = ConsumeContext(queue.queue, queue.max_offset)
-            started_ms = uptime_ms()
             for message in messages:
                 message.consume_started_ms = started_ms
             try:
@@ -162,6 +162,12 @@ class ConcurrentConsumption:
                     raise
                 self._faults.raised(error)
                 status = _LATER
+            ended_ms = uptime_ms()
+            tally = queue.tally
+            tally.calls += 1
+            if ended_ms != started_ms:
+                tally.consume_ms += ended_ms - started_ms
+                started_ms = ended_ms  # The next call begins where this one has ended.
             if status is _SUCCESS and context.ack_index is None:
                 if queue.finished:  # It is `_done` without the call: this is the hot path.
                     queue.finished += messages
@@ -169,10 +175,12 @@ class ConcurrentConsumption:
                     self._done(queue, messages)
             else:
                 await self._judge(ListenerCall(queue, messages, context, status))
+                started_ms = uptime_ms()
             in_a_row += 1
             if in_a_row == CALLS_IN_A_ROW_MAX:
                 in_a_row = 0
                 await asyncio.sleep(0)
+                started_ms = uptime_ms()
 
     async def _work_in_threads(self) -> None:
         """Visit a thread until nothing waits; each visit consumes as much as it can in a few milliseconds."""
@@ -183,6 +191,7 @@ class ConcurrentConsumption:
             calls = await self._machine.workers.run(plain.visit)
             later, end = [], None
             for call in calls:
+                call.queue.tally.called(call.took_ms)
                 if call.error is not None:
                     if ends_consumer(call.error):
                         end = call.error
@@ -208,12 +217,17 @@ class ConcurrentConsumption:
             self._finished.append(queue)
         queue.finished += messages
 
+    def _let_go(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
+        """Let go of messages that have failed, and that are somebody else's now."""
+        self._driver.carry_out(queue, queue.done(list(messages), self._uptime_ms()))
+
     def settle(self) -> None:
         """Tell queues what is done of them."""
         finished, self._finished = self._finished, []
         uptime_ms = self._uptime_ms()
         for queue in finished:
             messages, queue.finished = queue.finished, []
+            queue.tally.ok += len(messages)
             self._driver.carry_out(queue, queue.done(messages, uptime_ms))
 
     async def _judge(self, call: ListenerCall) -> None:
@@ -226,6 +240,8 @@ class ConcurrentConsumption:
                 self._faults.answered(status, taken_for=_LATER.name)
             status = _LATER
         for instruction in queue.policy.answered(call.messages, status, call.context):
+            if isinstance(instruction, GiveBack) or (isinstance(instruction, Count) and not instruction.is_ok):
+                queue.tally.failed += len(instruction.messages)
             if isinstance(instruction, GiveBack):
                 await self._give_back(queue, instruction)
             else:
@@ -233,8 +249,10 @@ class ConcurrentConsumption:
 
     def _carry_out(self, queue: Queue, instructions: Instructions) -> None:
         for instruction in instructions:
-            if isinstance(instruction, Count):
+            if isinstance(instruction, Count) and instruction.is_ok:
                 self._done(queue, instruction.messages)
+            elif isinstance(instruction, Count):
+                self._let_go(queue, instruction.messages)
             else:
                 self._driver.carry_out(queue, [instruction])
 
@@ -252,7 +270,7 @@ class ConcurrentConsumption:
                 log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
                 kept.append(message)
             else:
-                self._done(queue, (message,))
+                self._let_go(queue, [message])
         self._driver.carry_out(queue, queue.policy.kept(kept, self._uptime_ms()))
 
     async def _give_back_overdue(self, queue: Queue, overdue: GiveBack) -> None:

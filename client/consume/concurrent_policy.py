@@ -73,7 +73,7 @@ class ConcurrentPolicy:
             message.consume_started_ms = 0  # Nobody is at work on it any more.
         if failed and self._is_broadcasting:
             fields = {"group": self._group, "queue": str(context.queue), "messages": len(failed)}
-            out += [Tell("message_dropped", fields), Count(failed)]
+            out += [Tell("message_dropped", fields), Count(failed, is_ok=False)]
         elif failed:
             out.append(GiveBack(failed, context.delay_level_when_next_consume))
         return out
@@ -88,7 +88,7 @@ class ConcurrentPolicy:
         again_ms = UptimeMs(uptime_ms + self._settings.retry_here_ms)
         if self._overdue is not None and self._overdue.sent(message, is_taken, again_ms):
             return self.kept([message], uptime_ms)
-        return [Count([message])] if is_taken else [Wait(again_ms)]
+        return [Count([message], is_ok=False)] if is_taken else [Wait(again_ms)]
 
     def kept(self, messages: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
         """Consume messages here again that no broker took."""

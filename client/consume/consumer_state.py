@@ -5,7 +5,9 @@ from typing import NamedTuple
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import Subscriptions
 from staticfire.client.consume.flow_control import Flow, FlowControl
+from staticfire.client.consume.hooks import ConsumerHooks
 from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.statistics import ConsumerStatistics
 from staticfire.client.consume.time_limits import TimeLimits
 from staticfire.protocol.requests.pull import FLAG_LITE_PULL, FLAG_SUSPEND, LitePullMessage, PullMessage
 
@@ -36,6 +38,7 @@ class ConsumerState:
         topic_retry_ms: int,
         way: PullWay = PUSH,
         flow: Flow | None = None,
+        hooks: ConsumerHooks | None = None,
     ) -> None:
         """`topic_retry_ms`: after that a queue is taken anew whose topic its broker didn't have.
 
@@ -49,6 +52,8 @@ class ConsumerState:
         self.topic_retry_ms = topic_retry_ms
         self.way = way
         self.limits = TimeLimits(settings)
+        self.statistics = ConsumerStatistics()
+        self.hooks = hooks or ConsumerHooks(group)
         self.flow = flow or FlowControl(settings)
         self.lost_topics: set[str] = set()  # A warning has told of them. Never iterated.
         self.is_suspended = False

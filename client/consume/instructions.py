@@ -40,6 +40,8 @@ class Count(msgspec.Struct, frozen=True, gc=False):
     """Hand these back as done, together with what else of the queue is done in this tick."""
 
     messages: Sequence[ReceivedMessage]
+    is_ok: bool = True
+    """False: they have failed, and nobody consumes them here any more."""
 
 
 class GiveBack(msgspec.Struct, frozen=True, gc=False):

@@ -19,6 +19,7 @@ from staticfire.protocol.errors import BrokerAnswer, ClientError
 from staticfire.protocol.names import DEFAULT_CONSUMER_GROUP, group_fault
 from staticfire.protocol.requests.clients import ConsumerData
 from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.runtime.sampled_counter import SAMPLE_MS
 from staticfire.runtime.service import Service
 
 
@@ -69,6 +70,7 @@ class Membership:
         client.routes.listeners.append(self._route_changed)
         client.rebalancing.add(group, self._sharing)
         self._service.spawn(self._persist_loop(), f"offsets of {group}")
+        self._service.spawn(self._sample_loop(), f"statistics of {group}")
 
     def stop_pulling(self) -> None:
         """Take and pull nothing more. Fine when it has never joined."""
@@ -113,6 +115,11 @@ class Membership:
             await self._service.pause_for(pause_ms)
             await self._held.persist()
             pause_ms = self._state.settings.persist_interval_ms
+
+    async def _sample_loop(self) -> None:
+        while True:
+            await self._service.pause_for(SAMPLE_MS)
+            self._state.statistics.sample(self._client.machine.clock.uptime_ms())
 
 
 def checked_group(group: str) -> str:

@@ -12,6 +12,7 @@ from staticfire.client.consume.ordered_policy import OrderedPolicy
 from staticfire.client.consume.ordered_results import OrderedContext, OrderedStatus
 from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.client.consume.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 
 __all__ = ["CALLS_PER_VISIT_MAX", "OrderedCall", "OrderedThreadedCalls"]
@@ -23,7 +24,7 @@ Queue = AssignedQueue[OrderedPolicy]
 class OrderedCall:
     """One call that was made. A listener may return anything."""
 
-    __slots__ = ("context", "error", "messages", "status")
+    __slots__ = ("context", "error", "messages", "status", "took_ms")
 
     def __init__(
         self, messages: Messages, context: OrderedContext, status: Any, error: BaseException | None = None
@@ -32,6 +33,7 @@ class OrderedCall:
         self.context = context
         self.status = status
         self.error = error
+        self.took_ms = 0
 
     @property
     def is_plain_success(self) -> bool:
@@ -67,15 +69,16 @@ class OrderedThreadedCalls:
         for messages in batches:
             if self.is_leaving or not queue.may_consume(uptime_ms) or uptime_ms >= end_ms:
                 break
-            made.append(self._call(queue, messages))
-            if not made[-1].is_plain_success:
+            call = self._call(queue, messages, uptime_ms)
+            made.append(call)
+            began_ms, uptime_ms = uptime_ms, self._clock.uptime_ms()
+            call.took_ms = uptime_ms - began_ms
+            if not call.is_plain_success:
                 break
-            uptime_ms = self._clock.uptime_ms()
         return made
 
-    def _call(self, queue: Queue, messages: Messages) -> OrderedCall:
+    def _call(self, queue: Queue, messages: Messages, started_ms: UptimeMs) -> OrderedCall:
         context = OrderedContext(queue.queue, queue.max_offset)
-        started_ms = self._clock.uptime_ms()
         for message in messages:
             message.consume_started_ms = started_ms
         try:

@@ -137,7 +137,9 @@ class OrderedConsumption:
         in_a_row = 0
         while queue.policy.waiting and queue.may_consume(uptime_ms) and not self._pool.is_shrinking:
             for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
+                queue.tally.called(call.took_ms)
                 if call.is_plain_success and not queue.is_dropped:
+                    queue.tally.ok += len(call.messages)
                     self._commit(queue, call)
                 elif (pause_ms := await self._judge(queue, call)) is not None:
                     return pause_ms
@@ -163,11 +165,13 @@ class OrderedConsumption:
         for message in messages:
             message.consume_started_ms = uptime_ms
         try:
-            return OrderedCall(messages, context, await self._listener(messages, context))
+            call = OrderedCall(messages, context, await self._listener(messages, context))
         except BaseException as error:
             if ends_consumer(error, self._pool.is_leaving):
                 raise
-            return OrderedCall(messages, context, None, error)
+            call = OrderedCall(messages, context, None, error)
+        call.took_ms = self._uptime_ms() - uptime_ms
+        return call
 
     async def _visit(self, queue: Queue) -> list[OrderedCall]:
         """Call the listener in a thread, several times if that is quick."""
@@ -186,7 +190,12 @@ class OrderedConsumption:
         """Do what follows from an answer of the listener; return how long the queue has to wait, if it has."""
         if queue.is_dropped and not queue.policy.is_given_away:
             return None
-        verdict = decide(self._status(call), call.context.auto_commit)
+        status = self._status(call)
+        verdict = decide(status, call.context.auto_commit)
+        if status in (OrderedStatus.SUCCESS, OrderedStatus.COMMIT):
+            queue.tally.ok += len(call.messages)
+        elif verdict is OrderedVerdict.SUSPEND:
+            queue.tally.failed += len(call.messages)
         if verdict is OrderedVerdict.SUSPEND:
             verdict = await self._suspend(queue, call)
         if verdict is OrderedVerdict.COMMIT:

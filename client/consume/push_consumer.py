@@ -25,6 +25,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import TAG, Subscription, Subscriptions, subscribe
 from staticfire.client.consume.consume_results import Listener
 from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.hooks import ConsumerHook
 from staticfire.client.consume.membership import checked_group
 from staticfire.client.consume.ordered_results import OrderedListener
 from staticfire.client.consume.push_parts import PushParts
@@ -33,6 +34,7 @@ from staticfire.client.rebalance.rebalancer import QueuesChanged
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.clients import ConsumerData, SubscriptionData
+from staticfire.protocol.requests.connections import TopicConsumption
 from staticfire.protocol.tags import ALL_TAGS, EVERY_TAG
 from staticfire.runtime.machine import Machine
 
@@ -125,6 +127,12 @@ class PushConsumer(ClientService):
         """Whether its listener consumes in order."""
         return self._is_ordered
 
+    def add_hook(self, hook: ConsumerHook) -> None:
+        """Call a hook's methods around pulls, rebalances and consumption. Raises: ClientError when it has started."""
+        if self._working is not None:
+            raise ClientError(f"consumer {self.group} has started: add hooks before that")
+        self._state.hooks.add(hook)
+
     def on_queues_changed(self, listener: Q) -> Q:
         """Call `listener(topic, all_queues, own_queues)` after each change of what this consumer owns."""
         self._queue_listeners.append(listener)
@@ -144,6 +152,11 @@ class PushConsumer(ClientService):
             return {}
         found = {queue: self._working.held.find(queue) for queue in self.assignment}
         return {queue: len(held.cache) for queue, held in found.items() if held is not None}
+
+    @property
+    def statistics(self) -> dict[str, TopicConsumption]:
+        """How fast it pulls and consumes each topic, its retries included, in the last minute."""
+        return {topic: self._state.statistics.consumption(topic) for topic in self._subscriptions.by_topic}
 
     @property
     def consume_threads(self) -> int:

@@ -1,13 +1,12 @@
 """The parts of a push consumer that has started, put together: for each way to consume, the ones that belong to it."""
 
-from typing import cast
-
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.consume.concurrent_consumption import ConcurrentConsumption
 from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import Listener
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.held_lock import HeldLock
+from staticfire.client.consume.hooked_listener import with_hooks
 from staticfire.client.consume.membership import Membership
 from staticfire.client.consume.ordered_consumption import OrderedConsumption
 from staticfire.client.consume.ordered_policy import OrderedPolicy
@@ -42,12 +41,12 @@ class PushParts:
         self.offsets = offsets = offsets_of(group, client, settings)
         self.send_backs = send_backs = SendBacks(group, client, settings)
 
+        hooked = with_hooks(listener, group, state.hooks, state.limits, machine.clock)
+
         def listen(driver: Driver) -> Listening:
             if is_ordered:
-                ordered = cast(OrderedListener, listener)
-                return OrderedConsumption(group, ordered, settings, machine, send_backs.give_up, driver, spawn)
-            concurrent = cast(Listener, listener)
-            return ConcurrentConsumption(group, concurrent, settings, machine, send_backs.send_back, driver, spawn)
+                return OrderedConsumption(group, hooked, settings, machine, send_backs.give_up, driver, spawn)
+            return ConcurrentConsumption(group, hooked, settings, machine, send_backs.send_back, driver, spawn)
 
         def make_policy(cache: ProcessQueue, lock: HeldLock | None) -> Policy:
             return OrderedPolicy(cache, lock) if is_ordered else ConcurrentPolicy(cache, group, settings, state.limits)

@@ -70,6 +70,8 @@ class AssignedQueue(Generic[P]):
         self.policy = policy
         self.is_dropped = False
         """It is no longer ours: what it holds isn't consumed, and results of what is being consumed are ignored."""
+        self.tally = state.statistics.tally(queue.topic)
+        """Where it is noted how fast its topic is consumed."""
         self.finished: list[ReceivedMessage] = []
         """Done, and not yet told: one event for many costs little more than one for a single message."""
         self.last_pull_ms = uptime_ms
@@ -175,6 +177,7 @@ class AssignedQueue(Generic[P]):
 
     def _found(self, out: Instructions, result: PullResult, uptime_ms: UptimeMs) -> None:
         messages = result.messages
+        self.tally.pull_found(len(messages), uptime_ms - self.last_pull_ms)
         first = messages[0].record.queue_offset
         if first < self.next_offset:
             out.append(tell("offsets_run_backwards", queue=str(self.queue), asked=self.next_offset, got=first))

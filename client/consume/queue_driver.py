@@ -15,6 +15,7 @@ from staticfire.client.cluster.routes import MASTER_ID, address_to_read
 from staticfire.client.cluster.subscriptions import TAG
 from staticfire.client.consume.condition_check import refuse_too_old
 from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.hooks import PullCall
 from staticfire.client.consume.instructions import (
     Announce,
     Commit,
@@ -28,7 +29,7 @@ from staticfire.client.consume.instructions import (
     Tell,
     Wait,
 )
-from staticfire.client.consume.pull_answers import packed_address, read_pull
+from staticfire.client.consume.pull_answers import PullResult, packed_address, read_pull
 from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.protocol.command import Answer
@@ -100,6 +101,7 @@ class QueueDriver:
         self._leave = leave
         self._spawn = spawn
         self._loop = asyncio.get_running_loop()
+        self._hooks = state.hooks if state.hooks.hears_of("pull") else None
         self._requests: dict[Queue, PullMessage] = {}
         self._timers: dict[Queue, tuple[UptimeMs, asyncio.TimerHandle]] = {}
         self._seldom: dict[type, Callable[[Queue, Any], None]] = {
@@ -147,14 +149,16 @@ class QueueDriver:
             return
         request = self._requests.get(queue) or self._new_request(queue)
         self._fill_in(request, pull, queue, connection)
+        call = self._told_before(queue, pull) if self._hooks is not None else None
         try:
             if pull.subscription.tags is None:
                 refuse_too_old(connection, pull.subscription.data.expression_type)
             answer = connection.ask(request, self._state.settings.pull_timeout_ms)
         except (NetworkError, ProtocolError, ClientError) as error:
+            self._told_after(call, queue, error=error)
             self._failed(queue, error)
             return
-        answer.add_done_callback(lambda answer: self._answered(answer, connection, queue, pull))
+        answer.add_done_callback(lambda answer: self._answered(answer, connection, queue, pull, call))
 
     async def _connect(self, queue: Queue, pull: Pull) -> None:
         """Find the broker and connect; then it is decided anew."""
@@ -198,7 +202,14 @@ class QueueDriver:
         )
         return request
 
-    def _answered(self, answer: asyncio.Future[Answer], connection: Connection, queue: Queue, pull: Pull) -> None:
+    def _answered(
+        self,
+        answer: asyncio.Future[Answer],
+        connection: Connection,
+        queue: Queue,
+        pull: Pull,
+        call: PullCall | None,
+    ) -> None:
         error = None if answer.cancelled() else answer.exception()
         if answer.cancelled() or queue.is_dropped or self._state.is_over:
             return
@@ -209,11 +220,30 @@ class QueueDriver:
             except StaticfireError as refusal:
                 error = refusal
             else:
+                self._told_after(call, queue, result)
                 self.carry_out(queue, queue.pulled(result, self._clock.uptime_ms()))
                 return
         if not isinstance(error, StaticfireError):
             raise error
+        self._told_after(call, queue, error=error)
         self._failed(queue, error)
+
+    def _told_before(self, queue: Queue, pull: Pull) -> PullCall | None:
+        assert self._hooks is not None
+        call = PullCall(self._state.group, queue.queue, pull.queue_offset)
+        self._hooks.call("before_pull", call)
+        return call
+
+    def _told_after(
+        self, call: PullCall | None, queue: Queue, result: PullResult | None = None, error: Exception | None = None
+    ) -> None:
+        """Tell hooks what came of a pull, if they hear of pulls at all."""
+        if call is None or self._hooks is None:
+            return
+        call.error, call.took_ms = error, self._clock.uptime_ms() - queue.last_pull_ms
+        if result is not None:
+            call.status, call.messages, call.next_offset = result.status, len(result.messages), result.next_offset
+        self._hooks.call("after_pull", call)
 
     def _failed(self, queue: Queue, error: StaticfireError) -> None:
         self._offsets.pull_failed(queue.queue)

@@ -10,6 +10,7 @@ from typing import Any
 from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import ConsumeContext, Messages
 from staticfire.client.consume.queue_decisions import AssignedQueue
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 
 Queue = AssignedQueue[ConcurrentPolicy]
@@ -24,7 +25,7 @@ VISIT_MS = 5
 class ListenerCall:
     """One call that was made. A listener may return anything."""
 
-    __slots__ = ("context", "error", "messages", "queue", "status")
+    __slots__ = ("context", "error", "messages", "queue", "status", "took_ms")
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class ListenerCall:
         self.context = context
         self.status = status
         self.error = error
+        self.took_ms = 0
 
 
 class ThreadedCalls:
@@ -53,7 +55,8 @@ class ThreadedCalls:
     def visit(self) -> list[ListenerCall]:
         """Make calls until nothing waits or the visit has taken long enough. Runs in a thread."""
         made: list[ListenerCall] = []
-        end_ms = self._clock.uptime_ms() + VISIT_MS
+        began_ms = self._clock.uptime_ms()
+        end_ms = began_ms + VISIT_MS
         while len(made) < CALLS_PER_VISIT_MAX and not self.is_leaving:
             try:
                 queue, messages = self._waiting.popleft()
@@ -61,16 +64,19 @@ class ThreadedCalls:
                 break
             if queue.is_dropped:
                 continue
-            made.append(self._call(queue, messages))
-            if self._clock.uptime_ms() >= end_ms:
+            call = self._call(queue, messages, began_ms)
+            made.append(call)
+            ended_ms = self._clock.uptime_ms()
+            call.took_ms = ended_ms - began_ms
+            began_ms = ended_ms  # The next call begins where this one has ended.
+            if ended_ms >= end_ms:
                 break
         return made
 
-    def _call(self, queue: Queue, messages: Messages) -> ListenerCall:
+    def _call(self, queue: Queue, messages: Messages, began_ms: UptimeMs) -> ListenerCall:
         context = ConsumeContext(queue.queue, queue.max_offset)
-        started_ms = self._clock.uptime_ms()
         for message in messages:
-            message.consume_started_ms = started_ms
+            message.consume_started_ms = began_ms
         try:
             return ListenerCall(queue, messages, context, self._listener(messages, context))
         except BaseException as error:  # noqa: BLE001 (judged in the event loop, with the calls before it)

@@ -22,6 +22,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.subscriptions import TAG, Subscriptions, subscribe
+from staticfire.client.consume.hooks import ConsumerHook, ConsumerHooks
 from staticfire.client.consume.membership import checked_group
 from staticfire.client.lite_pull.pulling import LitePulling
 from staticfire.client.lite_pull.settings import LitePullSettings
@@ -30,6 +31,7 @@ from staticfire.client.rebalance.rebalancer import QueuesChanged
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.clients import ConsumerData
+from staticfire.protocol.requests.connections import TopicConsumption
 from staticfire.protocol.tags import ALL_TAGS
 from staticfire.runtime.machine import Machine
 
@@ -63,6 +65,7 @@ class LitePullConsumer(ClientService):
         self._subscriptions = Subscriptions()
         self._chosen: list[MessageQueue] | None = None
         self._queue_listeners: list[QueuesChanged] = []
+        self._hooks = ConsumerHooks(group)
         self._watch = TopicWatch(group)
         self._working: LitePulling | None = None
         self._polls = 0
@@ -130,6 +133,18 @@ class LitePullConsumer(ClientService):
             raise ClientError(f"lite pull consumer {self.group} has started: register listeners before that")
         self._queue_listeners.append(listener)
         return listener
+
+    def add_hook(self, hook: ConsumerHook) -> None:
+        """Call a hook's methods around pulls, rebalances and polls. Raises: ClientError when it has started."""
+        if self._working is not None:
+            raise ClientError(f"lite pull consumer {self.group} has started: add hooks before that")
+        self._hooks.add(hook)
+
+    @property
+    def statistics(self) -> dict[str, TopicConsumption]:
+        """How fast it has pulled each topic in the last minute."""
+        found = None if self._working is None else self._working.state.statistics
+        return {} if found is None else {topic: found.consumption(topic) for topic in self._subscriptions.by_topic}
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return all queues of a topic that can be read. Raises: TopicNotFound, NetworkError."""
@@ -250,7 +265,7 @@ class LitePullConsumer(ClientService):
     async def _join(self) -> None:
         self._is_failing = False
         working = self._working = LitePulling(
-            self, self.client, self.group, self.settings, self._subscriptions, self._queue_listeners
+            self, self.client, self.group, self.settings, self._subscriptions, self._queue_listeners, self._hooks
         )
         if self._chosen is not None:
             working.assigned.choose(self._chosen)

@@ -9,7 +9,9 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import Subscriptions
 from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
+from staticfire.client.consume.consume_results import ConsumeStatus
 from staticfire.client.consume.consumer_state import LITE_PULL, ConsumerState
+from staticfire.client.consume.hooks import ConsumeCall, ConsumerHooks
 from staticfire.client.consume.membership import Membership
 from staticfire.client.consume.push_parts import offsets_of
 from staticfire.client.lite_pull.chosen_queues import ChosenQueues
@@ -37,13 +39,14 @@ class LitePulling:
         settings: LitePullSettings,
         subscriptions: Subscriptions,
         queue_listeners: list[QueuesChanged],
+        hooks: ConsumerHooks,
     ) -> None:
         """`service`: whose loops they are."""
         push = settings.as_push()
         self.buffer = PollBuffer()
         flow = SharedFlow(push, self.buffer, settings.pull_threshold_for_all)
         retry_ms = client.settings.rebalance_retry_ms
-        self.state = ConsumerState(group, push, subscriptions, retry_ms, LITE_PULL, flow)
+        self.state = ConsumerState(group, push, subscriptions, retry_ms, LITE_PULL, flow, hooks)
         self.offsets = PolledOffsets(offsets_of(group, client, push), settings.auto_commit)
         self.held = AssignedQueues(
             self.state,
@@ -61,6 +64,7 @@ class LitePulling:
         self._uptime_ms = client.machine.clock.uptime_ms
         self._auto_commit_ms = settings.auto_commit_interval_ms if settings.auto_commit else None
         self._commit_due_ms = 0
+        self._is_hooked = hooks.hears_of("consume")
 
     # -- polling -------------------------------------------------------------------------------------------------
 
@@ -80,6 +84,10 @@ class LitePulling:
         queue, messages = batch
         polled = list(messages)
         self.held.driver.carry_out(queue, queue.done(polled, self._uptime_ms()))
+        if self._is_hooked:
+            call = ConsumeCall(self.state.group, queue.queue, polled)
+            self.state.hooks.call("before_consume", call)
+            self.state.hooks.consumed(call, ConsumeStatus.CONSUME_SUCCESS, None, self.state.limits.consume_timeout_ms)
         return polled
 
     # -- moving --------------------------------------------------------------------------------------------------

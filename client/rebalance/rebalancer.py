@@ -12,6 +12,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import MASTER_ID, subscribe_queues
 from staticfire.client.consume.consumer_state import ConsumerState
+from staticfire.client.consume.hooks import RebalanceCall
 from staticfire.client.consume.listener_errors import ends_consumer
 from staticfire.client.consume.push_settings import MessageModel
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
@@ -119,18 +120,34 @@ class Rebalancer:
         plan = plan_rebalance(self._held.last_pulls(topic), assigned, uptime_ms, self._settings.pull_idle_ms_max)
         if not plan.drop and not plan.take:
             return True
+        call = RebalanceCall(self._group, topic, queues, self._owned(topic))
+        call.dropped, call.taken = plan.drop, plan.take
+        self._state.hooks.call("before_rebalance", call)
         await self._held.drop(plan.drop)
         taken = await self._held.take(plan.take)
         if plan.drop or taken:
             self._tell(topic, queues, assigned)
+        call.owned = self._owned(topic)
+        call.taken = [queue for queue in plan.take if queue in call.owned]
+        self._state.hooks.call("after_rebalance", call)
         return taken == len(plan.take)
+
+    def _owned(self, topic: str) -> list[MessageQueue]:
+        return [queue for queue in self._held.queues if queue.topic == topic]
 
     async def _drop_unsubscribed(self) -> None:
         gone = [queue for queue in self._held.queues if queue.topic not in self._subscriptions.by_topic]
         if gone:
+            topics = dict.fromkeys(queue.topic for queue in gone)
+            calls = {topic: RebalanceCall(self._group, topic, [], self._owned(topic)) for topic in topics}
+            for call in calls.values():
+                call.dropped = call.owned
+                self._state.hooks.call("before_rebalance", call)
             await self._held.drop(gone)
-            for topic in dict.fromkeys(queue.topic for queue in gone):
+            for topic, call in calls.items():
                 self._tell(topic, [], [])
+                call.owned = self._owned(topic)
+                self._state.hooks.call("after_rebalance", call)
 
     def _tell(self, topic: str, queues: Sequence[MessageQueue], assigned: Sequence[MessageQueue]) -> None:
         self._state.flow.share(len(self._held))

@@ -51,7 +51,7 @@ FACES: list[tuple[type[BlockingFace[Any]], type[ClientService]]] = [
     (BlockingPushConsumer, PushConsumer),
     (BlockingDeadLetterQueue, DeadLetterQueue),
 ]
-BEFORE_THE_START = {"listener", "ordered_listener", "on_queues_changed", "describe", "is_ordered"}
+BEFORE_THE_START = {"add_hook", "listener", "ordered_listener", "on_queues_changed", "describe", "is_ordered"}
 """Of consumers: what is set or asked before `with`, on the object itself."""
 
 
