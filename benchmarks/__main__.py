@@ -20,6 +20,7 @@ from benchmarks.figures.conditions import Conditions
 from benchmarks.figures.dead_letter import DeadLetter
 from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.first_pull import FIRST_PULLS
+from benchmarks.figures.groups import MembersJoin, Rebalance
 from benchmarks.figures.held import Held
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
@@ -50,6 +51,8 @@ FAMILIES: list[Family] = [
     DeadLetter(),
     Conditions(),
     ScaleOut(),
+    Rebalance(),
+    MembersJoin(),
     Held(),
     Starts(),
     LONG,

@@ -93,6 +93,8 @@ GOALS = [
     Goal("end_to_end_per_s", "from a producer to a listener", "/s", 100_000),
     Goal("listener_p50_us", "one message, send to listener, p50", "us", at_most=400, rocketmq="1,560"),
     Goal("consumer_first_message_ms", "consumer start to first message", "ms", at_most=100, rocketmq="1,580"),
+    Goal("rebalance_ms", "a member joins 20, 128 queues: all shared", "ms", at_most=50),
+    Goal("members_200_join_s", "200 members start, 1,000 queues: all shared", "s", at_most=5),
     Goal("scale_out_ratio", "two brokers beside one, sends", "x", 1.5),
     Goal("delayed_1m_late_p99_ms", "1,000,000 delayed: late, p99", "ms", at_most=100),
     Goal("delayed_1m_bytes_each", "1,000,000 delayed: memory of each", "B", at_most=20),

@@ -2,6 +2,7 @@
 
 - `throughput.py`, `first_pull.py`, `latency.py`, `producer.py`, `listeners.py`: messages on their way
 - `delayed.py`, `dead_letter.py`: messages that wait
+- `groups.py`: members that come
 - `held.py`: pulls that wait; `conditions.py`: pulls that choose
 - `starts.py`: how long a start takes
 - `scale_out.py`: two brokers instead of one
