@@ -6,6 +6,7 @@
 Connections:
 
 - `connection.py`: what frames bring is handled, and answers leave; `dispatcher.py`: who handles which request
+- `pending_answers.py`: who waits for which answer, and how long
 - `unfinished.py`: frames that don't become whole, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened
 - `addresses.py`, `reach.py`: addresses as people write them, and the one that peers are told

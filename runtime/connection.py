@@ -16,19 +16,19 @@ reading, or two full buffers would wait for each other.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol, cast
-
-import msgspec
 
 from staticfire.protocol.codecs import Codec
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.command import Answer, Request, Shape, declaration_of, refusal
+from staticfire.protocol.command import Answer, Request, declaration_of, refusal
 from staticfire.protocol.errors import AnswerTimeout, ConnectionLost, ProtocolError
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Peer
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from staticfire.runtime.addresses import format_address, plain_host
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler, failure
 from staticfire.runtime.log import logger
+from staticfire.runtime.pending_answers import PendingAnswer, PendingAnswers, Reply
 
 log = logger("connection")
 
@@ -59,13 +59,6 @@ class Owner(Protocol):
         """A read has ended in the middle of a frame, a new one or the same as before; 0 bytes: it is whole."""
 
 
-class _Waiting(msgspec.Struct, gc=False):
-    future: asyncio.Future[Answer]
-    shape: Shape
-    timer: asyncio.TimerHandle
-    asked: str
-
-
 class Connection(asyncio.Protocol):
     """One connection. Created by a `Server` or a client's pool; everything else holds it by reference."""
 
@@ -94,7 +87,7 @@ class Connection(asyncio.Protocol):
         self._out_bytes = 0
         self._bursting = False
         self._flush_planned = False
-        self._waiting: dict[int, _Waiting] = {}
+        self._pending: PendingAnswers | None = None
         self._opaque = 0
         self._paused: asyncio.Future[None] | None = None
         self._is_behind = False
@@ -121,6 +114,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
+        self._pending = PendingAnswers(self._loop, self._expired)
         self.closed = self._loop.create_future()
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
@@ -137,18 +131,15 @@ class Connection(asyncio.Protocol):
         self._reader.clear()
         self._out.clear()
         self._when_taken.clear()
-        waiting, self._waiting = self._waiting, {}
-        for entry in waiting.values():
-            entry.timer.cancel()
-            if not entry.future.done():
-                entry.future.set_exception(
-                    ConnectionLost(f"connection to {self.peer.address} lost before the answer to {entry.asked}")
-                )
         self.resume_writing()
         if self.closed is not None and not self.closed.done():
             self.closed.set_result(None)
         if self._owner is not None:
             self._owner.disconnected(self)
+        for pending in self._pending.take_all() if self._pending is not None else ():
+            self._tell(
+                pending, ConnectionLost(f"connection to {self.peer.address} lost before the answer to {pending.asked}")
+            )
 
     def pause_writing(self) -> None:
         if self._loop is not None and self._paused is None:
@@ -331,21 +322,25 @@ class Connection(asyncio.Protocol):
 
     def _receive_answer(self, frame: AnswerFrame) -> None:
         codec, envelope, body = frame
-        entry = self._waiting.pop(envelope.opaque, None)
-        if entry is None:
+        pending = self._pending.take(envelope.opaque) if self._pending is not None else None
+        if pending is None:
             log.debug("answer_unexpected", peer=self.peer.address, opaque=envelope.opaque, code=envelope.code)
             return
-        entry.timer.cancel()
-        future, shape = entry.future, entry.shape
-        del entry
-        # The future holds an error's traceback, and that these variables; the collector doesn't look into an entry, so
-        # that nothing of it would ever be freed.
-        if future.done():
-            return
+        outcome: Reply
         try:
-            future.set_result(codec.decode_answer(shape, envelope, body))
+            outcome = codec.decode_answer(pending.shape, envelope, body)
         except ProtocolError as error:
-            future.set_exception(error)
+            outcome = error.with_traceback(None)
+            # It would keep these variables, and the collector doesn't look into a pending answer.
+        self._tell(pending, outcome)
+
+    def _tell(self, pending: PendingAnswer, outcome: Reply) -> None:
+        try:
+            pending.told(outcome)
+        except Exception as error:  # noqa: BLE001 (one answer: what was asked besides has nothing to do with it)
+            assert self._loop is not None
+            words = f"what comes of {pending.asked} at {self.peer.address} could not be handled"
+            self._loop.call_exception_handler({"message": words, "exception": error})
 
     # -- requests of ours ----------------------------------------------------------------------------------------
 
@@ -355,17 +350,23 @@ class Connection(asyncio.Protocol):
         The future raises ConnectionLost or AnswerTimeout, and ProtocolError for an answer that can't be read. An
         answer that says no is an answer: look at its code.
         """
-        if self.transport is None or self.transport.is_closing() or self._loop is None:
+        future: asyncio.Future[Answer] = asyncio.Future(loop=self._loop)
+        self.ask_for(request, timeout_ms, partial(_settle, future))
+        self._plan_flush()
+        return future
+
+    def ask_for(self, request: Request, timeout_ms: int, told: Callable[[Reply], None]) -> None:
+        """Send a request with the next `flush`, and have `told` called with what comes of it.
+
+        It is called in the middle of the read that brings the answer: a turn of the loop sooner than with a future.
+        """
+        if self.transport is None or self.transport.is_closing() or self._pending is None:
             raise ConnectionLost(f"not connected to {self.peer.address}")
         declaration = declaration_of(type(request))
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
         frame = self.codec.encode_request(request, opaque, False)
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        timer = self._loop.call_later(timeout_ms / 1000, self._expire, opaque, timeout_ms)
-        self._waiting[opaque] = _Waiting(future, declaration.answer, timer, declaration.name)
+        self._pending.add(opaque, told, declaration.answer, declaration.name, timeout_ms)
         self._out.append(frame)
-        self._plan_flush()
-        return future
 
     def tell(self, request: Request) -> None:
         """Send a request that wants no answer."""
@@ -376,11 +377,9 @@ class Connection(asyncio.Protocol):
         if not self._bursting:
             self._plan_flush()
 
-    def _expire(self, opaque: int, timeout_ms: int) -> None:
-        entry = self._waiting.pop(opaque, None)
-        if entry is not None and not entry.future.done():
-            words = f"no answer to {entry.asked} from {self.peer.address} within {timeout_ms} ms"
-            entry.future.set_exception(AnswerTimeout(words))
+    def _expired(self, pending: PendingAnswer) -> None:
+        words = f"no answer to {pending.asked} from {self.peer.address} within {pending.timeout_ms} ms"
+        self._tell(pending, AnswerTimeout(words))
 
     def flush(self) -> None:
         """Write at once what was asked so far, instead of at the end of this tick."""
@@ -411,3 +410,12 @@ class Connection(asyncio.Protocol):
         """Close at once."""
         if self.transport is not None:
             self.transport.abort()
+
+
+def _settle(future: asyncio.Future[Answer], outcome: Reply) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)

@@ -8,6 +8,7 @@ it is pulled again. A pull that finds nothing is held by the broker, so a new me
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -39,6 +40,7 @@ from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPT
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
+from staticfire.runtime.pending_answers import Reply
 from staticfire.runtime.service import Spawn
 
 log = logger("client")
@@ -103,6 +105,7 @@ class QueueDriver:
         self._loop = asyncio.get_running_loop()
         self._hooks = state.hooks if state.hooks.hears_of("pull") else None
         self._requests: dict[Queue, PullMessage] = {}
+        self._pulls: list[tuple[Queue, Pull]] = []
         self._timers: dict[Queue, tuple[UptimeMs, asyncio.TimerHandle]] = {}
         self._seldom: dict[type, Callable[[Queue, Any], None]] = {
             Announce: lambda queue, _: client.send_heartbeats(),
@@ -140,25 +143,43 @@ class QueueDriver:
     # -- pulls ---------------------------------------------------------------------------------------------------
 
     def _pull(self, queue: Queue, pull: Pull) -> None:
-        """Send a pull; connect first where that has to be."""
+        """Send a pull soon: a listener that waits for what this one's forerunner brought is called before."""
+        if not self._pulls:
+            self._loop.call_soon(self._send_pulls)
+        self._pulls.append((queue, pull))
+
+    def _send_pulls(self) -> None:
+        """Send those of this turn of the loop, with one write."""
+        pulls, self._pulls = self._pulls, []
+        used: dict[Connection, None] = {}
+        for queue, pull in pulls:
+            connection = None if queue.is_dropped or self._state.is_over else self._send_pull(queue, pull)
+            if connection is not None:
+                used[connection] = None
+        for connection in used:
+            connection.flush()
+
+    def _send_pull(self, queue: Queue, pull: Pull) -> Connection | None:
+        """Ask, and return the connection to flush; connect first where that has to be."""
         client = self._client
         address = address_to_read(client.routes.addresses, queue.queue.broker_name, pull.broker_id)
         connection = client.pool.open_connection(address) if address is not None else None
         if connection is None:
             self._spawn(self._connect(queue, pull), f"connect for {queue.queue}")
-            return
+            return None
         request = self._requests.get(queue) or self._new_request(queue)
         self._fill_in(request, pull, queue, connection)
         call = self._told_before(queue, pull) if self._hooks is not None else None
         try:
             if pull.subscription.tags is None:
                 refuse_too_old(connection, pull.subscription.data.expression_type)
-            answer = connection.ask(request, self._state.settings.pull_timeout_ms)
+            answered = partial(self._answered, queue, pull, connection, call)
+            connection.ask_for(request, self._state.settings.pull_timeout_ms, answered)
         except (NetworkError, ProtocolError, ClientError) as error:
             self._told_after(call, queue, error=error)
             self._failed(queue, error)
-            return
-        answer.add_done_callback(lambda answer: self._answered(answer, connection, queue, pull, call))
+            return None
+        return connection
 
     async def _connect(self, queue: Queue, pull: Pull) -> None:
         """Find the broker and connect; then it is decided anew."""
@@ -203,30 +224,21 @@ class QueueDriver:
         return request
 
     def _answered(
-        self,
-        answer: asyncio.Future[Answer],
-        connection: Connection,
-        queue: Queue,
-        pull: Pull,
-        call: PullCall | None,
+        self, queue: Queue, pull: Pull, connection: Connection, call: PullCall | None, outcome: Reply
     ) -> None:
-        error = None if answer.cancelled() else answer.exception()
-        if answer.cancelled() or queue.is_dropped or self._state.is_over:
+        if queue.is_dropped or self._state.is_over:
             return
-        if error is None:
-            try:
-                host = packed_address(connection.peer.address)
-                result = read_pull(answer.result(), queue.queue, pull.subscription.tags, host)
-            except StaticfireError as refusal:
-                error = refusal
-            else:
-                self._told_after(call, queue, result)
-                self.carry_out(queue, queue.pulled(result, self._clock.uptime_ms()))
-                return
-        if not isinstance(error, StaticfireError):
-            raise error
-        self._told_after(call, queue, error=error)
-        self._failed(queue, error)
+        try:
+            if not isinstance(outcome, Answer):
+                raise outcome
+            host = packed_address(connection.peer.address)
+            result = read_pull(outcome, queue.queue, pull.subscription.tags, host)
+        except StaticfireError as error:
+            self._told_after(call, queue, error=error)
+            self._failed(queue, error)
+        else:
+            self._told_after(call, queue, result)
+            self.carry_out(queue, queue.pulled(result, self._clock.uptime_ms()))
 
     def _told_before(self, queue: Queue, pull: Pull) -> PullCall | None:
         assert self._hooks is not None

@@ -19,11 +19,11 @@ from staticfire.client.produce.backpressure import Backpressure
 from staticfire.client.produce.pending_send import PendingSend
 from staticfire.client.produce.send_requests import (
     Outcome,
-    many_fault,
     many_request,
     offset_prefix,
     outcome_of,
     result_of,
+    results_of,
     single_request,
 )
 from staticfire.client.produce.send_result import SendResult, SendStatus
@@ -32,6 +32,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import AnswerTimeout, ConnectFailed, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
+from staticfire.runtime.pending_answers import Reply
 
 HALVED_FROM = 32
 # A line of that length leaves in two halves when nothing is under way. All at once, broker and client would take turns:
@@ -140,16 +141,15 @@ class BrokerSender:
         is_many = self._is_gathering and not first.alone
         try:
             if is_many:
-                answer = connection.ask(many_request(taken.sends, self._group, settings), timeout_ms)
+                answered = partial(self._many_answered, taken, connection.peer.address)
+                connection.ask_for(many_request(taken.sends, self._group, settings), timeout_ms, answered)
             else:
                 request = single_request(first.wire, self.broker_name, self._group, settings, first.batch)
-                answer = connection.ask(request, timeout_ms)
+                connection.ask_for(request, timeout_ms, partial(self._one_answered, taken))
         except (NetworkError, ProtocolError) as error:
             self._fail(taken.sends, error)
             return
         self._in_flight += 1
-        answered = self._many_answered if is_many else self._one_answered
-        answer.add_done_callback(partial(answered, taken, connection))
 
     def _give_up(self, taken: GatheredSends, uptime_ms: UptimeMs) -> None:
         """Fail those whose time is over before they could leave; the others stand in line again."""
@@ -161,18 +161,16 @@ class BrokerSender:
 
     # -- results -------------------------------------------------------------------------------------------------
 
-    def _many_answered(self, taken: GatheredSends, connection: Connection, future: asyncio.Future[Answer]) -> None:
+    def _many_answered(self, taken: GatheredSends, peer_address: str, reply: Reply) -> None:
         self._in_flight -= 1
         sends = taken.sends
-        error = failure_of(future)
-        if error is None:
-            error = many_fault(sends, future.result(), connection.peer.address)
-        if error is not None:
-            self._fail(sends, error)
+        results = results_of(sends, reply, peer_address)
+        if isinstance(results, StaticfireError):
+            self._fail(sends, results)
             return
         self._backpressure.remove(len(sends), taken.size)
-        prefix = offset_prefix(connection.peer.address)
-        for pending, result in zip(sends, future.result().body, strict=True):
+        prefix = offset_prefix(peer_address)
+        for pending, result in zip(sends, results, strict=True):
             if result.code == 0 and not pending.ordered:
                 waiting = pending.future
                 if not waiting.done():
@@ -190,12 +188,11 @@ class BrokerSender:
                 self._settle(pending, outcome_of(pending, result, prefix))
         self._plan()
 
-    def _one_answered(self, taken: GatheredSends, _: Connection, future: asyncio.Future[Answer]) -> None:
+    def _one_answered(self, taken: GatheredSends, reply: Reply) -> None:
         self._in_flight -= 1
-        error = failure_of(future)
         self._backpressure.remove(1, taken.size)
         for pending in taken.sends:
-            self._settle(pending, error or result_of(pending, future.result()))
+            self._settle(pending, result_of(pending, reply) if isinstance(reply, Answer) else reply)
         self._plan()
 
     def _fail(self, sends: list[PendingSend], error: StaticfireError) -> None:
@@ -229,11 +226,3 @@ class BrokerSender:
         await writable
         self._blocked = False
         self._leave()
-
-
-def failure_of(future: asyncio.Future[Answer]) -> StaticfireError | None:
-    """Return why there is no answer, None when there is one."""
-    if future.cancelled():
-        return ConnectFailed("this client is closed")
-    error = future.exception()
-    return error if error is None or isinstance(error, StaticfireError) else NetworkError(repr(error))

@@ -22,6 +22,7 @@ from staticfire.protocol.requests.send import (
     SendMessageV2,
 )
 from staticfire.runtime.addresses import parse_address
+from staticfire.runtime.pending_answers import Reply
 
 Outcome = SendResult | StaticfireError
 
@@ -69,15 +70,17 @@ def _number(wire: ManyMessage, name: str) -> int | None:
     return int(text) if text is not None and text.isdigit() else None
 
 
-def many_fault(sends: list[PendingSend], answer: Answer, peer_address: str) -> StaticfireError | None:
-    """Return why an answer to a SEND_MANY says nothing of its messages, None when it does."""
-    if answer.code != SUCCESS:
-        return broker_answer(answer.code, answer.remark, f"send {len(sends)} messages to {peer_address}")
-    results: list[ManyResult] | None = answer.body if isinstance(answer, SendManyAnswer) else None
+def results_of(sends: list[PendingSend], reply: Reply, peer_address: str) -> list[ManyResult] | StaticfireError:
+    """Return what came of each message of a SEND_MANY, or why nothing is known of them."""
+    if not isinstance(reply, Answer):
+        return reply
+    if reply.code != SUCCESS:
+        return broker_answer(reply.code, reply.remark, f"send {len(sends)} messages to {peer_address}")
+    results: list[ManyResult] | None = reply.body if isinstance(reply, SendManyAnswer) else None
     if results is None or len(results) != len(sends):
         count = 0 if results is None else len(results)
         return ProtocolError(f"{peer_address} answered {len(sends)} messages with {count} results")
-    return None
+    return results
 
 
 def outcome_of(pending: PendingSend, result: ManyResult, broker_prefix: str) -> Outcome:

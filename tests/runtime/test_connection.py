@@ -277,6 +277,45 @@ async def test_no_answer_in_time_is_a_timeout() -> None:
         await client.ask(GetMaxOffset("t", 1), 1)
 
 
+async def test_who_is_told_hears_of_an_answer_within_the_read_that_brings_it() -> None:
+    server, server_wire, _ = a_server()
+    client, wire = Connection(Dispatcher(), NATIVE_CODEC, accepting=False), Wire()
+    client.connection_made(wire)
+    outcomes: list[Any] = []
+    client.ask_for(GetMaxOffset("t", 1), 1000, outcomes.append)
+    client.ask_for(GetMaxOffset("t", 2), 1000, outcomes.append)
+    assert wire.writes == []
+    client.flush()
+    assert len(wire.writes) == 1
+    server.data_received(wire.writes[0])
+    client.data_received(server_wire.writes[0])
+    assert [answer.offset for answer in outcomes] == [10, 20]
+    client.ask_for(GetMaxOffset("t", 3), 1000, outcomes.append)
+    client.connection_lost(None)
+    assert isinstance(outcomes[2], ConnectionLost)
+
+
+async def test_who_fails_to_handle_an_answer_harms_nobody_else() -> None:
+    server, server_wire, _ = a_server()
+    client, wire = Connection(Dispatcher(), NATIVE_CODEC, accepting=False), Wire()
+    client.connection_made(wire)
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+
+    def fail(_: Any) -> None:
+        raise ZeroDivisionError
+
+    client.ask_for(GetMaxOffset("t", 1), 1000, fail)
+    second = client.ask(GetMaxOffset("t", 2), 1000)
+    client.flush()
+    server.data_received(wire.writes[0])
+    client.data_received(server_wire.writes[0])
+    assert (await second).code == 0
+    assert not wire.closed
+    assert [type(context["exception"]) for context in told] == [ZeroDivisionError]
+    assert "GET_MAX_OFFSET" in told[0]["message"]
+
+
 async def test_a_peer_that_takes_no_answers_is_not_read_from() -> None:
     connection, wire, _ = a_server()
     connection.pause_writing()
