@@ -24,6 +24,7 @@ from benchmarks.figures.groups import MembersJoin, Rebalance
 from benchmarks.figures.held import Held
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
+from benchmarks.figures.lite_pull import LitePull
 from benchmarks.figures.producer import ProducerFigure
 from benchmarks.figures.scale_out import ScaleOut
 from benchmarks.figures.starts import Starts
@@ -48,6 +49,7 @@ FAMILIES: list[Family] = [
     EndToEnd(),
     ListenerLatency(),
     FirstMessage(),
+    LitePull(),
     DeadLetter(),
     Conditions(),
     ScaleOut(),

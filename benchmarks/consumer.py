@@ -1,7 +1,6 @@
 """A push consumer in a process of its own, as a program has one. Started by `benchmarks.consuming`.
 
-    python -m benchmarks.consumer count|stamp NAMESRV TOPIC
-    python -m benchmarks.consumer first NAMESRV TOPIC
+    python -m benchmarks.consumer count|stamp|first|poll NAMESRV TOPIC
 
 It says `ready` when it consumes and ends with its standard input. Times are those of the monotonic clock in
 nanoseconds, which all processes of a machine share.
@@ -10,6 +9,8 @@ nanoseconds, which all processes of a machine share.
 - stamp: it tells of each message when the listener got it.
 - first: for each line with a group's name that group starts at the begin of the topic; it answers how long the start
   took until the listener was called.
+- poll: for each line with a number of messages and one of seconds a lite pull consumer polls the topic, which has so
+  many, over and over for that long; it answers how many it got.
 """
 
 import asyncio
@@ -18,9 +19,13 @@ import sys
 import time
 from collections.abc import Sequence
 
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
 from staticfire.client.consume.push_consumer import PushConsumer
 from staticfire.client.consume.push_settings import ConsumeFromWhere, PushSettings
+from staticfire.client.lite_pull.consumer import LitePullConsumer
+from staticfire.client.lite_pull.settings import LitePullSettings
+from staticfire.protocol.limits import PULL_MESSAGES_MAX
 from staticfire.protocol.messages import ReceivedMessage
 
 GROUP = "bench-listeners"
@@ -32,6 +37,9 @@ async def main(task: str, namesrv: str, topic: str) -> None:
     """Do a task until there is no more input."""
     if task == "first":
         await _first(namesrv, topic)
+        return
+    if task == "poll":
+        await _poll(namesrv, topic)
         return
     counter = Counter(tells_each=task == "stamp")
     async with _consumer(namesrv, topic, GROUP, counter):
@@ -49,6 +57,29 @@ async def _first(namesrv: str, topic: str) -> None:
         async with _consumer(namesrv, topic, group, counter):
             await counter.reach(1)
             _tell(counter.first_ns - started_ns)
+
+
+async def _poll(namesrv: str, topic: str) -> None:
+    settings = LitePullSettings(consume_from_where=ConsumeFromWhere.FIRST_OFFSET, pull_batch_size=PULL_MESSAGES_MAX)
+    async with LitePullConsumer(GROUP, namesrv=namesrv, settings=settings) as consumer:
+        queues = await consumer.queues(topic)
+        await consumer.assign(queues)
+        _tell("ready")
+        while wanted := await _line():
+            messages, seconds = wanted.split()
+            _tell(await _poll_for(consumer, int(messages) // len(queues), float(seconds)))
+
+
+async def _poll_for(consumer: LitePullConsumer, per_queue: int, seconds: float) -> int:
+    """Poll for so long; whoever gets to the end of a queue begins anew there."""
+    polled, end_ns = 0, _now_ns() + int(seconds * 1e9)
+    while _now_ns() < end_ns:
+        messages = await consumer.poll()
+        polled += len(messages)
+        last = messages[-1]
+        if last.queue_offset == per_queue - 1:
+            await consumer.seek_to_begin(MessageQueue(last.topic, last.broker_name, last.queue_id))
+    return polled
 
 
 class Counter:

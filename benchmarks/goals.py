@@ -95,6 +95,7 @@ GOALS = [
     Goal("consumer_first_message_ms", "consumer start to first message", "ms", at_most=100, rocketmq="1,580"),
     Goal("rebalance_ms", "a member joins 20, 128 queues: all shared", "ms", at_most=50),
     Goal("members_200_join_s", "200 members start, 1,000 queues: all shared", "s", at_most=5),
+    Goal("lite_pull_per_s", "a lite pull consumer polls", "/s", 150_000),
     Goal("scale_out_ratio", "two brokers beside one, sends", "x", 1.5),
     Goal("delayed_1m_late_p99_ms", "1,000,000 delayed: late, p99", "ms", at_most=100),
     Goal("delayed_1m_bytes_each", "1,000,000 delayed: memory of each", "B", at_most=20),

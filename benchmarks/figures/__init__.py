@@ -1,6 +1,6 @@
 """Figures by family: each knows its keys and measures all of them once, in a round.
 
-- `throughput.py`, `first_pull.py`, `latency.py`, `producer.py`, `listeners.py`: messages on their way
+- `throughput.py`, `first_pull.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: messages on their way
 - `delayed.py`, `dead_letter.py`: messages that wait
 - `groups.py`: members that come
 - `held.py`: pulls that wait; `conditions.py`: pulls that choose
