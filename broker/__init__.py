@@ -10,6 +10,7 @@ A request comes to `handlers/`, one module per family, and is answered with what
 - `groups/`: who consumes and produces, how far groups have come, what becomes of failed messages
 - `clock/`: message time, and whether the consumers have come to rest
 - `store/`: the log, its queues and their recovery
+- `journal/`: what happened and what was asked, if it is kept
 - `scrubbing.py`: reads the log in the background, to tell of what has rotted
 - `topics.py`: which topics there are
 

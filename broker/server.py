@@ -18,6 +18,7 @@ from staticfire.broker.groups.offset_check import take_back_offsets
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
+from staticfire.broker.handlers.journal import JournalHandlers
 from staticfire.broker.handlers.locks import LockHandlers
 from staticfire.broker.handlers.offsets import OffsetHandlers
 from staticfire.broker.handlers.pull import PullHandlers
@@ -88,7 +89,8 @@ class Broker(Service):
 
     def _file_handlers(self) -> Dispatcher:
         """Return what the broker answers, family by family."""
-        state, dispatcher = self.state, Dispatcher(self._settle)
+        state = self.state
+        dispatcher = Dispatcher(self._settle, None if state.journals is None else state.journals.tap)
         dead_letters = DeadLetters(state)
         intake = Intake(state, DelayDoor(state.store, self.delays), dead_letters)
         for family in (
@@ -103,6 +105,7 @@ class Broker(Service):
             GroupHandlers(state),
             ResetHandlers(state, self._targets, self._pull, self.delays),
             ConfigHandlers(state, self._registration, self._pool),
+            JournalHandlers(state),
             self._administration,
         ):
             family.register(dispatcher)
@@ -131,6 +134,7 @@ class Broker(Service):
         await state.config_files.saved()  # Before anything is stored: it would hide what has just been corrected.
         await self._administration.start(self.spawn, self.pause_for)
         await self._listen()
+        self._begin_journal()
         self._registration.start(self.port)
         for address in self._registration.nameservers:
             self.spawn(self._registration.keep_registered(address), f"registration {address}")
@@ -181,6 +185,12 @@ class Broker(Service):
             reason = "it has messages, but topics.json doesn't know it: the broker was killed before it was written"
             log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
 
+    def _begin_journal(self) -> None:
+        journals = self.state.journals
+        if journals is not None:
+            journals.open(f"{self.settings.broker_ip1 or self.settings.listen_host}:{self.port}")
+            self.spawn(journals.loop(self.pause_for), "journal")
+
     async def _listen(self) -> None:
         host = self.settings.listen_host
         port = await self._server.listen_widely(host, self.settings.listen_port, self._sock)
@@ -203,6 +213,8 @@ class Broker(Service):
         await self._pool.close()
         await self.delays.stop()
         await self._administration.stop()
+        if self.state.journals is not None:
+            self.state.journals.close()
         await self.state.flusher.stop()
         self.delays.close()
         try:

@@ -142,6 +142,18 @@ class BrokerSettings:
     disk_space_warning_level_ratio: int = field(default=90, metadata=within(1, 100))
     """Percent of the disk; above it no message is taken. 100: they are taken until it is full."""
 
+    # The journal
+    journal_enable: bool = False
+    """Keep what happens: members, locks, deliveries, send-backs, deaths, resets. On in `up`, `run` and `Cluster`."""
+    record_requests: bool = False
+    """Keep what clients ask. On there, too."""
+    journal_events_max: int = field(default=50_000, metadata=within(100, 10_000_000))
+    """Of events in memory; older ones go to storePathRootDir/journal."""
+    journal_spill_bytes_max: int = field(default=64 * MIB, metadata=within(0, INT64_MAX))
+    """Of events there; above it the oldest are gone. 0: nothing goes there."""
+    recorded_requests_bytes_max: int = field(default=16 * MIB, metadata=within(64 * KIB, INT64_MAX))
+    """Of requests, as they came; above it the oldest are gone."""
+
     # The nameserver
     register_name_server_period: int = field(default=30_000, metadata=PERIOD)
     broker_heartbeat_interval: int = field(default=0, metadata=PERIOD_OR_NONE)

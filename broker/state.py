@@ -1,6 +1,7 @@
 """What the parts of one broker share, made and wired in one place."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,6 +29,9 @@ from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPER
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import DiskUse, Machine
 
+if TYPE_CHECKING:
+    from staticfire.broker.journal.logs import Journals
+
 log = logger("broker")
 
 TOPICS_FILE, GROUPS_FILE = "topics.json", "subscriptionGroup.json"
@@ -50,9 +54,11 @@ class BrokerState(msgspec.Struct):
     config_files: ConfigFiles
     progress: ProgressTable
     quiescence: QuiescenceWatch
-    queue_locks: QueueLocks = msgspec.field(default_factory=QueueLocks)
-    retries: RetryWatch = msgspec.field(default_factory=RetryWatch)
+    queue_locks: QueueLocks
+    retries: RetryWatch
     statistics: Statistics = msgspec.field(default_factory=Statistics)
+    journals: "Journals | None" = None
+    """None when nothing is kept of what happens."""
     disk_use: DiskUse = DiskUse(0, 0)
     """When it was last looked at."""
     _keepers: list[Callable[[BrokerSettings], None]] = []
@@ -96,8 +102,9 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
     topics = TopicTable(settings, clock.message_ms)
     topics.on_change(lambda _: config_files.changed(TOPICS_FILE))
     groups = GroupTable(settings, clock.message_ms, lambda: config_files.changed(GROUPS_FILE))
-    consumers, progress = ConsumerManager(groups.protection_of), ProgressTable()
-    offsets = OffsetTable(progress.committed)
+    progress, journals = ProgressTable(), _make_journals(machine, settings, clock)
+    watched = None if journals is None else journals.watched_tables(groups, progress)
+    consumers, offsets, queue_locks, retries = watched or _plain_tables(groups, progress)
     return BrokerState(
         machine=machine,
         settings=settings,
@@ -113,7 +120,26 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
         config_files=config_files,
         progress=progress,
         quiescence=QuiescenceWatch(topics, consumers, offsets, store, progress),
+        queue_locks=queue_locks,
+        retries=retries,
+        journals=journals,
     )
+
+
+GroupTables = tuple[ConsumerManager, OffsetTable, QueueLocks, RetryWatch]
+"""What there is of groups: who is online, how far they have come, what they have locked, what they gave back."""
+
+
+def _plain_tables(groups: GroupTable, progress: ProgressTable) -> GroupTables:
+    return ConsumerManager(groups.protection_of), OffsetTable(progress.committed), QueueLocks(), RetryWatch()
+
+
+def _make_journals(machine: Machine, settings: BrokerSettings, clock: MessageClock) -> "Journals | None":
+    if not settings.journal_enable and not settings.record_requests:
+        return None
+    from staticfire.broker.journal.logs import Journals  # here: most brokers that are started by themselves need none
+
+    return Journals(machine, settings, clock)
 
 
 def _store_settings(settings: BrokerSettings) -> StoreSettings:

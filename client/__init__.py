@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from staticfire.client.admin.clock import ClockReport, ClusterClock
     from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
     from staticfire.client.admin.dead_letters import DeadLetter, Death
+    from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.admin.resending import ResendInterrupted, ResendReport
     from staticfire.client.blocking.admin import BlockingAdmin
     from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from staticfire.protocol.messages import Message, ReceivedMessage
     from staticfire.protocol.requests.connections import ClientConnection, TopicConsumption
     from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+    from staticfire.protocol.requests.journal import JournalRecord
     from staticfire.protocol.requests.topics import TopicConfig
 
 __all__ = [
@@ -123,6 +125,8 @@ __all__ = [
     "DeadLetterQueue",
     "Death",
     "GroupNotFound",
+    "JournalRecord",
+    "JournalRecords",
     "Listener",
     "LitePullConsumer",
     "LitePullSettings",
@@ -169,6 +173,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "staticfire.protocol.requests.journal": "JournalRecord",
+    "staticfire.client.admin.journal": "JournalRecords",
     "staticfire.client.blocking.dead_letter_queue": "BlockingDeadLetterQueue",
     "staticfire.client.admin.resending": "ResendInterrupted ResendReport",
     "staticfire.client.admin.dead_letter_queue": "DeadLetterQueue",

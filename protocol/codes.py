@@ -169,6 +169,7 @@ class RequestCode(IntEnum):
     SET_BROKER_CLOCK = 9011
     DELIVER_DUE = 9012
     GET_REST = 9013
+    GET_JOURNAL = 9020
 
 
 class ResponseCode(IntEnum):

@@ -65,6 +65,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, dispatcher: Dispatcher, codec: Codec, accepting: bool, owner: Owner | None = None) -> None:
         """`codec`: for requests of ours; an accepting side speaks as its peer does, once that has asked anything."""
         self._dispatcher = dispatcher
+        self._tap = dispatcher.tap
         self._accepting = accepting
         self._owner = owner
         self._codec = codec
@@ -156,6 +157,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.was_heard = True
+        if self._tap is not None:
+            self._tap(self, data, self._reader.unread_bytes)
         if self._paused is None and not self._is_behind:
             called = self._reader.only(data)
             if called is not None:

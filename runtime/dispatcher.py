@@ -26,6 +26,9 @@ log = logger("connection")
 Handler = Callable[["Call"], Answer | None]
 AsyncHandler = Callable[["Call"], Coroutine[Any, Any, Answer | None]]
 
+Tap = Callable[["Connection", bytes, int], None]
+"""(a connection, what one read of it brought, how many bytes from before that aren't handled yet)."""
+
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
 
 
@@ -51,8 +54,13 @@ class Call(msgspec.Struct, gc=False):
 class Dispatcher:
     """Who handles which request code, for all connections of a server or client."""
 
-    def __init__(self, settle: Callable[[], None] | None = None) -> None:
-        """`settle` runs after each burst."""
+    def __init__(
+        self,
+        settle: Callable[[], None] | None = None,
+        tap: Tap | None = None,
+    ) -> None:
+        """`settle` runs after each burst. `tap` hears of all bytes that come in."""
+        self.tap = tap
         self.routes = Routes()
         self.settle = settle
         self.heard_last: Connection | None = None

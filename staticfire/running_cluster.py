@@ -18,6 +18,7 @@ from staticfire.runtime.ports import listen_on, port_of
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
     from staticfire.client import Admin, ClientConnection
+    from staticfire.client.admin.journal import JournalRecords
     from staticfire.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
 
@@ -49,6 +50,34 @@ class RunningCluster:
         Raises: BrokerAnswer, NetworkError.
         """
         return await self._asked(lambda admin: admin.members(group))
+
+    async def journal(
+        self,
+        *kinds: str,
+        client: str | None = None,
+        group: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+        broker: str | None = None,
+    ) -> "JournalRecords":
+        """Return what happened: events of these kinds, or of all, by real time; docs/journal.md has them.
+
+        `client`: its id, or one part of it, like the instance name. Raises: UsageError, BrokerAnswer, NetworkError.
+        """
+        chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
+        return await self._asked(lambda admin: admin.journal(*kinds, queue_id=queue_id, **chosen))
+
+    async def requests(
+        self,
+        code: str | int | None = None,
+        client: str | None = None,
+        group: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+        broker: str | None = None,
+    ) -> "JournalRecords":
+        """Return what clients asked: requests of a code, like "PULL_MESSAGE", or all, by real time. Raises: as that."""
+        return await self._asked(lambda admin: admin.requests(code, client, group, topic, queue_id, broker))
 
     async def dead_letters(self) -> dict[str, int]:
         """Return how many dead letters there are by group; groups without any aren't there.

@@ -50,6 +50,11 @@ class MessageClock:
         return now_ms
 
     @property
+    def face(self) -> ClockFace:
+        """What it shows at which wall time, until it is set."""
+        return self._face
+
+    @property
     def epoch(self) -> int:
         return self._face.epoch
 

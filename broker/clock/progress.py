@@ -14,6 +14,8 @@ class Progress(msgspec.Struct, gc=False):
     delivered_from: int = 0
     delivered_to: int = 0
     sent_back: set[int] = set()
+    owner: str = ""
+    """The client whose pull came last, as a journal has noted it."""
 
 
 class ProgressTable:
@@ -31,12 +33,14 @@ class ProgressTable:
             progress = self._progress[key] = Progress()
         return progress
 
-    def asked_in_vain(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A pull found nothing from there on."""
-        self._of(group, topic, queue_id).asked_offset = offset
+    def asked_in_vain(self, group: str, topic: str, queue_id: int, offset: int) -> Progress:
+        """A pull found nothing from there on. Return what the group has of the queue."""
+        progress = self._of(group, topic, queue_id)
+        progress.asked_offset = offset
+        return progress
 
-    def delivered(self, group: str, topic: str, queue_id: int, first_offset: int, end_offset: int) -> None:
-        """Messages from `first_offset` to before `end_offset` are on their way to a member."""
+    def delivered(self, group: str, topic: str, queue_id: int, first_offset: int, end_offset: int) -> Progress:
+        """Messages from `first_offset` to before `end_offset` are on their way to a member. Return what it has."""
         self.activity += 1
         progress = self._of(group, topic, queue_id)
         if first_offset > progress.delivered_to or first_offset < progress.delivered_from:
@@ -45,6 +49,7 @@ class ProgressTable:
             progress.delivered_to = end_offset
         elif end_offset > progress.delivered_to:
             progress.delivered_to = end_offset
+        return progress
 
     def sent_back(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """A member gave a message back."""

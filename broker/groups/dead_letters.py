@@ -5,12 +5,14 @@ Whether a message is dead is decided in retries.py.
 
 from typing import Any
 
+from staticfire.broker.groups.retries import DeadLetterStored
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import dead_letter_topic, fits_store
+from staticfire.protocol.properties import RETRY_TOPIC, UNIQ_KEY, find_property
 
 
 class DeadLetters:
@@ -27,13 +29,21 @@ class DeadLetters:
         self._state.topics.create_for_group(name, 1, self._state.settings.dlq_perm)
         return self._state.store.queue(name, 0)
 
-    def counted(self, group: str, on_stored: OnStored) -> OnStored:
+    def counted(self, group: str, properties: bytes, on_stored: OnStored) -> OnStored:
         """Return an `on_stored` that counts the dead letter when it is there, then calls that one."""
         topic, watch = dead_letter_topic(group), self._state.retries
 
         def dead_letter_stored(context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
             if outcome is not PutOutcome.FAILED:
-                watch.dead_letter_stored(group, topic, log_position)
+                message_id, origin_topic = text_property(properties, UNIQ_KEY), text_property(properties, RETRY_TOPIC)
+                watch.dead_letter_stored(
+                    DeadLetterStored(group, topic, 0, queue_offset, log_position, message_id, origin_topic)
+                )
             on_stored(context, queue_offset, log_position, outcome)
 
         return dead_letter_stored
+
+
+def text_property(properties: bytes, name: str) -> str:
+    """Return a property as text, empty for none."""
+    return (find_property(properties, name) or b"").decode("utf-8", "replace")

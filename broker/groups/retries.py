@@ -69,15 +69,31 @@ class SentBack(msgspec.Struct, frozen=True):
     """The address of the consumer."""
     status: str
     """SUCCESS, or why it could not be stored."""
+    client_id: str = ""
+    """Its client id, where it has told one."""
 
     @property
     def success(self) -> bool:
         return self.status == "SUCCESS"
 
 
+class DeadLetterStored(msgspec.Struct, frozen=True):
+    """A message that is a dead letter now, as hooks see it."""
+
+    group: str
+    topic: str
+    """The one of dead letters."""
+    queue_id: int
+    queue_offset: int
+    log_position: int
+    message_id: str
+    """The unique id that its producer gave it."""
+    origin_topic: str
+    """Where it came from, as far as it says."""
+
+
 ConsumeHook = Callable[[SentBack], None]
-DeadLetterHook = Callable[[str, str, int], None]
-"""(group, dead-letter topic, log position)."""
+DeadLetterHook = Callable[[DeadLetterStored], None]
 
 
 class RetryWatch(msgspec.Struct):
@@ -90,11 +106,11 @@ class RetryWatch(msgspec.Struct):
     dead_letters: dict[str, int] = {}
     """How many there were since the broker started, by group."""
 
-    def dead_letter_stored(self, group: str, topic: str, log_position: int) -> None:
+    def dead_letter_stored(self, letter: DeadLetterStored) -> None:
         """Count a dead letter that was stored."""
-        self.dead_letters[group] = self.dead_letters.get(group, 0) + 1
+        self.dead_letters[letter.group] = self.dead_letters.get(letter.group, 0) + 1
         for hook in self.dead_letter_hooks:
-            hook(group, topic, log_position)
+            hook(letter)
 
     def sent_back(self, sent_back: SentBack) -> None:
         """Let the hooks see it."""

@@ -44,6 +44,7 @@ class PullHandlers:
         self._store = state.store
         self._wanted = PullChecks(state).wanted
         self._kept = RecordCache(state.store)
+        self._journal = None if state.journals is None else state.journals.events
         self._uptime_ms = state.machine.clock.uptime_ms
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -58,7 +59,7 @@ class PullHandlers:
             outcome = self._look(call, request.queue_offset, _CAME)
         except Forbidden as error:
             return _forbidden(error)
-        answer = None if outcome.hold_ms and self._hold(call, outcome) else self._filled(call, outcome)
+        answer = None if outcome.hold_ms and self._hold(call, outcome) else self._filled(call, outcome, True)
         self._pulled(request, outcome)
         if request.sys_flag & FLAG_COMMIT_OFFSET:
             self._state.offsets.commit(request.consumer_group, request.topic, request.queue_id, request.commit_offset)
@@ -80,8 +81,11 @@ class PullHandlers:
             found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
         return decide(found, request, offset, occasion, state.settings)
 
-    def _filled(self, call: Call, outcome: Outcome) -> Answer:
-        """Return the answer with its messages; from now on they are delivered. Raises: StorageError, OSError."""
+    def _filled(self, call: Call, outcome: Outcome, has_come: bool) -> Answer:
+        """Return the answer with its messages; from now on they are delivered. Raises: StorageError, OSError.
+
+        `has_come`: just now, and not held before.
+        """
         answer, found = outcome.answer, outcome.found
         if found is None:
             return answer
@@ -92,17 +96,22 @@ class PullHandlers:
                 queue = call.request.topic, call.request.queue_id
                 records = self._kept.records(queue, found, call.connection.store_host)
                 answer.body = RocketmqRecords(records)
-        self._watch(call.request, found)
+        self._watch(call, found, has_come)
         return answer
 
-    def _watch(self, request: PullMessage, found: ReadResult) -> None:
+    def _watch(self, call: Call, found: ReadResult, has_come: bool) -> None:
         """Note what a pull was given, or that it found nothing up to the queue's end."""
+        request: PullMessage = call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         if found.status is ReadStatus.FOUND:
-            self._state.progress.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
+            progress = self._state.progress.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
             self._state.statistics.delivered(group, topic, len(found.positions), found.record_bytes)
+            if self._journal is not None:
+                self._journal.delivered(request, call.connection, found, progress if has_come else None)
         elif found.next_offset >= found.max_offset:
-            self._state.progress.asked_in_vain(group, topic, queue_id, found.next_offset)
+            progress = self._state.progress.asked_in_vain(group, topic, queue_id, found.next_offset)
+            if self._journal is not None and has_come:
+                self._journal.asked_in_vain(request, call.connection, progress)
 
     def _pulled(self, request: PullMessage, outcome: Outcome) -> None:
         """Note from where a group pulls next."""
@@ -120,7 +129,7 @@ class PullHandlers:
             HeldPull(call, request.topic, request.queue_id, request.queue_offset, deadline_ms)
         ):
             return False
-        self._watch(request, found)
+        self._watch(call, found, True)
         return True
 
     def arrived(self, queues: Iterable[Queue]) -> None:
@@ -160,7 +169,7 @@ class PullHandlers:
             outcome = self._look(call, pull.offset, occasion)
             if outcome.hold_ms and self._hold_on(pull, outcome):
                 return
-            answer = self._filled(call, outcome)
+            answer = self._filled(call, outcome, False)
             self._pulled(call.request, outcome)
         except Forbidden as error:
             answer = _forbidden(error)
@@ -176,7 +185,7 @@ class PullHandlers:
         pull.deadline_ms = min(pull.deadline_ms, UptimeMs(self._uptime_ms() + outcome.hold_ms))
         if not self._state.held.hold(pull):
             return False
-        self._watch(pull.call.request, found)
+        self._watch(pull.call, found, False)
         return True
 
 

@@ -70,7 +70,7 @@ class SendBackHandlers:
         sent_back = SentBack(
             request.group, record.topic, record.queue_id, record.queue_offset, record.log_position,
             request.origin_msg_id or "", request.origin_topic or "", record.reconsume_times + 1, level,
-            call.peer.address, "SUCCESS",
+            call.peer.address, "SUCCESS", call.connection.client_id or "",
         )  # fmt: skip
         queue = self._retry_queue(group, retry) if level is not None else self._dead_letters.queue_of(request.group)
         self._put(call, record, queue, sent_back)
@@ -124,7 +124,7 @@ class SendBackHandlers:
         )  # fmt: skip
         on_stored: OnStored = self._stored
         if sent_back.delay_level is None:
-            on_stored = self._dead_letters.counted(sent_back.group, on_stored)
+            on_stored = self._dead_letters.counted(sent_back.group, properties, on_stored)
         try:
             self._intake.put(record, on_stored, (call, sent_back))
         except (StorageError, ProtocolError) as error:

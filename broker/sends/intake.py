@@ -59,5 +59,5 @@ class Intake:
         if is_dead_on_arrival(record.reconsume_times, times_max, holds_locks):
             queue, properties = self._dead_letters.queue_of(name), with_property(record.properties, DELAY, "-1")
             record = replace(record, queue=queue, properties=properties)
-            on_stored = self._dead_letters.counted(name, on_stored)
+            on_stored = self._dead_letters.counted(name, properties, on_stored)
         self.put(record, on_stored, context)

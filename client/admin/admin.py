@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -49,7 +50,7 @@ ROUTE_WAIT_MS = 3_000
 ROUTE_POLL_MS = 5
 
 
-class Admin(ClientService):
+class Admin(ClientService):  # house: a few lines for each thing that is asked of a cluster
     """Asks and changes. Everything raises BrokerAnswer (refused) and NetworkError (nobody answers)."""
 
     def __init__(
@@ -226,6 +227,37 @@ class Admin(ClientService):
                     count = await self.max_offset(queue) - await self.min_offset(queue)
                     counts[group] = counts.get(group, 0) + count
         return {group: count for group, count in sorted(counts.items()) if count}
+
+    # -- what happened -------------------------------------------------------------------------------------------
+
+    async def journal(
+        self,
+        *kinds: str,
+        client: str | None = None,
+        group: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+        broker_name: str | None = None,
+    ) -> JournalRecords:
+        """Return what happened: events of these kinds (all of them without any), by real time. See docs/journal.md.
+
+        `client`: its id, or one part of it. Raises: UsageError, and BrokerAnswer where no journal is kept.
+        """
+        wanted = events_wanted(kinds, client, group, topic, queue_id)
+        return await read_journals(self.client, await self.masters(None, broker_name), wanted, self._timeout_ms)
+
+    async def requests(
+        self,
+        code: str | int | None = None,
+        client: str | None = None,
+        group: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+        broker_name: str | None = None,
+    ) -> JournalRecords:
+        """Return what clients asked: requests of a code, like "PULL_MESSAGE", or all, by real time. Raises: as that."""
+        wanted = requests_wanted(code, client, group, topic, queue_id)
+        return await read_journals(self.client, await self.masters(None, broker_name), wanted, self._timeout_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ class BlockingAdmin(BlockingFace[Admin]):
     members = blocking(Admin.members)
     has_group = blocking(Admin.has_group)
     dead_letters = blocking(Admin.dead_letters)
+    journal = blocking(Admin.journal)
+    requests = blocking(Admin.requests)
     max_offset = blocking(Admin.max_offset)
     min_offset = blocking(Admin.min_offset)
     search_offset = blocking(Admin.search_offset)

@@ -8,7 +8,7 @@
 - `queries.py`: messages by key, id and place; `statistics.py`: figures
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
 - `reply.py`: answers to messages, passed on to who asked
-- `clock.py`, `reset.py`: message time, and a broker as if it were new; staticfire's own
+- `clock.py`, `reset.py`, `journal.py`: message time, a broker as if it were new, what happened on it; staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
@@ -18,6 +18,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     config,
     connections,
     groups,
+    journal,
     locks,
     offsets,
     pull,

@@ -15,6 +15,7 @@ COMMANDS = {
     "peek": "Show messages of a topic, without side effects.",
     "consume": "Consume topics as a member of a group, and print the messages.",
     "dlq": "Dead letters: show, export, send them again.",
+    "journal": "What happened on the brokers, or what clients asked of them.",
     "clock": "Message time: read, freeze, advance, scale, skip.",
     "pipeline": "Jobs on Spark: topics to Parquet.",
     "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
-from staticfire.control import clock, dlq
+from staticfire.control import clock, dlq, journal
 from staticfire.control.health import complaints
 from staticfire.control.hosts import KnownHosts, is_cross_site
 from staticfire.control.reset import reset
@@ -50,6 +50,7 @@ class ControlSite:
             "POST /reset": "forget all messages, topics, groups and offsets",
             **clock.PATHS,
             **dlq.PATHS,
+            **journal.PATHS,
         }
 
     async def open(self, sock: socket.socket) -> None:
@@ -68,6 +69,8 @@ class ControlSite:
                 web.get("/dlq/{group}/letters/{letter:.+}", self._dlq_letter),
                 web.get("/dlq/{group}/export", self._dlq_export),
                 web.post("/dlq/{group}/resend", self._dlq_resend),
+                web.get("/journal", self._journal),
+                web.get("/requests", self._requests),
             ]
         )
         complaints_log = logging.Logger("control", logging.WARNING)
@@ -123,6 +126,12 @@ class ControlSite:
 
     async def _dlq_resend(self, request: web.Request) -> web.Response:
         return _json(*await dlq.resend(self._cluster.namesrv, request.match_info["group"], await request.read()))
+
+    async def _journal(self, request: web.Request) -> web.Response:
+        return _json(*await journal.events(self._cluster.namesrv, request.query))
+
+    async def _requests(self, request: web.Request) -> web.Response:
+        return _json(*await journal.requests(self._cluster.namesrv, request.query))
 
     def _cluster_clock(self) -> ClusterClock:
         return ClusterClock(self._pool, self._cluster.namesrv)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.groups.retries import SentBack
+from staticfire.broker.groups.retries import DeadLetterStored, SentBack
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from staticfire.protocol.record import StoredRecord
@@ -259,10 +259,10 @@ async def test_a_broker_killed_after_the_answer_still_has_the_retry(world: Simul
 @pytest.mark.row("A8", "A5")
 async def test_hooks_see_each_send_back_and_each_dead_letter(stand: BrokerStand) -> None:
     seen: list[SentBack] = []
-    dead: list[tuple[Any, ...]] = []
+    dead: list[DeadLetterStored] = []
     watch = stand.broker.state.retries
     watch.consume_hooks.append(seen.append)
-    watch.dead_letter_hooks.append(lambda *letter: dead.append(letter))
+    watch.dead_letter_hooks.append(dead.append)
     record = await sent(stand)
     await stand.send_back(record, origin_msg_id="U1", origin_topic="orders")
     await stand.send_back(record, delay_level=-1)
@@ -271,7 +271,8 @@ async def test_hooks_see_each_send_back_and_each_dead_letter(stand: BrokerStand)
         ("billing", "orders", 1, 0, None, True),
     ]
     assert (seen[0].origin_message_id, seen[0].reconsume_times) == ("U1", 1)
-    assert [letter[:2] for letter in dead] == [("billing", DEAD)]
+    (letter,) = dead
+    assert (letter.group, letter.topic, letter.queue_offset, letter.origin_topic) == ("billing", DEAD, 0, "orders")
     assert watch.dead_letters == {"billing": 1}
 
 

@@ -1,0 +1,35 @@
+"""What happened on this broker is read. staticfire's own.
+
+Behaviour
+- Records from a number on, oldest first, as many as fit; the answer says where to go on, and how many are gone.
+- A broker that keeps no journal, or records no requests, says so, with the setting that would.
+"""
+
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.requests.journal import GetJournal, JournalAnswer
+from staticfire.runtime.dispatcher import Call, Dispatcher
+
+NO_JOURNAL = "no journal is kept here: the setting journalEnable=true, given at the start, is for that"
+NO_REQUESTS = "no requests are recorded here: the setting recordRequests=true, given at the start, is for that"
+
+
+class JournalHandlers:
+    """Reads the journal."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._journals = state.journals
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.GET_JOURNAL, self.read)
+
+    async def read(self, call: Call) -> Answer:
+        """A part of the journal, or of the recorded requests."""
+        request: GetJournal = call.request
+        journals = self._journals
+        if journals is None or not (journals.records_requests if request.requests else journals.events):
+            raise BrokerAnswer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, NO_REQUESTS if request.requests else NO_JOURNAL)
+        return JournalAnswer(body=await journals.page(request))

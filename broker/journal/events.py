@@ -1,0 +1,192 @@
+"""What is noted of members, queues and messages. One method per kind of event; docs/journal.md has what each says.
+
+Deliveries are hot, once per answer to a pull; all others are rare.
+"""
+
+from typing import Any
+
+import msgspec
+
+from staticfire.broker.clock.progress import Progress
+from staticfire.broker.groups.consumers import ConsumerGroup, Member
+from staticfire.broker.groups.retries import DeadLetterStored, SentBack
+from staticfire.broker.journal.ring import RecordRing
+from staticfire.broker.store.outcomes import ReadResult
+from staticfire.protocol.requests import journal as kinds
+from staticfire.protocol.requests.clients import SubscriptionData
+from staticfire.protocol.requests.clock import ClockReading
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.protocol.requests.pull import PullMessage
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.machine import Clock
+
+DEAD = -1
+"""The delay level of what never comes again."""
+
+
+class NotedDelivery(msgspec.Struct, array_like=True, gc=False, tag=1):
+    """A pull was answered with messages."""
+
+    uptime_ms: int
+    client: str
+    group: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    end_offset: int
+    count: int
+
+
+class NotedEvent(msgspec.Struct, array_like=True, gc=False, tag=2):
+    """Anything else. `details`: by name, as docs/journal.md has them."""
+
+    uptime_ms: int
+    kind: str
+    client: str = ""
+    group: str = ""
+    topic: str = ""
+    queue_id: int = -1
+    queue_offset: int = -1
+    details: dict[str, Any] = {}
+
+
+Noted = NotedDelivery | NotedEvent
+
+
+class BurstTime:
+    """When the last read of a connection came: time is asked for once per read, not once per request."""
+
+    __slots__ = ("uptime_ms",)
+
+    def __init__(self) -> None:
+        self.uptime_ms = 0
+
+
+class EventJournal:
+    """Notes events."""
+
+    def __init__(self, ring: RecordRing, clock: Clock, burst: BurstTime) -> None:
+        self._note = ring.append
+        self._uptime_ms = clock.uptime_ms
+        self._burst = burst
+
+    # -- pulls: hot ----------------------------------------------------------------------------------------------
+
+    def delivered(
+        self, request: PullMessage, connection: Connection, found: ReadResult, progress: Progress | None
+    ) -> None:
+        """A pull is answered with messages. `progress`: None if it was held, and so doesn't tell of an owner now."""
+        client = connection.client_id or connection.peer.address
+        if progress is None:
+            uptime_ms: int = self._uptime_ms()
+        else:
+            uptime_ms = self._burst.uptime_ms
+            if progress.owner != client:
+                self._took_over(request, client, progress)
+        self._note(
+            NotedDelivery(
+                uptime_ms, client, request.consumer_group, request.topic, request.queue_id, found.first_offset,
+                found.end_offset, len(found.positions),
+            )
+        )  # fmt: skip
+
+    def asked_in_vain(self, request: PullMessage, connection: Connection, progress: Progress) -> None:
+        """A pull has come and found nothing up to the queue's end."""
+        client = connection.client_id or connection.peer.address
+        if progress.owner != client:
+            self._took_over(request, client, progress)
+
+    def _took_over(self, request: PullMessage, client: str, progress: Progress) -> None:
+        before, progress.owner = progress.owner, client
+        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+        self._say(kinds.TOOK_OVER, client, group, topic, queue_id, request.queue_offset, before=before)
+
+    # -- members -------------------------------------------------------------------------------------------------
+
+    def joined(self, group: ConsumerGroup, member: Member) -> None:
+        """A client has become a member."""
+        peer = member.connection.peer
+        self._say(
+            kinds.JOINED,
+            member.client_id,
+            group.name,
+            address=peer.address,
+            clientVersion=peer.version,
+            consumeType=member.data.consume_type or "",
+            messageModel=member.data.message_model or "",
+            consumeFromWhere=member.data.consume_from_where or "",
+            subscriptions={topic: one.sub_string for topic, one in member.subscriptions.items()},
+            members=len(group.channel_info_table),
+        )
+
+    def left(self, group: str, client_id: str, reason: str, members: int) -> None:
+        """A member is one no more: it said goodbye, its connection is gone, or it was silent for too long."""
+        self._say(kinds.LEFT, client_id, group, reason=reason, members=members)
+
+    def subscribed(self, group: str, client_id: str, topic: str, new: SubscriptionData | None, old: str) -> None:
+        """A member wants something else of a topic; nothing any more: `new` is None."""
+        expression, version = ("", 0) if new is None else (new.sub_string, new.sub_version)
+        self._say(kinds.SUBSCRIBED, client_id, group, topic, expression=expression, version=version, before=old)
+
+    # -- queues --------------------------------------------------------------------------------------------------
+
+    def locked(self, group: str, client_id: str, queue: MessageQueue, before: str) -> None:
+        """A client has got a queue for itself; `before`: who had it until it expired."""
+        self._say(kinds.LOCKED, client_id, group, queue.topic, queue.queue_id, before=before)
+
+    def unlocked(self, group: str, client_id: str, queue: MessageQueue, reason: str) -> None:
+        """A queue is nobody's any more: it was given back, or its lock has expired."""
+        self._say(kinds.UNLOCKED, client_id, group, queue.topic, queue.queue_id, reason=reason)
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int, before: int) -> None:
+        """An administrator has moved a group."""
+        self._say(kinds.RESET_OFFSET, "", group, topic, queue_id, offset, before=before)
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def sent_back(self, sent: SentBack) -> None:
+        """A consumer has given a message back, and it was stored for later, or refused."""
+        self._say(
+            kinds.SENT_BACK,
+            sent.client_id or sent.client,
+            sent.group,
+            sent.topic,
+            sent.queue_id,
+            sent.queue_offset,
+            messageId=sent.origin_message_id,
+            originTopic=sent.origin_topic,
+            reconsumeTimes=sent.reconsume_times,
+            delayLevel=DEAD if sent.delay_level is None else sent.delay_level,
+            status=sent.status,
+        )
+
+    def died(self, letter: DeadLetterStored) -> None:
+        """A message is a dead letter; topic and offset are those of the letter."""
+        details = {"messageId": letter.message_id, "originTopic": letter.origin_topic}
+        self._say(kinds.DIED, "", letter.group, letter.topic, letter.queue_id, letter.queue_offset, **details)
+
+    # -- the broker ----------------------------------------------------------------------------------------------
+
+    def started(self, address: str, version: int) -> None:
+        """The broker listens."""
+        self._say(kinds.STARTED, address=address, version=version)
+
+    def forgotten(self) -> None:
+        """All messages, topics, groups and offsets are gone."""
+        self._say(kinds.FORGOTTEN)
+
+    def clock_set(self, reading: ClockReading) -> None:
+        """Message time shows something else."""
+        self._say(kinds.CLOCK_SET, mode=reading.mode, rate=reading.rate)
+
+    def _say(
+        self,
+        kind: str,
+        client: str = "",
+        group: str = "",
+        topic: str = "",
+        queue_id: int = -1,
+        queue_offset: int = -1,
+        **details: Any,
+    ) -> None:
+        self._note(NotedEvent(self._uptime_ms(), kind, client, group, topic, queue_id, queue_offset, details))

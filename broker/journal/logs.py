@@ -1,0 +1,156 @@
+"""The two logs of a broker: events, with a spill behind them, and requests, which are in memory only. Read by pages."""
+
+from staticfire.broker.clock.message_clock import MessageClock
+from staticfire.broker.clock.progress import ProgressTable
+from staticfire.broker.groups.retries import RetryWatch
+from staticfire.broker.groups.subscription_groups import GroupTable
+from staticfire.broker.journal.events import BurstTime, EventJournal
+from staticfire.broker.journal.reading import Source, Wanted, events_in
+from staticfire.broker.journal.recorder import RequestRecorder
+from staticfire.broker.journal.request_reading import PLACES, Reads, requests_in
+from staticfire.broker.journal.ring import NotedChunk, RecordRing
+from staticfire.broker.journal.spill import JournalSpill
+from staticfire.broker.journal.watched import WatchedConsumers, WatchedLocks, WatchedOffsets
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.codes import VERSION
+from staticfire.protocol.requests.journal import GetJournal, JournalPage
+from staticfire.runtime.dispatcher import Tap
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+from staticfire.runtime.service import Pause
+
+log = logger("broker")
+
+RECORDS_MAX = 5_000
+# Of one answer, whatever was asked for.
+EVENTS_SCANNED_MAX = 10_000
+# By one answer: the event loop does nothing else meanwhile.
+REQUESTS_SCANNED_MAX = 20_000
+READS_MAX = 1_000_000
+# Of what is kept of requests; bytes are what limits it.
+SPILL_PAUSE_MS = 200
+
+WatchedTables = tuple[WatchedConsumers, WatchedOffsets, WatchedLocks, RetryWatch]
+
+
+class Journals:
+    """What happened on a broker, and what was asked of it."""
+
+    def __init__(self, machine: Machine, settings: BrokerSettings, clock: MessageClock) -> None:
+        self._machine = machine
+        self._broker = settings.broker_name
+        self._clock = clock
+        self._folder = f"{settings.store_path_root_dir}/journal"
+        self._spill = JournalSpill(machine.files, self._folder, settings.journal_spill_bytes_max)
+        self._events = RecordRing(settings.journal_events_max, 1, lambda: clock.face, self._spill.put)
+        self._reads = RecordRing(READS_MAX, settings.recorded_requests_bytes_max, lambda: clock.face, lambda _: None)
+        burst = BurstTime()
+        recorder = RequestRecorder(self._reads, machine.clock, burst)
+        self.events = EventJournal(self._events, machine.clock, burst) if settings.journal_enable else None
+        """Who notes events; None when they aren't kept."""
+        self.records_requests = settings.record_requests
+        self.tap: Tap = recorder.heard if settings.record_requests else recorder.only_timed
+        """Who hears of all that comes in."""
+        clock.on_change(self._clock_set)
+
+    def watched_tables(self, groups: GroupTable, progress: ProgressTable) -> WatchedTables | None:
+        """Return a broker's tables of groups, which note what changes in them; None when events aren't kept."""
+        events = self.events
+        if events is None:
+            return None
+        retries = RetryWatch()
+        retries.consume_hooks.append(events.sent_back)
+        retries.dead_letter_hooks.append(events.died)
+        consumers = WatchedConsumers(groups.protection_of, events)
+        return consumers, WatchedOffsets(progress.committed, events), WatchedLocks(events), retries
+
+    def _clock_set(self) -> None:
+        for ring in (self._events, self._reads):
+            ring.clock_set()
+        if self.events is not None:
+            self.events.clock_set(self._clock.reading())
+
+    # -- from start to end ---------------------------------------------------------------------------------------
+
+    def open(self, address: str) -> None:
+        """Forget what an earlier process has left, and note that the broker listens."""
+        try:
+            self._spill.open()
+        except OSError as error:
+            log.warning("old_journal_not_removed", folder=self._folder, error=str(error))
+        if self.events is not None:
+            self.events.started(address, VERSION)
+
+    async def loop(self, pause: Pause) -> None:
+        """Loop: write what memory has no room for."""
+        while True:
+            await pause(SPILL_PAUSE_MS)
+            if self._spill.is_waiting:
+                await self._machine.workers.run(self._spill.write)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._spill.close()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def page(self, request: GetJournal) -> JournalPage:
+        """Return the wanted records from a number on, as many as fit an answer."""
+        records_max = min(max(request.records_max, 1), RECORDS_MAX)
+        wanted, first_number = Wanted.of(request), max(request.first_number, 1)
+        if not request.requests:
+            return await self._events_page(wanted, first_number, records_max)
+        reads = Reads.of(self._reads.chunks())
+        page = JournalPage(next_number=first_number)
+        await self._machine.workers.run(fill_with_requests, page, reads, wanted, records_max, self._source())
+        return page
+
+    async def _events_page(self, wanted: Wanted, first_number: int, records_max: int) -> JournalPage:
+        ring, spilled = self._events, self._spill.first_number
+        oldest = ring.first_number if spilled is None else spilled
+        page = JournalPage(next_number=first_number, dropped=max(0, oldest - first_number))
+        scanned, source = 0, self._source()
+        while scanned < EVENTS_SCANNED_MAX:
+            chunk = await self._events_chunk(page.next_number)
+            if chunk is None:
+                break
+            scanned += len(chunk.entries)
+            for record in events_in(chunk, page.next_number, source):
+                if len(page.records) >= records_max:
+                    page.is_end = False
+                    return page
+                page.next_number = record.number + 1
+                if wanted.has(record):
+                    page.records.append(record)
+        page.is_end = page.next_number >= ring.next_number
+        return page
+
+    async def _events_chunk(self, first_number: int) -> NotedChunk | None:
+        """Return the chunk with a number, or the next one; None: there is nothing yet."""
+        if first_number < self._events.first_number:
+            spilled: NotedChunk | None = await self._machine.workers.run(self._spill.read, first_number)
+            if spilled is not None:
+                return spilled
+        return next((chunk for chunk in self._events.chunks() if chunk.next_number > first_number), None)
+
+    def _source(self) -> Source:
+        clock = self._machine.clock
+        return Source(self._broker, clock.wall_ms() - clock.uptime_ms())
+
+
+def fill_with_requests(page: JournalPage, reads: Reads, wanted: Wanted, records_max: int, source: Source) -> None:
+    """Put the wanted requests of these reads into a page, from its next number on."""
+    first_number, scanned = page.next_number, 0
+    page.dropped = max(0, reads.chunks[0].first_number - max(1, first_number // PLACES))
+    for number, read, chunk in reads.from_number(first_number // PLACES):
+        for record in requests_in(reads, number, read, chunk, source):
+            if record.number < first_number:
+                continue
+            if len(page.records) >= records_max or scanned >= REQUESTS_SCANNED_MAX:
+                page.is_end = False
+                return
+            scanned += 1
+            page.next_number = record.number + 1
+            if wanted.has(record):
+                page.records.append(record)
+    page.next_number = max(first_number, reads.next_number * PLACES)

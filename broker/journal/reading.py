@@ -1,0 +1,71 @@
+"""What is in a journal as records, and which of them somebody wants. Pure."""
+
+import msgspec
+
+from staticfire.broker.journal.events import Noted, NotedDelivery
+from staticfire.broker.journal.ring import NotedChunk
+from staticfire.protocol.requests.journal import DELIVERED, REQUEST, GetJournal, JournalRecord
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a question asks for."""
+
+    kinds: frozenset[str]
+    client: str
+    group: str
+    topic: str
+    queue_id: int | None
+
+    @classmethod
+    def of(cls, request: GetJournal) -> "Wanted":
+        """Return what a request asks for."""
+        kinds = frozenset(kind.strip() for kind in (request.kinds or "").split(",") if kind.strip())
+        return cls(kinds, request.client or "", request.group or "", request.topic or "", request.queue_id)
+
+    def has(self, record: JournalRecord) -> bool:
+        """Tell whether a record is one of them."""
+        kind = record.code if record.kind == REQUEST else record.kind
+        return (
+            (not self.kinds or kind in self.kinds)
+            and self.group in ("", record.group)
+            and self.topic in ("", record.topic)
+            and self.queue_id in (None, record.queue_id)
+            and (not self.client or is_client(record.client, self.client))
+        )
+
+
+def is_client(client: str, wanted: str) -> bool:
+    """Tell whether a client is meant: by its id, or by one part of `ip@instance@unit`."""
+    return client == wanted or wanted in client.split("@")
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Whose records they are."""
+
+    broker: str
+    wall_before_ms: int
+    """The wall clock less the uptime."""
+    names: dict[str, str] = {}
+    """Client ids by address, as far as the records that were looked at tell."""
+
+
+def events_in(chunk: NotedChunk, first_number: int, source: Source) -> list[JournalRecord]:
+    """Return the events of a chunk from a number on."""
+    begin = max(0, first_number - chunk.first_number)
+    numbers = range(chunk.first_number + begin, chunk.next_number)
+    return [
+        _event(noted, number, chunk, source)
+        for number, noted in zip(numbers, chunk.entries[begin : begin + len(numbers)], strict=True)
+    ]
+
+
+def _event(noted: Noted, number: int, chunk: NotedChunk, source: Source) -> JournalRecord:
+    real_ms = source.wall_before_ms + noted.uptime_ms
+    if isinstance(noted, NotedDelivery):
+        kind, details = DELIVERED, {"endOffset": noted.end_offset, "count": noted.count}
+    else:
+        kind, details = noted.kind, noted.details
+    return JournalRecord(
+        number, source.broker, kind, chunk.face.at(real_ms), real_ms, noted.client, noted.group, noted.topic,
+        noted.queue_id, noted.queue_offset, details,
+    )  # fmt: skip

@@ -1,0 +1,189 @@
+"""Requests made of the reads in which they came. Pure; it takes as long as decoding them does, so a worker does it.
+
+A read is looked at by itself: what it says of unread bytes tells how much of the reads before belongs to its first
+frame. What begins in a read that is gone already can't be told, and is left out.
+
+The number of a request is that of the read that made it whole, times 65,536, and its place among the requests of that
+read. So numbers grow, and have gaps.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from staticfire.broker.journal.reading import Source
+from staticfire.broker.journal.recorder import HeardRead
+from staticfire.broker.journal.ring import NotedChunk
+from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, codec_for
+from staticfire.protocol.codes import RequestCode, name_of_request
+from staticfire.protocol.command import REQUESTS, Declaration, Request
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.requests.journal import REQUEST, JournalRecord
+from staticfire.protocol.requests.send import ManyMessage
+
+PLACES = 65_536
+HEAD_BYTES = 8
+NOT_SHOWN = frozenset({RequestCode.GET_JOURNAL})
+# Whoever looks doesn't want to see themselves.
+BODY_BYTES_MAX = 65_536
+# Of a body that is shown; of a longer one, its size.
+
+_NOT_FIELDS = frozenset({"code", "remark", "body"})
+_GROUPS = ("consumerGroup", "group", "producerGroup", "groupName")
+_OFFSETS = ("queueOffset", "commitOffset", "offset")
+
+
+class Reads(msgspec.Struct):
+    """The reads that there are, as they were at one moment."""
+
+    chunks: list[NotedChunk]
+    lengths: list[int]
+
+    @classmethod
+    def of(cls, chunks: list[NotedChunk]) -> "Reads":
+        """Keep how many there are: more may come while these are looked at."""
+        return cls(chunks, [len(chunk.entries) for chunk in chunks])
+
+    @property
+    def next_number(self) -> int:
+        """The number behind the last one."""
+        return self.chunks[-1].first_number + self.lengths[-1]
+
+    def from_number(self, number: int) -> Iterator[tuple[int, HeardRead, NotedChunk]]:
+        """Yield number, read and chunk of each from a number on."""
+        for chunk, length in zip(self.chunks, self.lengths, strict=True):
+            for index in range(max(0, number - chunk.first_number), length):
+                yield chunk.first_number + index, chunk.entries[index], chunk
+
+    def before(self, number: int, address: str) -> Iterator[bytes]:
+        """Yield what a connection brought before a read, newest first."""
+        for chunk in reversed(self.chunks):
+            for index in range(min(number - chunk.first_number, len(chunk.entries)) - 1, -1, -1):
+                read: HeardRead = chunk.entries[index]
+                if read.peer.address == address:
+                    yield read.data
+
+
+def requests_in(
+    reads: Reads, number: int, read: HeardRead, chunk: NotedChunk, source: Source
+) -> Iterator[JournalRecord]:
+    """Yield the requests that became whole with a read."""
+    begin = _begin_of(reads, number, read)
+    if begin is None:
+        return
+    place = 0
+    for frame in _frames(begin, read.data):
+        record = _request(frame, read, number * PLACES + place, chunk, source)
+        if record is not None:
+            place += 1
+            yield record
+
+
+def _begin_of(reads: Reads, number: int, read: HeardRead) -> bytes | None:
+    """Return the unread bytes before a read; None if they are gone."""
+    missing, parts = read.unread_bytes, []
+    if missing:
+        for data in reads.before(number, read.peer.address):
+            parts.append(data[-missing:])
+            missing -= len(parts[-1])
+            if not missing:
+                break
+    return b"".join(reversed(parts)) if not missing else None
+
+
+def _frames(begin: bytes, data: bytes) -> Iterator[bytes]:
+    """Yield the frames that end in `data`; those that were whole before it are told with the read that ended them."""
+    stream, at = begin + data, 0
+    while len(stream) - at >= HEAD_BYTES:
+        stop = at + 4 + int.from_bytes(stream[at : at + 4], "big")
+        if stop > len(stream) or stop - at < HEAD_BYTES:
+            return
+        if stop > len(begin):
+            yield stream[at:stop]
+        at = stop
+
+
+def _request(frame: bytes, read: HeardRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord | None:
+    """Return what a frame asks, None for an answer or for what is no frame."""
+    word = int.from_bytes(frame[4:8], "big")
+    body_at = HEAD_BYTES + (word & 0xFFFFFF)
+    try:
+        codec = codec_for(word >> 24)
+        envelope = codec.decode_envelope(frame[HEAD_BYTES:body_at])
+    except ProtocolError:
+        return None
+    if envelope.flag & ANSWER_FLAG or envelope.code in NOT_SHOWN:
+        return None
+    details: dict[str, Any] = {"code": name_of_request(envelope.code)}
+    fields: dict[str, Any] = {}
+    body: Any = None
+    body_bytes = len(frame) - body_at
+    declaration = REQUESTS.get(envelope.code)
+    try:
+        if declaration is None:
+            raise ProtocolError("unknown request code")
+        request = codec.decode_request(declaration, envelope, frame[body_at:])
+        fields = fields_of(request, declaration)
+        body = _shown_body(request.body, body_bytes)
+    except ProtocolError as error:
+        details["error"] = str(error)
+    details["fields"] = fields
+    if body_bytes:
+        details["bodyBytes"] = body_bytes
+    if body is not None:
+        details["body"] = body
+    if envelope.flag & ONEWAY_FLAG:
+        details["oneway"] = True
+    return _record(details, read, number, chunk, source)
+
+
+def _record(details: dict[str, Any], read: HeardRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord:
+    fields, body = details["fields"], details.get("body")
+    client, address = read.client_id, read.peer.address
+    if client is None and isinstance(body, dict) and "clientID" in body:
+        source.names[address] = body["clientID"]  # A first heartbeat says who its connection is.
+    if isinstance(body, list):
+        fields.setdefault("topic", body[0]["topic"])  # of a SEND_MANY, that of its first message
+    details["address"] = address
+    real_ms = source.wall_before_ms + read.uptime_ms
+    offsets = (fields[name] for name in _OFFSETS if fields.get(name) is not None)
+    queue_id = fields.get("queueId")
+    return JournalRecord(
+        number, source.broker, REQUEST, chunk.face.at(real_ms), real_ms, client or source.names.get(address, address),
+        next((str(fields[name]) for name in _GROUPS if fields.get(name)), ""), str(fields.get("topic") or ""),
+        -1 if queue_id is None else queue_id, next(offsets, -1), details,
+    )  # fmt: skip
+
+
+def fields_of(request: Request, declaration: Declaration) -> dict[str, Any]:
+    """Return the header fields of a request under RocketMQ's names; those that were left out aren't there."""
+    command = declaration.request.command  # Of a V2 send the request itself has letters.
+    names = zip(command.__struct_fields__, command.__struct_encode_fields__, strict=True)
+    values = {wire: getattr(request, name) for name, wire in names if name not in _NOT_FIELDS}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _shown_body(body: Any, body_bytes: int) -> Any:
+    """Return a body in plain values; None for bytes, records, and whatever is too long."""
+    if isinstance(body, list) and body and isinstance(body[0], ManyMessage):
+        return _shown_messages(body)
+    if body is None or isinstance(body, bytes) or body_bytes > BODY_BYTES_MAX:
+        return None
+    try:
+        return msgspec.to_builtins(body, str_keys=True)
+    except TypeError:
+        return None
+
+
+def _shown_messages(messages: Sequence[ManyMessage]) -> list[dict[str, Any]]:
+    """Return the messages of a SEND_MANY, with the sizes of their bodies."""
+    return [
+        {
+            "topic": one.topic,
+            "queueId": one.queue_id,
+            "properties": one.properties.decode("utf-8", "replace"),
+            "bodyBytes": len(one.body),
+        }
+        for one in messages
+    ]

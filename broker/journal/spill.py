@@ -1,0 +1,149 @@
+"""Where the chunks go that a ring has no room for: bounded files in `<store>/journal`, of which the oldest go first.
+
+    u32 length | msgpack [first_number, face, entries]        one chunk, over and over
+
+What is written is what was noted, in msgpack; an index of the chunks is in memory. A journal begins with its broker's
+start, so older files are removed then. Writing and reading block: they are done in workers. A disk that takes nothing
+costs the chunk, and is told once.
+"""
+
+from collections import deque
+
+import msgspec
+
+from staticfire.broker.journal.events import Noted
+from staticfire.broker.journal.ring import NotedChunk
+from staticfire.protocol.clock_face import ClockFace
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import File, Files
+
+log = logger("broker")
+
+NAME = "events"
+FILES = 4
+# So many share the allowed bytes: the oldest quarter goes at once.
+PENDING_MAX = 32_768
+# Entries that wait to be written. With more the disk is too slow, and the oldest of them are dropped.
+
+_HEAD_BYTES = 4
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[int, ClockFace, list[Noted]]).decode
+
+
+class SpilledChunk(msgspec.Struct, gc=False, frozen=True):
+    """A chunk in a file."""
+
+    first_number: int
+    next_number: int
+    path: str
+    position: int
+    size: int
+
+
+class JournalSpill:
+    """The spill files of the events."""
+
+    def __init__(self, files: Files, folder: str, bytes_max: int) -> None:
+        """`bytes_max`: of all files together; 0: nothing is kept."""
+        self._files = files
+        self._folder = folder
+        self._bytes_max = bytes_max
+        self._pending: deque[NotedChunk] = deque()
+        self._pending_count = 0
+        # Of entries.
+        self._index: deque[SpilledChunk] = deque()
+        self._file: File | None = None
+        self._path = ""
+        self._size = 0
+        self._file_number = 0
+        self._trouble = ""
+
+    def open(self) -> None:
+        """Remove what an earlier process has left. Blocks. Raises: OSError."""
+        for name in self._files.list_folder(self._folder):
+            if name.startswith(NAME):
+                self._files.remove(f"{self._folder}/{name}")
+
+    def put(self, chunk: NotedChunk) -> None:
+        """Take a chunk; it is written by and by."""
+        if self._bytes_max <= 0:
+            return
+        self._pending.append(chunk)
+        self._pending_count += len(chunk.entries)
+        while self._pending_count > PENDING_MAX:
+            self._pending_count -= len(self._pending.popleft().entries)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self._pending)
+
+    @property
+    def first_number(self) -> int | None:
+        """The oldest entry that is here; None without any."""
+        if self._index:
+            return self._index[0].first_number
+        return self._pending[0].first_number if self._pending else None
+
+    def write(self) -> None:
+        """Write what waits. Blocks."""
+        while self._pending:
+            chunk = self._pending[0]
+            try:
+                self._write(chunk)
+                self._trouble = ""
+            except OSError as error:
+                if self._trouble != str(error):
+                    self._trouble = str(error)
+                    log.warning("journal_not_spilled", folder=self._folder, error=self._trouble)
+            if self._pending and self._pending[0] is chunk:
+                self._pending.popleft()
+                self._pending_count -= len(chunk.entries)
+
+    def _write(self, chunk: NotedChunk) -> None:
+        data = _encode((chunk.first_number, chunk.face, chunk.entries))
+        framed = len(data).to_bytes(_HEAD_BYTES, "big") + data
+        if self._file is None or self._size + len(framed) > self._bytes_max // FILES:
+            self._next_file()
+        assert self._file is not None
+        self._file.write(self._size, framed)
+        at = self._size + _HEAD_BYTES
+        self._index.append(SpilledChunk(chunk.first_number, chunk.next_number, self._path, at, len(data)))
+        self._size += len(framed)
+
+    def _next_file(self) -> None:
+        self.close()
+        paths = list(dict.fromkeys(chunk.path for chunk in self._index))
+        for path in paths[: max(0, len(paths) - FILES + 1)]:
+            while self._index and self._index[0].path == path:
+                self._index.popleft()
+            self._files.remove(path)
+        self._files.make_folder(self._folder)
+        self._file_number += 1
+        self._path, self._size = f"{self._folder}/{NAME}-{self._file_number:06}", 0
+        self._file = self._files.open(self._path)
+
+    def read(self, first_number: int) -> NotedChunk | None:
+        """Return the chunk that has a number, or the next one behind it; None if none is here. Blocks."""
+        for spilled in list(self._index):
+            if spilled.next_number > first_number and (chunk := self._read(spilled)) is not None:
+                return chunk
+        return next((chunk for chunk in list(self._pending) if chunk.next_number > first_number), None)
+
+    def _read(self, spilled: SpilledChunk) -> NotedChunk | None:
+        try:
+            file = self._files.open(spilled.path)
+            try:
+                first_number, face, entries = _decode(file.read(spilled.position, spilled.size))
+            finally:
+                file.close()
+        except (OSError, msgspec.MsgspecError) as error:
+            log.warning("journal_not_read", path=spilled.path, error=str(error))
+            return None
+        return NotedChunk(first_number, face, list(entries))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,73 @@
+"""What happened on the brokers of a cluster, and what was asked of them: read from their journals, put together.
+
+Only staticfire's brokers keep one, and only when a setting says so: journalEnable, recordRequests. In `up`, `run` and
+`Cluster` both are on.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import UsageError, broker_answer
+from staticfire.protocol.requests.journal import KINDS, GetJournal, JournalAnswer, JournalPage, JournalRecord
+
+PAGE_RECORDS = 2_000
+
+
+class JournalRecords(list[JournalRecord]):
+    """Records, oldest first."""
+
+    def __init__(self, records: list[JournalRecord], dropped: int = 0) -> None:
+        super().__init__(records)
+        self.dropped = dropped
+        """How many older records, wanted or not, are gone: a journal is bounded."""
+
+
+def events_wanted(
+    kinds: tuple[str, ...], client: str | None, group: str | None, topic: str | None, queue_id: int | None
+) -> GetJournal:
+    """Return the question for events. Raises: UsageError (there is no such kind)."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UsageError(f"{kind!r} is no kind of event; there are {', '.join(KINDS)}")
+    return GetJournal(kinds=",".join(kinds) or None, client=client, group=group, topic=topic, queue_id=queue_id)
+
+
+def requests_wanted(
+    code: str | int | None, client: str | None, group: str | None, topic: str | None, queue_id: int | None
+) -> GetJournal:
+    """Return the question for requests. Raises: UsageError (there is no such code)."""
+    name = None
+    if code is not None:
+        try:
+            name = RequestCode[code.upper()].name if isinstance(code, str) else RequestCode(code).name
+        except (KeyError, ValueError):
+            raise UsageError(f"{code!r} is no request code; write its name, like PULL_MESSAGE, or its number") from None
+    return GetJournal(requests=True, kinds=name, client=client, group=group, topic=topic, queue_id=queue_id)
+
+
+async def read_journals(
+    client: ClusterClient, brokers: Mapping[str, str], wanted: GetJournal, timeout_ms: int
+) -> JournalRecords:
+    """Return what all these brokers have, by real time. Raises: BrokerAnswer (one keeps no journal), NetworkError."""
+    records: list[JournalRecord] = []
+    dropped = 0
+    for name, address in brokers.items():
+        request = msgspec.structs.replace(wanted, records_max=PAGE_RECORDS)
+        is_first = True
+        while True:
+            answer = await client.pool.ask(address, request, timeout_ms)
+            if answer.code != SUCCESS or not isinstance(answer, JournalAnswer):
+                raise broker_answer(answer.code, answer.remark, f"journal of {name} at {address}")
+            page: JournalPage = answer.body or JournalPage()
+            dropped += page.dropped if is_first else 0
+            is_first = False
+            records += page.records
+            if page.is_end:
+                break
+            request.first_number = page.next_number
+    records.sort(key=lambda record: (record.real_ms, record.broker, record.number))
+    return JournalRecords(records, dropped)

@@ -1,0 +1,95 @@
+"""`staticfire journal`: what happened on the brokers, or with --requests what clients asked of them."""
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+import msgspec
+
+from staticfire.cli.messages import printable
+from staticfire.cli.options import namesrv_flag
+from staticfire.client import Admin, JournalRecord, JournalRecords
+from staticfire.protocol.durations import format_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.journal import KINDS, REQUEST
+
+
+@click.command()
+@namesrv_flag
+@click.option("--requests", "of_requests", is_flag=True, help="What clients asked, instead of what happened.")
+@click.option("--code", metavar="CODE", help="With --requests: only these, like PULL_MESSAGE.")
+@click.option("--client", metavar="ID", help="Only of this client: its id, or one part of it, as the instance name.")
+@click.option("--group", metavar="GROUP")
+@click.option("--topic", metavar="TOPIC")
+@click.option("--queue", "queue_id", type=click.IntRange(0), metavar="ID")
+@click.option("--broker", metavar="NAME")
+@click.option("--max", "records_max", type=click.IntRange(1), help="Only the newest. [default: all]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+def journal(
+    namesrv: str,
+    of_requests: bool,
+    code: str | None,
+    client: str | None,
+    group: str | None,
+    topic: str | None,
+    queue_id: int | None,
+    broker: str | None,
+    records_max: int | None,
+    as_json: bool,
+    kinds: tuple[str, ...],
+) -> None:
+    """Show what happened on the brokers: members that come and go, locks, deliveries, send-backs, deaths, resets.
+
+    KINDs are started, joined, left, subscribed, locked, unlocked, tookOver, delivered, sentBack, died, reset, forgotten
+    and clockSet; none means all. `up`, `run` and `Cluster` keep a journal; a broker that is started by itself does with
+    journalEnable=true, and records requests with recordRequests=true.
+    """
+    if of_requests and kinds:
+        raise UsageError(f"journal: --requests goes with --code, not with kinds of events like {kinds[0]}")
+    if code is not None and not of_requests:
+        raise UsageError("journal: --code goes with --requests")
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise UsageError(f"journal: {unknown[0]!r} is no kind of event; there are {', '.join(KINDS)}")
+
+    async def ask() -> JournalRecords:
+        async with Admin(namesrv) as admin:
+            if of_requests:
+                number = int(code) if code and code.isdecimal() else code
+                return await admin.requests(number, client, group, topic, queue_id, broker)
+            chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
+            return await admin.journal(*kinds, queue_id=queue_id, **chosen)
+
+    found = asyncio.run(ask())
+    shown = found if records_max is None else found[-records_max:]
+    if as_json:
+        for record in shown:
+            click.echo(msgspec.json.encode(record).decode())
+        return
+    for line in lines(shown):
+        click.echo(line)
+    if found.dropped:
+        click.echo(f"{found.dropped:,} older ones are gone: a journal is bounded", err=True)
+
+
+def lines(records: Sequence[JournalRecord]) -> list[str]:
+    """Return a line for each record: message time, broker, what, whom and what it is about, details."""
+    rows = [_cells(record) for record in records]
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    return [
+        printable("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip())
+        for row in rows
+    ]
+
+
+def _cells(record: JournalRecord) -> list[str]:
+    place = record.topic + (f"/{record.queue_id}" if record.topic and record.queue_id >= 0 else "")
+    if place and record.queue_offset >= 0:
+        place += f" @{record.queue_offset}"
+    details = record.fields if record.kind == REQUEST else record.details
+    shown = {"topic", "queueId", "queueOffset", "group", "consumerGroup", "producerGroup", "bname"}
+    words = [f"{name}={value}" for name, value in details.items() if name not in shown and value not in ("", None)]
+    kind = record.code if record.kind == REQUEST else record.kind
+    moment = format_moment(record.message_ms).replace("T", " ").removesuffix("Z")
+    return [moment, record.broker, kind, record.client or "-", record.group or "-", place or "-", " ".join(words)]
