@@ -150,6 +150,11 @@ test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both
 test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a cluster (needs a JDK and Maven)
 	$(BIN)/python -m tests.mqadmin
 
+.PHONY: test-groups
+test-groups: $(READY) ## members of RocketMQ's client and of ours in one group, and its strategies' answers (needs a JDK and Maven)
+	$(BIN)/python -m tests.allocation --check
+	$(BIN)/pytest -m foreign tests/allocation $(ARGS)
+
 .PHONY: test-fuzz
 test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)
 	$(BIN)/python -m tests.fuzz $(if $(FRAMES),--frames $(FRAMES)) $(if $(SEED),--seed $(SEED))

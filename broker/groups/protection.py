@@ -97,15 +97,17 @@ def change_group_attributes(old: dict[str, str] | None, changes: dict[str, str])
     attributes = dict(old or {})
     for sign_and_name, value in changes.items():
         sign, name = sign_and_name[:1], sign_and_name[1:]
+        if not name:
+            raise _refused("kv string format wrong.")
         if old is None and sign != "+":
             raise _refused(f"only add attribute is supported while creating topic. key: {name}")
         if sign not in ("+", "-"):
             raise _refused(f"wrong format key: {name}")
+        if sign == "-" and name not in attributes:
+            raise _refused(f"attempt to delete a nonexistent key: {name}")
         if name not in (STABLE_TIME, GRACE_TIME):
             raise _refused(f"unsupported key: {name}")
         if sign == "-":
-            if name not in attributes:
-                raise _refused(f"attempt to delete a nonexistent key: {name}")
             del attributes[name]
             continue
         attributes[name] = value

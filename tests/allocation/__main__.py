@@ -1,16 +1,17 @@
-"""Writes cases.jsonl: questions made from a seed, answered by RocketMQ's classes. Needs a JDK and Maven."""
+"""Writes cases.jsonl: questions made from a seed, answered by RocketMQ's classes. Needs a JDK and Maven.
+
+With `--check` it writes nothing, and fails if they answer anything else now.
+"""
 
 import subprocess
 import sys
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
-from tests.allocation.cases import Case, write_cases
+from tests.allocation.cases import Case, read_cases, write_cases
+from tests.allocation.jars import java_command
 
-HERE = Path(__file__).parent
-ORACLE = HERE.parents[1] / "tools" / "oracle.sh"
 SEED = 5_3_3
 CASES_PER_KIND = 80
 QUEUES_MAX = 24
@@ -22,19 +23,19 @@ def main() -> None:
     random = Random(SEED)
     cases = [make(random) for make in KINDS for _ in range(CASES_PER_KIND)]
     answered = [replace(case, owned=shares) for case, shares in zip(cases, ask(cases), strict=True)]
-    write_cases(answered)
+    if "--check" in sys.argv:
+        if answered != read_cases():
+            raise SystemExit("tests.allocation: RocketMQ's classes answer something else than cases.jsonl says")
+    else:
+        write_cases(answered)
     print(f"{len(answered)} cases", file=sys.stderr)
 
 
 def ask(cases: list[Case]) -> list[list[list[int]]]:
     """Return what RocketMQ's classes say. Raises: CalledProcessError, ValueError (one of them threw)."""
-    library = subprocess.run(
-        ["bash", str(ORACLE), "classpath"], check=True, capture_output=True, text=True
-    ).stdout.strip()
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["javac", "-nowarn", "-cp", library, "-d", folder, str(HERE / "Allocate.java")], check=True)
         said = subprocess.run(
-            ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}:{library}", "Allocate"],
+            java_command("Allocate", folder),
             input="\n".join(case.question() for case in cases),
             check=True,
             capture_output=True,

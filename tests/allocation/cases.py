@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from staticfire.client import MessageQueue
 
@@ -31,7 +32,11 @@ class Case:
 
 
 def read_cases() -> list[Case]:
-    return [Case(**json.loads(line)) for line in FILE.read_text().splitlines()]
+    return [_read(json.loads(line)) for line in FILE.read_text().splitlines()]
+
+
+def _read(fields: dict[str, Any]) -> Case:
+    return Case(**fields | {"brokers": [(name, count) for name, count in fields["brokers"]]})
 
 
 def write_cases(cases: list[Case]) -> None:

@@ -309,6 +309,7 @@ async def test_attributes_stay_until_they_are_removed(stand: Stand) -> None:
         ("graceTimeMs", "soon", r"value is not in range\(0, 600000\): graceTimeMs=soon"),
         ("graceTimeMs", "9" * 5_000, r"value is not in range\(0, 600000\): graceTimeMs=9{20} "),
         ("stable", "1", "unsupported key: stable"),
+        ("_stable", "", "attempt to delete a nonexistent key: stable"),
         ("_graceTimeMs", "", "attempt to delete a nonexistent key: graceTimeMs"),
     ],
 )
