@@ -117,7 +117,7 @@ static PyObject *rocketmq_records(PyObject *Py_UNUSED(module), PyObject *const *
 
 /* ---- a batch -> the log ---------------------------------------------------------------------------------------------- */
 
-enum { BATCH_HEAD_BYTES = 20, MESSAGES_MAX = 1 << 20 };
+enum { BATCH_HEAD_BYTES = 20, MESSAGES_MAX = 1 << 16 };  /* limits.py: BATCH_MESSAGES_MAX */
 
 /* The tags code of a message's properties: 1 if it is in `code`, 0 if Python has to say (a tag that isn't ASCII, a name
    that stands there twice or inside of another). */
@@ -421,7 +421,7 @@ static struct PyModuleDef definition = {
 };
 
 /* What this does, as a number: compiled.py has the same, and takes no module that was built from an older source. */
-enum { MADE_FOR = 3 };
+enum { MADE_FOR = 4 };
 
 PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *module = PyModule_Create(&definition);

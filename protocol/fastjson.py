@@ -52,9 +52,9 @@ def decode_as(data: bytes, type: type[T], steps_max: int = LENIENT_STEPS_MAX) ->
         if not (plan.open_ended and _may_be_too_deep(data)):
             return plan.decode(data)  # type: ignore[no-any-return]  # the plan is the one of T
     except _REFUSALS:
-        pass  # the lenient reader takes it, or says better what is wrong
+        pass  # `decode` reads it, or says better what is wrong
     try:
-        return msgspec.convert(plan.shape(read_lenient(data, steps_max)), type, strict=False)
+        return msgspec.convert(plan.shape(decode(data, steps_max)), type, strict=False)
     except msgspec.MsgspecError as error:
         raise ProtocolError(f"JSON of a {getattr(type, '__name__', type)}: {error}") from error
 

@@ -12,12 +12,17 @@ HEARTBEAT_BYTES_MAX = 4 * 1024 * 1024
 # A client with 1,000 groups that consume 10 topics each has 2.5 MB.
 TABLE_BYTES_MAX = 8 * 1024 * 1024
 # All topics of a broker, as it registers them: 40,000.
+HEARTBEAT_GROUPS_MAX = 8_192
+# Of a client, and topics of one of its groups: each new group costs 10 us, and nobody else is served meanwhile.
 CONFIG_BYTES_MAX = 256 * 1024
 # Settings as a text, of which RocketMQ's broker has 20 KB.
 
 LENIENT_STEPS_MAX = 100_000
 # Tokens and escapes of JSON that isn't standard, in a frame: 1 us each. The longest that RocketMQ's clients write is
 # the running info of a consumer, with objects as keys: about 70 for each of its queues.
+
+LENIENT_ANSWER_STEPS_MAX = 1_000_000
+# The same of an answer, for which we have asked: the running info of a consumer with 14,000 queues.
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 # One message's body, as stored (maxMessageSize).
@@ -29,6 +34,8 @@ PROPERTIES_BYTES_MAX = 32_767
 
 SEND_MANY_TAKEN_MAX = 16_384
 # Of one SEND_MANY at a broker, however short they are.
+BATCH_MESSAGES_MAX = 65_536
+# Of one batch. RocketMQ has no limit but that of the body: 190,000 of the shortest.
 SEND_MANY_MESSAGES_MAX = 128
 SEND_MANY_BYTES_MAX = 256 * 1024
 # What a producer gathers into one SEND_MANY. A broker takes up to a frame.

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import BATCH_MESSAGES_MAX
 from staticfire.protocol.plain_records import PLAIN_NUMBERS
 from staticfire.protocol.record import (
     PROPERTIES_BYTES_MAX,
@@ -280,7 +281,9 @@ def decode_batch(batch: bytes) -> list[BatchMessage]:
     append, make = messages.append, _make_batch_message
     at, end, head_bytes, flag_and_length = 0, len(batch), _batch_head.size, _batch_flag_and_length
     try:
-        while at < end:
+        for _ in range(BATCH_MESSAGES_MAX):
+            if at >= end:
+                break
             flag, body_bytes = flag_and_length(batch, at)
             body_at = at + head_bytes
             if body_bytes < 0:
@@ -291,6 +294,8 @@ def decode_batch(batch: bytes) -> list[BatchMessage]:
             if properties_bytes > PROPERTIES_BYTES_MAX or at > end:
                 raise ProtocolError(f"a batch has properties of {properties_bytes} bytes")
             append(make((flag, batch[body_at : properties_at - 2], batch[properties_at:at])))
+        if at < end:
+            raise ProtocolError(f"it has more than {BATCH_MESSAGES_MAX} messages")
     except StructError as error:
         raise ProtocolError(f"a batch breaks off in its message {len(messages)}: {error}") from error
     return messages

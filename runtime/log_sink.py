@@ -10,6 +10,8 @@ The descriptor stays as it is: O_NONBLOCK belongs to the open file, which we sha
 
 import os
 import select
+import sys
+import threading
 
 BUFFER_BYTES_MAX = 256 * 1024
 PIECE_BYTES_MAX = select.PIPE_BUF
@@ -39,19 +41,48 @@ class LogSink:
             self._buffer += b"level=warning component=log event=lines_dropped lines=%d\n" % self.dropped_lines
             self.dropped_lines = 0
         try:
-            while self._buffer and self._is_taken():
+            while self._buffer and is_taken(self._descriptor):
                 del self._buffer[: os.write(self._descriptor, self._buffer[:PIECE_BYTES_MAX])]
         except OSError:
             self._drop(0)  # Nobody is there, or there is no room: the line is lost, and we go on.
         if len(self._buffer) > BUFFER_BYTES_MAX:
             self._drop(self._buffer.rfind(b"\n", 0, BUFFER_BYTES_MAX) + 1)
 
-    def _is_taken(self) -> bool:
-        """Tell whether a piece can be written without waiting."""
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLOUT)
-        return bool(poll.poll(0))
-
     def _drop(self, at: int) -> None:
         self.dropped_lines += self._buffer.count(b"\n", at)
         del self._buffer[at:]
+
+
+def say(line: str) -> None:
+    """Print a line to stdout for who waits for it, and wait for nobody: not for a reader who is slow, or never comes.
+
+    What can't be taken at once is written by a thread that nobody waits for. A closed stdout is fine.
+    """
+    if sys.stdout is None or sys.stdout.closed:
+        return
+    try:
+        sys.stdout.flush()
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        print(line)  # Not a file: somebody has put something else in its place.
+        return
+    data = f"{line}\n".encode(errors="backslashreplace")
+    if len(data) <= PIECE_BYTES_MAX and is_taken(descriptor):
+        _write(descriptor, data)
+    else:
+        threading.Thread(target=_write, args=(descriptor, data), name="stdout", daemon=True).start()
+
+
+def is_taken(descriptor: int) -> bool:
+    """Tell whether a piece can be written without waiting."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError:
+        pass  # Nobody reads it.

@@ -27,10 +27,14 @@ from staticfire.protocol.errors import StaticfireError, StorageError, UsageError
 from staticfire.runtime.config import load_settings
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from staticfire.runtime.live import live_machine
-from staticfire.runtime.log import load as load_logging
+from staticfire.runtime.live.descriptors import raise_limit
+from staticfire.runtime.log import load as load_logging, logger
+from staticfire.runtime.log_sink import say
 from staticfire.runtime.machine import Files, Machine
 from staticfire.runtime.service import Service
 from staticfire.runtime.signals import stop_signals
+
+log = logger("process")
 
 S = TypeVar("S")
 FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--temporary"})
@@ -94,6 +98,7 @@ class CantStart(StaticfireError):
 
 async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
     """Run the service until a signal or the parent's end."""
+    descriptors = raise_limit()
     machine = live_machine()
     sock = None if launch.listen_fd is None else socket.socket(fileno=launch.listen_fd)
     parent = None if launch.parent_fd is None else socket.socket(fileno=launch.parent_fd)
@@ -105,6 +110,7 @@ async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
             stop.service_is_ready()
             _announce(program.boot_line(settings, service.port), service.port, parent)
             load_logging()
+            log.debug("descriptor_limit", before=descriptors[0], now=descriptors[1])
             await service.wait()
     except asyncio.CancelledError:
         if stop is None or not stop.asked:
@@ -123,12 +129,12 @@ async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
 
 def _announce(line: str, port: int, parent: socket.socket | None) -> None:
     """Say that we are ready: to people on stdout, to the parent on its socket."""
-    try:
-        print(line, flush=True)
-        if parent is not None:
+    say(line)
+    if parent is not None:
+        try:
             parent.send(json.dumps({"port": port}).encode() + b"\n")
-    except OSError:
-        pass  # Nobody reads stdout, or the parent is gone; _Stop sees the latter, too.
+        except OSError:
+            pass  # It is gone; _Stop sees that, too.
 
 
 def _remove(files: Files, folder: str) -> None:

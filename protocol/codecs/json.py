@@ -26,7 +26,7 @@ from staticfire.protocol.command import (
     declaration_of,
 )
 from staticfire.protocol.errors import ProtocolError
-from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.limits import FRAME_BYTES_MAX, LENIENT_ANSWER_STEPS_MAX, LENIENT_STEPS_MAX
 from staticfire.protocol.rocketmq_record import from_rocketmq, rocketmq_records
 
 number = 0
@@ -87,7 +87,7 @@ def decode_request(declaration: Declaration, envelope: Envelope, body: bytes) ->
     """Read a request's fields and body. Raises: ProtocolError, which names the field."""
     try:
         request: Request = _read_fields(declaration.request, envelope.fields or b"{}")
-        request.body = _read_body(declaration.request, body)
+        request.body = _read_body(declaration.request, body, LENIENT_STEPS_MAX)
     except ProtocolError as error:
         raise ProtocolError(f"{declaration.name}: {error}") from None
     request.remark = envelope.remark
@@ -101,7 +101,7 @@ def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
     answer: Answer = _read_fields(shape, envelope.fields or b"{}")
     answer.code = envelope.code
     answer.remark = envelope.remark
-    answer.body = _read_body(shape, body)
+    answer.body = _read_body(shape, body, LENIENT_ANSWER_STEPS_MAX)
     return answer
 
 
@@ -112,13 +112,13 @@ def _read_fields(shape: Shape, fields: bytes) -> Any:
         return fastjson.decode_as(fields, shape.foreign_type)
 
 
-def _read_body(shape: Shape, body: bytes) -> Any:
+def _read_body(shape: Shape, body: bytes, steps_max: int) -> Any:
     kind = shape.body_type
     if kind is bytes:
         return body
     if not body:
         return None
-    return read_records(body) if kind is Records else fastjson.decode_as(body, kind)
+    return read_records(body) if kind is Records else fastjson.decode_as(body, kind, steps_max)
 
 
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:

@@ -1,12 +1,12 @@
 """Clients that make themselves known. RocketMQ: HeartbeatData, ConsumerData, SubscriptionData."""
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
-from staticfire.protocol.limits import HEARTBEAT_BYTES_MAX
+from staticfire.protocol.limits import HEARTBEAT_BYTES_MAX, HEARTBEAT_GROUPS_MAX
 from staticfire.protocol.numbers import Int64
 
 
@@ -22,6 +22,9 @@ class SubscriptionData(msgspec.Struct, rename="camel", gc=False):
     class_filter_mode: bool = False
 
 
+Subscriptions = Annotated[list[SubscriptionData], msgspec.Meta(max_length=HEARTBEAT_GROUPS_MAX)]
+
+
 class ConsumerData(msgspec.Struct, rename="camel", gc=False):
     """A consumer of a client: its group, and what and how it consumes."""
 
@@ -29,7 +32,7 @@ class ConsumerData(msgspec.Struct, rename="camel", gc=False):
     consume_type: str | None = None
     message_model: str | None = None
     consume_from_where: str | None = None
-    subscription_data_set: list[SubscriptionData] = []
+    subscription_data_set: Subscriptions = []
     unit_mode: bool = False
     consume_orderly: bool | None = None
     """Whether it listens in order; clients of RocketMQ don't say."""
@@ -41,12 +44,16 @@ class ProducerData(msgspec.Struct, rename="camel", gc=False):
     group_name: str
 
 
+Producers = Annotated[list[ProducerData], msgspec.Meta(max_length=HEARTBEAT_GROUPS_MAX)]
+Consumers = Annotated[list[ConsumerData], msgspec.Meta(max_length=HEARTBEAT_GROUPS_MAX)]
+
+
 class HeartbeatData(msgspec.Struct, gc=False):
     """Who a client is, with all its producers and consumers."""
 
     client_id: str | None = msgspec.field(name="clientID", default=None)
-    producer_data_set: list[ProducerData] = msgspec.field(name="producerDataSet", default_factory=list)
-    consumer_data_set: list[ConsumerData] = msgspec.field(name="consumerDataSet", default_factory=list)
+    producer_data_set: Producers = msgspec.field(name="producerDataSet", default_factory=list)
+    consumer_data_set: Consumers = msgspec.field(name="consumerDataSet", default_factory=list)
     heartbeat_fingerprint: Int64 = msgspec.field(name="heartbeatFingerprint", default=0)
     without_sub: bool = msgspec.field(name="withoutSub", default=False)
     wants_news: bool = msgspec.field(name="wantsNews", default=False)

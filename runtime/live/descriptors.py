@@ -14,12 +14,31 @@ from collections.abc import Callable
 KEPT_FOR_FILES_MAX = 256
 KEPT_FOR_FILES_SHARE = 4
 # Of a small limit a quarter is kept: 16 of 64.
+DESCRIPTORS_WANTED_MAX = 65_536
+# For CONNECTIONS_MAX and all files. Hard limits of a thousand million make a kernel's tables large for nothing.
 TOLD_EVERY_S = 10
 
 
 def descriptors_max() -> int:
     """Return how many this process may have now; the limit of a running process can be changed from outside."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_limit() -> tuple[int, int]:
+    """Raise the soft limit of this process towards its hard one; return it before and after.
+
+    Servers do that themselves: 1,024 is what programs get that use select(), and fewer than a broker has clients.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return soft, soft
+    wanted = DESCRIPTORS_WANTED_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_WANTED_MAX)
+    if wanted > soft:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            return soft, soft
+    return soft, max(soft, wanted)
 
 
 def kept_for_files(limit: int) -> int:

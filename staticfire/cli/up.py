@@ -7,6 +7,7 @@ from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
 from staticfire.plan import BROKER_PORT, CONTROL_PORT, NAMESRV_PORT
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_STOPPED
+from staticfire.runtime.log_sink import say
 from staticfire.runtime.signals import StopAsked
 
 
@@ -38,7 +39,7 @@ def up(flags: ClusterFlags) -> int:
     """
     try:
         with standing(flags) as stand:
-            print(ready_line(stand), flush=True)
+            say(ready_line(stand))
             return _stay(stand)
     except StopAsked:
         return EXIT_STOPPED

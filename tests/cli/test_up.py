@@ -3,11 +3,12 @@
 import os
 import signal
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import FREE_PORTS, Up, call, get, one_line
+from tests.cli.commands import FREE_PORTS, TIMEOUT_S, Up, call, command, environment, get, one_line
 
 
 def test_up_is_ready_serves_and_leaves_nothing_behind() -> None:
@@ -105,3 +106,24 @@ def test_settings_reach_the_processes_that_know_them() -> None:
         assert refused.returncode == 1
         assert "orders" in one_line(refused.stderr.splitlines()[-1])
         assert get(up.told("CONTROL"))[1]["cluster"] == "Apollo"
+
+
+def test_nobody_has_to_read_what_it_says() -> None:
+    """With a pipe that is full, servers get ready all the same, and everything stops in order."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    os.write(writing, b"." * 65_536)
+    os.set_blocking(writing, True)
+    told = environment(STATICFIRE_LOG_LEVEL="debug")
+    with subprocess.Popen(
+        command("up", *FREE_PORTS), stdout=writing, stderr=subprocess.PIPE, text=True, env=told
+    ) as up:
+        assert up.stderr is not None
+        for _ in ("nameserver", "broker-a"):
+            next(line for line in up.stderr if "descriptor_limit" in line)
+        up.terminate()
+        _, err = up.communicate(timeout=TIMEOUT_S)
+    assert up.returncode == 0
+    assert "killed" not in err
+    os.close(reading)
+    os.close(writing)

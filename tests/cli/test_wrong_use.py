@@ -1,6 +1,8 @@
 """What a person got wrong is one line that says so and the way out, whichever command it was."""
 
 import shlex
+import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,8 +12,11 @@ NOWHERE = "127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
-def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("NAMESRV_ADDR", NOWHERE)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # Some commands hold stop signals back for what they would become.
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from staticfire.protocol.batch_rows import batch_rows
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.compiled import twin, usable_twin
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import BATCH_MESSAGES_MAX
 from staticfire.protocol.plain_records import pack_plain_row
 from staticfire.protocol.record import Buffer, pack_record, pack_topic, proven_offset
 from staticfire.protocol.rocketmq_record import (
@@ -144,6 +145,12 @@ def test_usual_tags_are_not_left_to_python(tag: bytes, is_first: bool) -> None:
 def test_what_is_not_plain_is_left_to_python(message: BatchMessage) -> None:
     added = b"" if message.flag else b"CLUSTER\x01c\x02"
     assert packed_by_twin(encode_batch([BatchMessage(0, b"plain", b""), message]), added, 0, 0, 0, 0, 0) is None
+
+
+def test_more_messages_than_a_batch_may_have_are_left_to_python() -> None:
+    one = [BatchMessage(0, b"x", b"")]
+    assert packed_by_twin(encode_batch(one * BATCH_MESSAGES_MAX), b"", 0, 0, 0, 0, 0) is not None
+    assert packed_by_twin(encode_batch(one * (BATCH_MESSAGES_MAX + 1)), b"", 0, 0, 0, 0, 0) is None
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=3), st.data())

@@ -14,14 +14,22 @@ from staticfire.protocol import (
 )
 from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import REQUESTS, Answer, Records, Request
+from staticfire.protocol.command import REQUESTS, Answer, Records, Request, answer_shape
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.fastjson_reader import read_lenient
 from staticfire.protocol.frame_reader import FrameReader, Routes
-from staticfire.protocol.limits import FRAME_BYTES_MAX, LENIENT_STEPS_MAX, SEND_MANY_TAKEN_MAX, TABLE_BYTES_MAX
-from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
+from staticfire.protocol.limits import (
+    FRAME_BYTES_MAX,
+    HEARTBEAT_GROUPS_MAX,
+    LENIENT_ANSWER_STEPS_MAX,
+    LENIENT_STEPS_MAX,
+    SEND_MANY_TAKEN_MAX,
+    TABLE_BYTES_MAX,
+)
+from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, SubscriptionData
 from staticfire.protocol.requests.config import UpdateBrokerConfig
-from staticfire.protocol.requests.locks import LockQueues
+from staticfire.protocol.requests.connections import ConsumerRunningInfo, ProcessQueueInfo, RunningInfoAnswer
+from staticfire.protocol.requests.locks import LockQueues, MessageQueue
 from staticfire.protocol.requests.routes import GetClusterInfo
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 
@@ -85,6 +93,41 @@ def test_a_heartbeat_of_a_thousand_groups_with_ten_topics_each_is_taken(codec: i
     ]
     frame = codec_for(codec).encode_request(Heartbeat(body=HeartbeatData("client@1", [], consumers)), 1, False)
     assert outcomes(frame) == [("Heartbeat", "")]
+
+
+@pytest.mark.parametrize("codec", [JSON, NATIVE])
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        (HeartbeatData("c", [ProducerData("p")] * (HEARTBEAT_GROUPS_MAX + 1)), "producerDataSet"),
+        (HeartbeatData("c", [], [ConsumerData("g")] * (HEARTBEAT_GROUPS_MAX + 1)), "consumerDataSet"),
+        (
+            HeartbeatData(
+                "c", [], [ConsumerData("g", "", "", "", [SubscriptionData("t")] * (HEARTBEAT_GROUPS_MAX + 1))]
+            ),
+            "subscriptionDataSet",
+        ),
+    ],
+    ids=["producers", "consumers", "subscriptions"],
+)
+def test_a_heartbeat_has_a_number_of_groups_and_topics_at_most(codec: int, data: HeartbeatData, where: str) -> None:
+    ((handled, refused),) = outcomes(codec_for(codec).encode_request(Heartbeat(body=data), 1, False))
+    assert not handled
+    assert f"length <= {HEARTBEAT_GROUPS_MAX}" in refused
+    assert where in refused
+
+
+def test_an_answer_that_was_asked_for_may_be_longer_than_a_request() -> None:
+    """What a consumer does, as fastjson writes it: with objects as keys, which isn't standard."""
+    queues = {MessageQueue("t", "b", number): ProcessQueueInfo() for number in range(5_000)}
+    frame = codec_for(JSON).encode_answer(RunningInfoAnswer(body=ConsumerRunningInfo(mq_table=queues)), 7, b"")
+    body_at = 8 + int.from_bytes(frame[5:8], "big")
+    envelope, shape = codec_for(JSON).decode_envelope(frame[8:body_at]), answer_shape(RunningInfoAnswer)
+    assert b"{{" in frame
+    assert codec_for(JSON).decode_answer(shape, envelope, frame[body_at:]).body.mq_table == queues
+    endless = b"{mqTable:{" + b"," * LENIENT_ANSWER_STEPS_MAX + b"}}"
+    with pytest.raises(ProtocolError, match=f"{LENIENT_ANSWER_STEPS_MAX} tokens"):
+        codec_for(JSON).decode_answer(shape, envelope, endless)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import BATCH_MESSAGES_MAX
 from staticfire.protocol.record import StoredRecord, check_record, decode_record, pack_record, pack_stored, pack_topic
 from staticfire.protocol.rocketmq_record import (
     MAGIC_V1,
@@ -216,6 +217,13 @@ def test_a_damaged_batch_is_a_protocol_error_or_other_messages(
         assert len(encode_batch(decode_batch(bytes(damaged)))) == len(damaged)
     except ProtocolError:
         pass
+
+
+def test_a_batch_has_a_number_of_messages_at_most() -> None:
+    one = BatchMessage(0, b"x", b"")
+    assert len(decode_batch(encode_batch([one] * BATCH_MESSAGES_MAX))) == BATCH_MESSAGES_MAX
+    with pytest.raises(ProtocolError, match=f"more than {BATCH_MESSAGES_MAX} messages"):
+        decode_batch(encode_batch([one] * (BATCH_MESSAGES_MAX + 1)))
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=3), st.integers(1, 21))

@@ -3,11 +3,15 @@
 import asyncio
 import errno
 import os
+import resource
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from staticfire.runtime.live.descriptors import (
+    DESCRIPTORS_WANTED_MAX,
     KEPT_FOR_FILES_MAX,
     TOLD_EVERY_S,
     ShortageNotice,
@@ -25,6 +29,21 @@ def test_a_quarter_of_a_small_limit_is_kept_and_no_more_than_files_need_of_a_lar
     assert not is_kept_for_files(47, 64)
     assert is_kept_for_files(48, 64)
     assert not is_kept_for_files(1 << 20, -1)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "now"), [(64, 512, 512), (64, 64, 64), (256, 200_000, DESCRIPTORS_WANTED_MAX)]
+)
+def test_a_server_raises_its_own_limit_as_far_as_it_may_and_needs(soft: int, hard: int, now: int) -> None:
+    if hard > resource.getrlimit(resource.RLIMIT_NOFILE)[1]:
+        pytest.skip("the hard limit of this machine is lower")
+    program = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+        "from staticfire.runtime.live.descriptors import raise_limit\n"
+        "print(*raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told.split() == [str(number) for number in (soft, now, now, hard)]
 
 
 def test_a_thousand_refusals_are_one_line_that_counts_and_the_next_line_has_the_rest() -> None:

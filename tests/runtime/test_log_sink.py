@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from staticfire.runtime.log_sink import BUFFER_BYTES_MAX, LogSink
 
 LINE = "x" * 999 + "\n"
@@ -60,3 +62,37 @@ def test_a_program_that_logs_into_a_pipe_that_nobody_reads_ends_by_itself() -> N
     )
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) as process:
         assert process.wait(30) == 0
+
+
+SAYING = """
+import os, sys
+from staticfire.runtime.log_sink import say
+filler = int(sys.argv[1])
+if filler:
+    os.set_blocking(1, False)
+    os.write(1, b"." * filler)
+    os.set_blocking(1, True)
+say("ready")
+os.write(2, b"said\\n")
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("filler", [0, 65_536], ids=["empty", "full"])
+def test_a_line_for_stdout_waits_for_no_reader_and_comes_when_there_is_one(filler: int) -> None:
+    program = [sys.executable, "-c", SAYING, str(filler)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr.readline() == b"said\n"
+        assert process.stdout.read(filler + 6).endswith(b"ready\n")
+
+
+@pytest.mark.parametrize("stdout", [">&-", "| true"])
+def test_a_line_for_a_closed_stdout_is_no_error(stdout: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"$0" -c "$1" 0 {stdout}', sys.executable, SAYING],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"said\n")
