@@ -22,6 +22,7 @@ from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.first_pull import FIRST_PULLS
 from benchmarks.figures.groups import MembersJoin, Rebalance
 from benchmarks.figures.held import Held
+from benchmarks.figures.key_queries import KeyQueries
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
 from benchmarks.figures.lite_pull import LitePull
@@ -40,7 +41,9 @@ LONG = Delayed()
 # Measured in the first round only: it waits for most of a minute.
 SPARK = SparkRead()
 # Likewise, and has medians of its own.
-ONCE: tuple[Family, ...] = (LONG, SPARK)
+KEYS = KeyQueries()
+# Likewise: most of it is entering ten million messages.
+ONCE: tuple[Family, ...] = (LONG, KEYS, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,
@@ -58,6 +61,7 @@ FAMILIES: list[Family] = [
     Held(),
     Starts(),
     LONG,
+    KEYS,
     SPARK,
 ]
 

@@ -101,6 +101,7 @@ GOALS = [
     Goal("delayed_1m_bytes_each", "1,000,000 delayed: memory of each", "B", at_most=20),
     Goal("dlq_road_ms", "16 retries and %DLQ%, clock jumps", "ms", at_most=1000, rocketmq="4 h 45 min 40 s"),
     Goal("sql_filter_us", "SQL92, three terms, per message", "us", at_most=1.5),
+    Goal("key_query_ms", "a key among 10,000,000 messages, p99", "ms", at_most=10),
     Goal("held_10k_rss_mib", "10,000 held pulls: memory", "MiB", at_most=60),
     Goal("held_10k_cpu_percent", "10,000 held pulls: CPU", "%", at_most=1),
     Goal("ready_ms", "`staticfire up` to ready", "ms", at_most=500, rocketmq="3,700-4,100"),

@@ -15,6 +15,6 @@ A request comes to `handlers/`, one module per family, and is answered with what
 - `topics.py`: which topics there are
 
 Beside the requests: `registration.py` (routes), `retention.py` and `disk_watch.py` (what goes), `orphan_topics.py`
-(topics that a kill left without configuration), `config_files.py` (the small state on the disk), `key_index.py`,
-`statistics.py`, `administration.py`.
+(topics that a kill left without configuration), `config_files.py` (the small state on the disk), `key_index.py` (keys
+follow the log) and `key_tables.py` (where they are kept), `statistics.py`, `administration.py`.
 """

@@ -1,9 +1,8 @@
-"""Finding messages by key: which records of the log carry which keys. RocketMQ: IndexService.
+"""Finding messages by key: the key index follows the log. RocketMQ: IndexService.
 
-Derived data in sqlite3, off the hot path: `KeyIndexer` follows the log by position, a slice at a time in a worker, with
-at most a twentieth of the time while the broker is busy. A look-up first lets the index catch up, so that it misses
-nothing.
-An index that is missing or broken is made anew from the log.
+Derived data, off the hot path: `KeyIndexer` follows the log by position, a slice at a time in a worker, with at most a
+twentieth of the time while the broker is busy. A look-up first lets the index catch up, so that it misses nothing; when
+that takes too long, it can tell how much is missing. An index that is missing or broken is made anew from the log.
 
 Invariants: every record below `position` is in the index; an entry may be of a record that is gone or belongs to
 somebody else (a topic was deleted, a disk lost power): whoever looks up checks the record itself.
@@ -11,10 +10,11 @@ somebody else (a topic was deleted, a disk lost power): whoever looks up checks 
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
 
+from staticfire.broker.key_tables import Entry, IndexedSlice, KeyTables
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
@@ -37,8 +37,8 @@ except ImportError:
 
 log = logger("broker")
 
-LAYOUT = 1
-# Of the tables below; an index with another one is made anew.
+T = TypeVar("T")
+
 GATHER_MS = 100
 # What was stored within that time is entered together.
 BUSY_BYTES = 32 * 1024
@@ -53,102 +53,10 @@ CATCH_UP_MS_MAX = 10_000
 _INT64_MAX = (1 << 63) - 1
 _ROLLBACK = int(TransactionKind.ROLLBACK)
 
-Entry = tuple[int, int, int]
-"""Hash of topic and key, log position, stored time."""
-
-
-class KeyIndex:
-    """The tables. One caller at a time; everything blocks."""
-
-    def __init__(self, path: str) -> None:
-        """`path`: what sqlite3 is given. Raises: sqlite3.Error (what lies there is no database, or broken)."""
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        try:
-            self._prepare()
-        except sqlite3.Error:
-            self._database.close()
-            raise
-
-    def _prepare(self) -> None:
-        run = self._database.execute
-        # Making empty tables waits for no disk: that was 15 ms of a broker's start, and a loss of power in the middle
-        # leaves nothing that can't be made anew.
-        run("PRAGMA synchronous = OFF")
-        run("PRAGMA journal_mode = WAL")
-        if run("PRAGMA user_version").fetchone()[0] != LAYOUT:
-            run("DROP TABLE IF EXISTS keys")
-            run("DROP TABLE IF EXISTS progress")
-            run(f"PRAGMA user_version = {LAYOUT}")
-        columns = "hash INTEGER, position INTEGER, stored_ms INTEGER, PRIMARY KEY (hash, position)"
-        run(f"CREATE TABLE IF NOT EXISTS keys ({columns}) WITHOUT ROWID")
-        columns = "start INTEGER, position INTEGER, last_position INTEGER, last_stored_ms INTEGER"
-        run(f"CREATE TABLE IF NOT EXISTS progress ({columns})")
-        row = run("SELECT start, position, last_position, last_stored_ms FROM progress").fetchone()
-        if row is None:
-            row = (0, 0, 0, 0)
-            run("INSERT INTO progress VALUES (?, ?, ?, ?)", row)
-        run("PRAGMA synchronous = NORMAL")
-        self._start, self.position, self.last_position, self.last_stored_ms = row
-
-    def cut(self, start_position: int, end_position: int) -> None:
-        """Forget what lies before the log's start, and what a loss of power took from its end."""
-        if start_position == self._start and self.position <= end_position:
-            return  # there is nothing of that, and looking for it takes a while
-        with self._transaction():
-            query = "DELETE FROM keys WHERE position < ? OR position >= ?"
-            self._database.execute(query, (start_position, end_position))
-            position = min(max(self.position, start_position), end_position)
-            self._move(start_position, position, self.last_position, self.last_stored_ms)
-
-    def add(self, part: "IndexedSlice") -> None:
-        """Enter a slice of the log and move on behind it."""
-        with self._transaction():
-            self._database.executemany("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", part.entries)
-            last = part.last or (self.last_position, self.last_stored_ms)
-            self._move(self._start, part.end_position, *last)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
-
-    def _move(self, *progress: int) -> None:
-        query = "UPDATE progress SET start = ?, position = ?, last_position = ?, last_stored_ms = ?"
-        self._database.execute(query, progress)
-        self._start, self.position, self.last_position, self.last_stored_ms = progress
-
-    def find(self, key_hash: int, begin_ms: int, end_ms: int, below: int, limit: int) -> list[int]:
-        """Return the positions of records with a key that lie below a position, the newest first."""
-        query = (
-            "SELECT position FROM keys WHERE hash = ? AND position < ? AND stored_ms BETWEEN ? AND ? "
-            "ORDER BY position DESC LIMIT ?"
-        )
-        with closing(self._database.execute(query, (key_hash, below, begin_ms, end_ms, limit))) as found:
-            return [position for (position,) in found]
-
-    def close(self) -> None:
-        self._database.close()
-
 
 def key_hash(topic: bytes, key: bytes) -> int:
     """Return what stands for a key of a topic: 64 bits, so that nothing else has the same."""
     return int.from_bytes(blake2b(b"%b#%b" % (topic, key), digest_size=8).digest(), "big", signed=True)
-
-
-class IndexedSlice(NamedTuple):
-    """A part of the log, read."""
-
-    entries: list[Entry]
-    end_position: int
-    last: tuple[int, int] | None
-    """Position and stored time of its last record."""
-    wanted_bytes: int
-    """How much has to be read for the next record, if there was none as a whole."""
 
 
 def read_slice(window: bytes, position: int) -> IndexedSlice:
@@ -193,32 +101,67 @@ class KeyIndexer:
         """`activity`: a counter that moves while the broker is busy, with sends or anything else."""
         self._activity = activity or (lambda: store.max_position)
         self._machine = machine
-        self._folder = folder
+        self._folder, self._path = folder, f"{folder}/keys.sqlite"
         self._store = store
-        self._index: KeyIndex | None = None
+        self._index: KeyTables | None = None
+        self._is_open = False
         self._turn = asyncio.Lock()
         self._stored = asyncio.Event()
 
     async def open(self) -> None:
         """Open the index, or make a new one. Raises: StorageError."""
-        files, path = self._machine.files, f"{self._folder}/keys.sqlite"
-        files.make_folder(self._folder)
-        database = files.database_path(path)
-        try:
-            self._index = await self._machine.workers.run(KeyIndex, database)
-        except sqlite3.Error as error:
-            log.warning("key_index_made_anew", path=path, reason=str(error))
-            for suffix in ("", "-wal", "-shm"):
-                files.remove(path + suffix)
+        self._machine.files.make_folder(self._folder)
+        async with self._turn:
             try:
-                self._index = await self._machine.workers.run(KeyIndex, database)
-            except sqlite3.Error as still:
-                raise StorageError(f"the key index {path} can't be made: {still}") from still
-        await self._in_turn(self._index.cut, self._store.min_position, self._store.max_position)
+                self._index = await self._machine.workers.run(KeyTables, self._machine.files.database_path(self._path))
+                await self._cut(self._index)
+            except sqlite3.Error as error:
+                await self._make_anew(error)
+        self._is_open = True
         self.wake()
+
+    async def _cut(self, index: KeyTables) -> None:
+        await self._machine.workers.run(index.cut, self._store.min_position, self._store.max_position)
+
+    async def _make_anew(self, reason: sqlite3.Error) -> None:
+        """Begin an empty index in place of a broken one; it fills by itself. Raises: StorageError."""
+        log.warning("key_index_made_anew", path=self._path, reason=str(reason))
+        files, run = self._machine.files, self._machine.workers.run
+        broken, self._index = self._index, None
+        if broken is not None:
+            with suppress(sqlite3.Error):
+                await run(broken.close)
+        for suffix in ("", "-wal", "-shm"):
+            files.remove(self._path + suffix)
+        try:
+            self._index = await run(KeyTables, files.database_path(self._path))
+            await self._cut(self._index)
+        except sqlite3.Error as still:
+            raise StorageError(f"the key index {self._path} can't be made: {still}") from still
+        self.wake()
+
+    async def _try_anew(self) -> None:
+        """Begin an index where none could be made before."""
+        async with self._turn:
+            with suppress(StorageError):
+                await self._make_anew(sqlite3.Error("there is none"))
+
+    async def _do(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Do something with the index; one that proves to be broken is made anew instead.
+
+        Whoever calls has the turn, and the index is open. Raises: sqlite3.Error, StorageError.
+        """
+        try:
+            return await self._machine.workers.run(function, self._index, *arguments)
+        except sqlite3.Error as error:
+            if type(error) is not sqlite3.DatabaseError:
+                raise  # The disk is full, or the like.
+            await self._make_anew(error)
+            return None
 
     async def close(self) -> None:
         """Close the index; what it lacks it gets after the next start."""
+        self._is_open = False
         async with self._turn:
             if self._index is not None:
                 index, self._index = self._index, None
@@ -252,6 +195,8 @@ class KeyIndexer:
                     log.error("key_index_stands", error=trouble, reason="messages can't be found by newer keys")
                 await pause(RETRY_MS)
                 self._stored.set()
+                if self._index is None and self._is_open:
+                    await self._try_anew()
 
     @property
     def _is_behind(self) -> bool:
@@ -267,7 +212,7 @@ class KeyIndexer:
                 part = await self._read_slice(start, window_bytes)
             except StorageError:
                 part = IndexedSlice([], self._store.next_record(start + 1), None, 0)  # The store tells what is damaged.
-            await self._machine.workers.run(self._index.add, part)
+            await self._do(KeyTables.add, part)
 
     async def _read_slice(self, start: int, window_bytes: int) -> IndexedSlice:
         """Read the records from a position on. Raises: StorageError (it is damaged), OSError."""
@@ -279,38 +224,45 @@ class KeyIndexer:
             raise StorageError(f"there is no whole record at position {start} of the log")
         return part
 
-    async def _in_turn(self, function: Callable[..., None], *arguments: int) -> None:
-        async with self._turn:
-            await self._machine.workers.run(function, *arguments)
-
     async def forget_old(self) -> None:
         """Forget what retention has removed from the log."""
-        if self._index is None:
-            return
         try:
-            await self._in_turn(self._index.cut, self._store.min_position, self._store.max_position)
-        except sqlite3.Error as error:
+            async with self._turn:
+                if self._index is not None:
+                    await self._do(KeyTables.cut, self._store.min_position, self._store.max_position)
+        except (sqlite3.Error, StorageError) as error:
             log.warning("key_index_not_shortened", error=str(error))
 
     # -- looking up ------------------------------------------------------------------------------------------------
 
-    async def catch_up(self) -> None:
-        """Enter what isn't in the index yet, unless that takes very long."""
-        end, deadline_ms = self._store.max_position, self._machine.clock.uptime_ms() + CATCH_UP_MS_MAX
-        while self._index is not None and self._index.position < end:
+    async def catch_up(self, end: int) -> None:
+        """Enter what isn't in the index yet of the log up to there, unless that can't be or takes very long."""
+        deadline_ms = self._machine.clock.uptime_ms() + CATCH_UP_MS_MAX
+        while self._index is not None and self.lacks(end):
             if self._machine.clock.uptime_ms() > deadline_ms:
-                log.warning("key_index_behind", missing_bytes=end - self._index.position)
+                log.warning("key_index_behind", missing_bytes=self.lacks(end))
                 return
-            await self._step(IDLE_BYTES)
+            try:
+                await self._step(IDLE_BYTES)
+            except (StorageError, OSError, sqlite3.Error):
+                return  # The loop tells of it.
+
+    def lacks(self, end: int) -> int:
+        """Return how many bytes of the log up to there aren't in the index yet."""
+        start = self._store.min_position
+        return end - min(end, start if self._index is None else max(start, self._index.position))
 
     async def find(self, topic: str, key: str, begin_ms: int, end_ms: int, below: int, limit: int) -> list[int]:
-        """Return where records with a key may lie: below a position, the newest first."""
+        """Return where records with a key may lie: below a position, the newest first.
+
+        None of them when it proves to be broken: then it `lacks` everything. Raises: StorageError, sqlite3.Error.
+        """
         hashed = key_hash(topic.encode(), key.encode("utf-8", "replace"))
         begin_ms, end_ms = (min(max(time_ms, -_INT64_MAX), _INT64_MAX) for time_ms in (begin_ms, end_ms))
         async with self._turn:
             if self._index is None:
                 return []
-            return await self._machine.workers.run(self._index.find, hashed, begin_ms, end_ms, below, limit)
+            return await self._do(KeyTables.find, hashed, begin_ms, end_ms, below, limit) or []
 
     @property
     def last(self) -> tuple[int, int]:

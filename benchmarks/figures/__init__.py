@@ -4,6 +4,7 @@
 - `delayed.py`, `dead_letter.py`: messages that wait
 - `groups.py`: members that come
 - `held.py`: pulls that wait; `conditions.py`: pulls that choose
+- `key_queries.py`: messages looked up by key
 - `starts.py`: how long a start takes
 - `scale_out.py`: two brokers instead of one
 

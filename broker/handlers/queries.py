@@ -2,7 +2,9 @@
 
 Behaviour
 - Unique ids and keys are one kind of key. Of too many messages the newest win; they are answered oldest first.
-- A look-up sees everything that was stored before it.
+- A look-up sees everything that was stored before it. When the index can't be brought up to that in time, the answer
+  says how much of the log wasn't looked through.
+- indexType K asks for keys, U for unique ids; lastKey, an offset message id, for what is older: the next page.
 - Only what is still in its queue is found: nothing of a deleted topic.
 
 Different from RocketMQ
@@ -11,13 +13,15 @@ Different from RocketMQ
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from staticfire.broker.handlers.queues import find_queue
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
-from staticfire.protocol.errors import StorageError
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
+from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
 from staticfire.protocol.record import StoredRecord, decode_record
 from staticfire.protocol.requests.clients import SubscriptionData
@@ -38,8 +42,51 @@ MESSAGES_MAX = 64
 UNIQUE_KEY_MESSAGES_MAX = 32
 # RocketMQ: maxMsgsNumBatch, defaultQueryMaxNum.
 ENTRIES_MAX = 16_384
+KEY_TYPE, UNIQUE_TYPE = "K", "U"
+# RocketMQ: MessageConst.INDEX_KEY_TYPE, INDEX_UNIQUE_TYPE, since 5.4.
+MIB = 1024 * 1024
 _LOOK_UP = 128
 _END = (1 << 63) - 1
+
+
+class KeyQuery(NamedTuple):
+    """What a query asks for."""
+
+    topic: str
+    key: bytes
+    is_keys: bool
+    is_unique_id: bool
+    """Of which kind the key may be; both, unless the query says."""
+    below: int
+    """Only what lies before that in the log: behind the last page of earlier answers."""
+
+    @classmethod
+    def by(cls, request: QueryMessage) -> "KeyQuery":
+        """Return what a query asks for. Raises: BrokerAnswer (it can't be asked)."""
+        kind = request.index_type or ""
+        if kind not in ("", KEY_TYPE, UNIQUE_TYPE):
+            words = f"indexType {kind} is not supported: {KEY_TYPE} (keys) and {UNIQUE_TYPE} (unique ids) are"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        key = request.key.encode("utf-8", "replace")
+        below = _END if not request.last_key else _position_of(request.last_key)
+        return cls(request.topic, key, kind != UNIQUE_TYPE, kind != KEY_TYPE, below)
+
+    def has_key(self, record: StoredRecord) -> bool:
+        """Whether a record has the key."""
+        if record.topic != self.topic:
+            return False
+        if self.is_keys and self.key in (find_property(record.properties, KEYS) or b"").split(b" "):
+            return True
+        return self.is_unique_id and find_property(record.properties, UNIQ_KEY) == self.key
+
+
+def _position_of(last_key: str) -> int:
+    """Return the log position that the last key of a page says: an offset message id. Raises: BrokerAnswer."""
+    try:
+        return parse_offset_id(last_key)[1]
+    except ProtocolError as error:
+        words = f"lastKey takes the offset message id of the oldest message of the page before: {error}"
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words) from None
 
 
 class QueryHandlers:
@@ -60,31 +107,40 @@ class QueryHandlers:
         """The newest messages with a key."""
         request: QueryMessage = call.request
         messages_max = UNIQUE_KEY_MESSAGES_MAX if request.unique_key_query else min(request.max_num, MESSAGES_MAX)
-        await self._index.catch_up()
+        wanted = KeyQuery.by(request)
+        end = self._store.max_position
+        await self._index.catch_up(end)
         found: list[bytes] = []
-        below = _END
+        below = wanted.below
         while len(found) < messages_max:
             times = request.begin_timestamp, request.end_timestamp
             positions = await self._index.find(request.topic, request.key, *times, below, _LOOK_UP)
             for position in positions[:_LOOK_UP]:
                 record = self._store.record_at(position)
-                if record is not None and len(found) < messages_max and self._fits(decode_record(record), request):
+                if record is not None and len(found) < messages_max and self._fits(decode_record(record), wanted):
                     found.append(record)
             if len(positions) < _LOOK_UP:
                 break
             below = positions[-1]
+        return self._answer(found, self._index.lacks(end))
+
+    def _answer(self, found: list[bytes], lacks_bytes: int) -> Answer:
+        """Answer what was found, and how much of the log wasn't looked through."""
+        remark = None
+        if lacks_bytes:
+            remark = (
+                f"the index of keys is being made and lacks {lacks_bytes / MIB:.1f} MiB of the log: ask again later"
+            )
         if not found:
-            words = "can not find message, maybe time range not correct"
+            words = "can not find message, maybe time range not correct" if remark is None else f"not found: {remark}"
             return QueryAnswer(code=int(ResponseCode.QUERY_NOT_FOUND), remark=words)
         last_position, last_stored_ms = self._index.last
         found.reverse()
-        return QueryAnswer(last_stored_ms, last_position, body=Records(found, len(found)))
+        return QueryAnswer(last_stored_ms, last_position, body=Records(found, len(found)), remark=remark)
 
-    def _fits(self, record: StoredRecord, request: QueryMessage) -> bool:
+    def _fits(self, record: StoredRecord, wanted: "KeyQuery") -> bool:
         """Whether the record has the key, and its queue still has the record."""
-        properties, key = record.properties, request.key.encode("utf-8", "replace")
-        keys = (find_property(properties, KEYS) or b"").split(b" ")
-        if record.topic != request.topic or (key not in keys and find_property(properties, UNIQ_KEY) != key):
+        if not wanted.has_key(record):
             return False
         queue = find_queue(self._state, record.topic, record.queue_id)
         if queue is None or not queue.min_offset <= record.queue_offset < queue.max_offset:

@@ -20,7 +20,10 @@ class QueryAnswer(Answer, rename="camel"):
 
 @request(RequestCode.QUERY_MESSAGE, answer=QueryAnswer)
 class QueryMessage(Request, rename="camel"):
-    """Ask for the newest messages of a topic with a key, stored between two times; `_UNIQUE_KEY_QUERY`: a unique id."""
+    """Ask for the newest messages of a topic with a key, stored between two times; `_UNIQUE_KEY_QUERY`: a unique id.
+
+    `index_type`: K for keys alone, U for unique ids. `last_key`: only what is older than the message of that id.
+    """
 
     topic: str
     key: str
@@ -29,6 +32,7 @@ class QueryMessage(Request, rename="camel"):
     end_timestamp: Int64
     unique_key_query: bool | None = msgspec.field(name="_UNIQUE_KEY_QUERY", default=None)
     index_type: str | None = None
+    last_key: str | None = None
     bname: str | None = None
 
 

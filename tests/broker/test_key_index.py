@@ -1,20 +1,14 @@
-"""The key index on a real disk: kept over restarts, made anew when it is broken, cut to the log."""
+"""The key index on a real disk: it follows the log, is kept over restarts, and made anew when it is broken."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from staticfire.broker.key_index import (
-    BUSY_PAUSE_TIMES,
-    IndexedSlice,
-    KeyIndex,
-    KeyIndexer,
-    key_hash,
-    keys_of,
-    read_slice,
-)
+from staticfire.broker.key_index import BUSY_PAUSE_TIMES, KeyIndexer, keys_of, read_slice
 from staticfire.broker.store.commit_log import Chunk
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
@@ -24,7 +18,6 @@ from staticfire.protocol.record import pack_record, pack_topic
 from staticfire.runtime.live import live_machine
 
 FOREVER = (1 << 63) - 1
-PAID = key_hash(b"orders", b"paid")
 
 
 def record(position: int, key: str, body: bytes = b"x", sys_flag: int = 0) -> bytes:
@@ -38,10 +31,6 @@ def records(keys: list[str], position: int = 0) -> bytes:
     for key in keys:
         data += record(position + len(data), key)
     return data
-
-
-def found(index: KeyIndex, key: int = PAID, limit: int = 10, below: int = FOREVER) -> list[int]:
-    return index.find(key, 0, FOREVER, below, limit)
 
 
 def test_keys_are_the_unique_id_and_all_words() -> None:
@@ -66,27 +55,6 @@ def test_what_was_rolled_back_has_no_keys() -> None:
 def test_what_is_no_record_is_refused() -> None:
     with pytest.raises(StorageError, match="no record at position 7"):
         read_slice(b"\x01" * 100, 7)
-
-
-def test_the_newest_come_first(tmp_path: Path) -> None:
-    index = KeyIndex(str(tmp_path / "keys.sqlite"))
-    index.add(IndexedSlice([(PAID, position, position) for position in range(5)], 5, (4, 4), 0))
-    assert found(index, limit=2) == [4, 3]
-    assert found(index, below=3) == [2, 1, 0]
-    assert index.find(PAID, 1, 2, FOREVER, 10) == [2, 1]
-    index.close()
-
-
-def test_it_is_kept_and_cut_to_the_log(tmp_path: Path) -> None:
-    path = str(tmp_path / "keys.sqlite")
-    index = KeyIndex(path)
-    index.add(IndexedSlice([(PAID, position, position) for position in range(5)], 5, (4, 4), 0))
-    index.close()
-    index = KeyIndex(path)
-    assert (index.position, index.last_position, found(index)) == (5, 4, [4, 3, 2, 1, 0])
-    index.cut(1, 4)
-    assert (index.position, found(index)) == (4, [3, 2, 1])
-    index.close()
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
@@ -119,19 +87,68 @@ async def test_it_takes_small_steps_and_long_pauses_while_the_broker_is_busy(tmp
     await machine.workers.close()
 
 
-async def test_a_broken_index_is_made_anew_from_the_log(tmp_path: Path) -> None:
+@contextlib.asynccontextmanager
+async def indexer_of(folder: Path, keys: list[str]) -> AsyncIterator[KeyIndexer]:
+    """An index that isn't open yet, of a log with messages of these keys."""
     machine = live_machine()
-    store = MessageStore(machine.files, str(tmp_path), StoreSettings(), lambda *_: 0)
+    store = MessageStore(machine.files, str(folder), StoreSettings(), lambda *_: 0)
     store.open()
-    data = records(["paid", "open"])
-    store.log.write([Chunk(0, [data])], len(data))
+    data = records(keys)
+    if store.max_position < len(data):
+        store.log.write([Chunk(0, [data])], len(data))
+    yield KeyIndexer(machine, str(folder / "index"), store)
+    store.log.sync()
+    store.close()
+    await machine.workers.close()
+
+
+async def positions(indexer: KeyIndexer, key: str) -> list[int]:
+    await indexer.catch_up(indexer._store.max_position)
+    return await indexer.find("orders", key, 0, FOREVER, FOREVER, 10)
+
+
+async def test_a_broken_index_is_made_anew_from_the_log(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "keys.sqlite").write_bytes(b"no database" * 1000)
-    indexer = KeyIndexer(machine, str(tmp_path / "index"), store)
-    await indexer.open()
-    await indexer.catch_up()
-    assert await indexer.find("orders", "paid", 0, FOREVER, FOREVER, 10) == [0]
-    await indexer.close()
-    assert await indexer.find("orders", "paid", 0, FOREVER, FOREVER, 10) == []
-    store.log.close()
-    await machine.workers.close()
+    async with indexer_of(tmp_path, ["paid", "open"]) as indexer:
+        await indexer.open()
+        assert await positions(indexer, "paid") == [0]
+        await indexer.close()
+        assert await positions(indexer, "paid") == []
+
+
+async def test_an_index_that_breaks_while_it_is_used_is_made_anew_and_says_what_it_lacks(tmp_path: Path) -> None:
+    keys = [f"key-{number}" for number in range(3_000)]
+    size = len(records(keys))
+    async with indexer_of(tmp_path, keys) as indexer:
+        await indexer.open()
+        assert await positions(indexer, "key-77")
+        await indexer.close()
+        path = tmp_path / "index" / "keys.sqlite"
+        data = bytearray(path.read_bytes())
+        data[8192:] = bytes(len(data) - 8192)  # The pages behind the first two.
+        path.write_bytes(data)
+        await indexer.open()
+        assert await indexer.find("orders", "key-77", 0, FOREVER, FOREVER, 10) == []
+        assert indexer.lacks(size) == size
+        assert len(await positions(indexer, "key-77")) == 1
+        assert indexer.lacks(size) == 0
+        await indexer.close()
+        assert indexer.lacks(size) == size  # Nobody can look now.
+
+
+async def test_what_was_in_memory_when_it_was_killed_is_read_again(tmp_path: Path) -> None:
+    keys = [f"key-{number}" for number in range(100)]
+    async with indexer_of(tmp_path, keys) as indexer:
+        await indexer.open()
+        assert len(await positions(indexer, "key-77")) == 1
+    async with indexer_of(tmp_path, keys) as again:  # The first one was never closed.
+        await again.open()
+        assert again.lacks(again._store.max_position)
+        assert len(await positions(again, "key-77")) == 1
+        await again.close()
+    async with indexer_of(tmp_path, keys) as closed:
+        await closed.open()
+        assert closed.lacks(closed._store.max_position) == 0
+        assert len(await closed.find("orders", "key-77", 0, FOREVER, FOREVER, 10)) == 1
+        await closed.close()

@@ -1,11 +1,13 @@
 """Messages looked up by key, by unique id, by position and by place in a queue."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from staticfire.broker import key_index
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.message_ids import parse_offset_id
@@ -37,7 +39,7 @@ async def look_up(stand: BrokerStand, key: str, **fields: Any) -> Sequence[Store
     return records
 
 
-async def bodies(stand: BrokerStand, key: str, **fields: int) -> list[bytes]:
+async def bodies(stand: BrokerStand, key: str, **fields: Any) -> list[bytes]:
     return [record.body for record in await look_up(stand, key, **fields)]
 
 
@@ -152,3 +154,48 @@ async def test_what_retention_removed_is_not_found(world: SimulatedWorld) -> Non
     await world.run_for(seconds=20)
     assert [len(await look_up(stand, f"k{number}")) for number in range(5)] == [0, 0, 0, 0, 1]
     await stand.close()
+
+
+# -- kinds of keys, and pages ------------------------------------------------------------------------------------------
+
+
+async def test_a_query_can_ask_for_one_kind_of_key(stand: BrokerStand) -> None:
+    await stand.send("orders", b"a", KEYS="42", UNIQ_KEY="one")
+    await stand.send("orders", b"b", KEYS="one", UNIQ_KEY="42")
+    assert await bodies(stand, "42", index_type="K") == [b"a"]
+    assert await bodies(stand, "42", index_type="U") == [b"b"]
+    assert await bodies(stand, "42", index_type="") == [b"a", b"b"]
+    answer = await ask(stand, "42", index_type="T")
+    assert (answer.code, answer.remark) == (29, "indexType T is not supported: K (keys) and U (unique ids) are")
+
+
+async def test_page_by_page_every_message_with_a_key_is_found_once(stand: BrokerStand) -> None:
+    host = "0A00000200002A9F"
+    for number in range(150):
+        await stand.send("orders", b"%d" % number, KEYS="42" if number % 3 else "42 43")
+    pages: list[list[bytes]] = []
+    last_key = ""
+    while page := await look_up(stand, "42", messages_max=64, last_key=last_key):
+        pages.append([record.body for record in page])
+        last_key = f"{host}{page[0].log_position:016X}"
+    assert [len(page) for page in pages] == [64, 64, 22]
+    assert [body for page in reversed(pages) for body in page] == [b"%d" % number for number in range(150)]
+    answer = await ask(stand, "42", last_key="nonsense")
+    assert answer.code == 29
+    assert answer.remark.startswith("lastKey takes the offset message id of the oldest message of the page before: ")
+
+
+async def test_an_index_that_has_to_be_made_first_says_what_it_lacks(
+    stand: BrokerStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        await stand.send("orders", bytes(100_000), KEYS=f"k{number}")
+    await stand.kill_and_start()
+    monkeypatch.setattr(key_index, "CATCH_UP_MS_MAX", -1)
+    answer = await ask(stand, "k19")
+    assert answer.code == ResponseCode.QUERY_NOT_FOUND
+    words = r"not found: the index of keys is being made and lacks 1\.9 MiB of the log: ask again later"
+    assert re.fullmatch(words, answer.remark)
+    monkeypatch.undo()
+    assert len(await bodies(stand, "k19")) == 1
+    assert (await ask(stand, "k19")).remark is None

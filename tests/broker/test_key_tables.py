@@ -1,0 +1,180 @@
+"""The tables of the key index: generations, which a model of them holds to be one list."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from staticfire.broker.key_tables import Entry, IndexedSlice, KeyTables
+
+pytestmark = pytest.mark.row("F3")
+
+FOREVER = (1 << 63) - 1
+PAID, OPEN = 4711, -(1 << 63)
+ROWS = 10
+"""Of a generation: tests have small ones."""
+
+
+def tables(folder: Path) -> KeyTables:
+    return KeyTables(str(folder / "keys.sqlite"), ROWS)
+
+
+def part(first: int, count: int, key: int = PAID) -> IndexedSlice:
+    """A slice with a message at each position, stored then."""
+    rows: list[Entry] = [(key, position, position) for position in range(first, first + count)]
+    return IndexedSlice(rows, first + count, (first + count - 1,) * 2 if count else None, 0)
+
+
+def found(index: KeyTables, key: int = PAID, limit: int = 100, below: int = FOREVER) -> list[int]:
+    return index.find(key, 0, FOREVER, below, limit)
+
+
+def generations(index: KeyTables) -> list[tuple[int, int, int]]:
+    return index._run("SELECT start, end, row_count FROM generations ORDER BY id").fetchall()
+
+
+@pytest.mark.parametrize("count", [5, 10, 25])
+def test_the_newest_come_first(tmp_path: Path, count: int) -> None:
+    index = tables(tmp_path)
+    for first in range(0, count, 5):
+        index.add(part(first, 5))
+    last = count - 1
+    assert found(index, limit=2) == [last, last - 1]
+    assert found(index, below=3) == [2, 1, 0]
+    assert found(index, below=3, limit=1) == [2]
+    assert index.find(PAID, 1, 2, FOREVER, 10) == [2, 1]
+    assert index.find(PAID, count, count + 5, FOREVER, 10) == []
+    assert found(index, OPEN) == []
+    index.close()
+
+
+def test_it_is_kept_and_cut_to_the_log(tmp_path: Path) -> None:
+    index = tables(tmp_path)
+    index.add(part(0, 5))
+    index.close()
+    index = tables(tmp_path)
+    assert (index.position, index.last_position, found(index)) == (5, 4, [4, 3, 2, 1, 0])
+    index.add(part(5, 20))
+    index.cut(10, 25)
+    assert found(index, below=10) == [9, 8, 7, 6, 5]  # Old rows of a generation that isn't all old: who looks, checks.
+    index.cut(25, 25)
+    assert found(index) == []
+    index.close()
+
+
+def test_small_generations_become_one(tmp_path: Path) -> None:
+    for first in range(0, 14, 2):
+        index = tables(tmp_path)
+        index.add(part(first, 2))
+        index.close()
+    index = tables(tmp_path)
+    assert generations(index) == [(0, 10, 10), (10, 14, 4)]
+    assert found(index) == list(range(13, -1, -1))
+    index.close()
+
+
+def test_slices_without_keys_count_as_looked_at(tmp_path: Path) -> None:
+    index = tables(tmp_path)
+    index.add(IndexedSlice([], 500, (400, 400), 0))
+    index.close()
+    index = tables(tmp_path)
+    assert (index.position, index.last_position, generations(index)) == (500, 400, [])
+    index.close()
+
+
+def test_what_was_staged_when_the_process_died_is_asked_for_again(tmp_path: Path) -> None:
+    index = tables(tmp_path)
+    index.add(part(0, 12))
+    index.add(part(12, 5))
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in tmp_path.glob("keys*"):
+        shutil.copy(file, copy)
+    index.close()
+    died = tables(copy)
+    assert (died.position, found(died)) == (12, list(range(11, -1, -1)))
+    died.close()
+
+
+@pytest.mark.parametrize(("end", "reached"), [(17, 12), (12, 12), (11, 0), (0, 0), (20, 17)])
+def test_what_a_loss_of_power_took_is_forgotten(tmp_path: Path, end: int, reached: int) -> None:
+    index = tables(tmp_path)
+    index.add(part(0, 12))
+    index.add(part(12, 5))
+    index.cut(0, end)
+    assert index.position == (17 if end >= 17 else reached)
+    assert found(index) == list(range(index.position - 1, -1, -1))
+    index.add(part(index.position, 30, OPEN))
+    assert set(found(index, OPEN)) == set(range(reached if end < 17 else 17, index.position))
+    index.close()
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    index = tables(tmp_path)
+    index._run("PRAGMA max_page_count = 1")
+    for first in (0, 1_000):
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            index.add(part(first, 1_000))
+    assert found(index, below=5) == [4, 3, 2, 1, 0]
+    assert (index.position, index.find(PAID, 0, FOREVER, FOREVER, 1)) == (1_000, [999])
+    index._run("PRAGMA max_page_count = 1000")
+    index.add(part(1_000, 5))
+    assert found(index, limit=2_000) == list(range(1_004, -1, -1))
+    index.close()
+
+
+@pytest.mark.parametrize("content", [b"no database" * 1000, b"SQLite format 3\0" + bytes(4096)])
+def test_what_is_no_index_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "keys.sqlite").write_bytes(content)
+    with pytest.raises(sqlite3.DatabaseError):
+        tables(tmp_path)
+
+
+def test_an_index_of_an_older_layout_is_made_anew(tmp_path: Path) -> None:
+    old = sqlite3.connect(tmp_path / "keys.sqlite")
+    old.execute("CREATE TABLE keys (hash INTEGER, position INTEGER)")
+    old.execute("CREATE TABLE progress (start INTEGER)")
+    old.execute("PRAGMA user_version = 1")
+    old.close()
+    index = tables(tmp_path)
+    assert index.position == 0
+    index.add(part(0, 3))
+    assert found(index) == [2, 1, 0]
+    index.close()
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("add"), st.lists(st.integers(0, 3), max_size=15)),
+    st.tuples(st.just("cut"), st.tuples(st.integers(0, 40), st.integers(0, 60))),
+    st.tuples(st.just("reopen"), st.none()),
+)
+
+
+@given(st.lists(STEPS, max_size=12))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_happens_no_key_below_its_position_is_missing(tmp_path: Path, steps: list[tuple[str, Any]]) -> None:
+    for file in tmp_path.glob("keys*"):
+        file.unlink()
+    index = tables(tmp_path)
+    log: list[int] = []  # The key of the message at each position.
+    start = 0
+    for name, what in steps:
+        if name == "add":
+            log = [*log[: index.position], *what]
+            rows = [(key, at, at) for at, key in enumerate(log) if at >= index.position]
+            index.add(IndexedSlice(rows, max(len(log), index.position), None, 0))
+        elif name == "cut":
+            log = log[: what[1]]
+            start = min(max(start, what[0]), len(log))
+            index.cut(start, len(log))
+        else:
+            index.close()
+            index = tables(tmp_path)
+        assert index.position <= len(log)
+        for key in range(4):
+            expected = [at for at, one in enumerate(log[: index.position]) if one == key and at >= start]
+            assert [at for at in reversed(found(index, key)) if at >= start] == expected
+    index.close()
