@@ -75,7 +75,11 @@ class Message:
         self.wait_stored = wait_stored
         self.system_properties: dict[str, str] = {}
         """Properties with names that programs may not set: for the client's own use."""
-        fault = message_fault(self)
+        is_usual = type(body) is bytes and not (flag or delay_level or properties)
+        if is_usual and delay_ms is None and deliver_ms is None:
+            fault = _texts_fault(self)  # Nothing else can be wrong.
+        else:
+            fault = message_fault(self)
         if fault is not None:
             raise ClientError(fault)
 
@@ -159,13 +163,13 @@ def check_message(message: Message, body_bytes_max: int = BODY_BYTES_MAX) -> Non
 
 def encode_message_properties(message: Message, unique_id: str) -> bytes:
     """Return the property string that a message is sent with. Raises: ClientError (too long)."""
-    text = "WAIT\x01true\x02" if message.wait_stored else "WAIT\x01false\x02"
-    if unique_id:
-        text = f"UNIQ_KEY\x01{unique_id}\x02{text}"
+    wait = "true" if message.wait_stored else "false"
+    text = f"UNIQ_KEY\x01{unique_id}\x02WAIT\x01{wait}\x02" if unique_id else f"WAIT\x01{wait}\x02"
     if message.tags:
         text += f"TAGS\x01{message.tags}\x02"
-    if message.keys:
-        text += f"KEYS\x01{' '.join(message.keys)}\x02"
+    keys = message.keys
+    if keys:
+        text += f"KEYS\x01{keys[0] if len(keys) == 1 else ' '.join(keys)}\x02"
     if message.delay_level:
         text += f"DELAY\x01{message.delay_level}\x02"
     elif message.delay_ms is not None:

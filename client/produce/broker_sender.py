@@ -16,6 +16,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.backpressure import Backpressure
+from staticfire.client.produce.bundle import Bundle
 from staticfire.client.produce.pending_send import PendingSend
 from staticfire.client.produce.send_requests import (
     Outcome,
@@ -94,6 +95,11 @@ class BrokerSender:
         self._waiting.add(pending)
         self._plan()
 
+    def put_bundle(self, bundled: PendingSend) -> None:
+        """Take messages that are counted as under way already."""
+        self._waiting.add_bundle(bundled)
+        self._plan()
+
     def _plan(self) -> None:
         if not self._planned and self._line:
             self._planned = True
@@ -138,11 +144,14 @@ class BrokerSender:
         if 0 < limit_ms < timeout_ms and taken.sends[0].attempts_left:
             timeout_ms = limit_ms
         first = taken.sends[0]
-        is_many = self._is_gathering and not first.alone
         try:
-            if is_many:
+            if first.bundle is not None:
+                bundle_answered = partial(self._bundle_answered, first, first.bundle, connection.peer.address)
+                connection.ask_for(many_request(first.bundle.rows, self._group, settings), timeout_ms, bundle_answered)
+            elif self._is_gathering and not first.alone:
                 answered = partial(self._many_answered, taken, connection.peer.address)
-                connection.ask_for(many_request(taken.sends, self._group, settings), timeout_ms, answered)
+                messages = [pending.wire for pending in taken.sends]
+                connection.ask_for(many_request(messages, self._group, settings), timeout_ms, answered)
             else:
                 request = single_request(first.wire, self.broker_name, self._group, settings, first.batch)
                 connection.ask_for(request, timeout_ms, partial(self._one_answered, taken))
@@ -164,7 +173,7 @@ class BrokerSender:
     def _many_answered(self, taken: GatheredSends, peer_address: str, reply: Reply) -> None:
         self._in_flight -= 1
         sends = taken.sends
-        results = results_of(sends, reply, peer_address)
+        results = results_of(len(sends), reply, peer_address)
         if isinstance(results, StaticfireError):
             self._fail(sends, results)
             return
@@ -188,6 +197,19 @@ class BrokerSender:
                 self._settle(pending, outcome_of(pending, result, prefix))
         self._plan()
 
+    def _bundle_answered(self, bundled: PendingSend, bundle: Bundle, peer_address: str, reply: Reply) -> None:
+        self._in_flight -= 1
+        results = results_of(bundled.count, reply, peer_address)
+        if isinstance(results, StaticfireError):
+            self._fail([bundled], results)
+            return
+        self._backpressure.remove(bundled.count, bundled.size)
+        prefix = offset_prefix(peer_address)
+        for number in bundle.answered(results, prefix):
+            pending = bundle.alone(number, bundled)
+            self._settle(pending, outcome_of(pending, results[number], prefix))
+        self._plan()
+
     def _one_answered(self, taken: GatheredSends, reply: Reply) -> None:
         self._in_flight -= 1
         self._backpressure.remove(1, taken.size)
@@ -196,7 +218,7 @@ class BrokerSender:
         self._plan()
 
     def _fail(self, sends: list[PendingSend], error: StaticfireError) -> None:
-        self._backpressure.remove(len(sends), sum([pending.size for pending in sends]))
+        self._backpressure.remove(sum([pending.count for pending in sends]), sum([pending.size for pending in sends]))
         for pending in sends:
             self._settle(pending, error)
         self._plan()

@@ -1,6 +1,7 @@
 """One message, or one batch, on its way to a broker."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -9,7 +10,13 @@ from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.requests.send import ManyMessage
 from staticfire.protocol.times import UptimeMs
 
+if TYPE_CHECKING:
+    from staticfire.client.produce.bundle import Bundle
+
 NO_QUEUE = MessageQueue("", "", -1)
+
+SEND_OVERHEAD_BYTES = 256
+# Counted for a message beside its body: topic, properties, numbers.
 
 
 class PendingSend(msgspec.Struct, gc=False, eq=False):
@@ -34,3 +41,10 @@ class PendingSend(msgspec.Struct, gc=False, eq=False):
     """Of an attempt after which the message was stored less safely than promised, while another one goes on."""
     failures: list[str] | None = None
     """What went wrong with the attempts so far."""
+    bundle: "Bundle | None" = None
+    """The messages that it stands for, instead of one."""
+
+    @property
+    def count(self) -> int:
+        """How many messages it is."""
+        return 1 if self.bundle is None else len(self.bundle.rows)

@@ -19,6 +19,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.many_sending import ManySending
 from staticfire.client.produce.request_reply import reply_request, reply_to, request_of
 from staticfire.client.produce.selectors import Selector
 from staticfire.client.produce.send_requests import single_outcome, single_request
@@ -149,18 +150,23 @@ class Producer(ClientService):
     ) -> list[SendResult] | list[SendResult | Exception]:
         """Send messages of any topics and return the result of each, in their order, when all are settled.
 
+        The quickest way to send: they leave many at once, while further ones are taken from `messages`. To each queue
+        they go in their order; each succeeds or fails by itself.
+
         Raises: the first failure, if there is one and `return_exceptions` is False.
         """
-        futures: list[asyncio.Future[SendResult]] = []
+        sender = self._open
+        many = ManySending(sender, self.settings)
         try:
+            if sender.backpressure.is_full:
+                await many.turn()
             for message in messages:
-                if self._open.backpressure.is_full:
-                    await self._open.backpressure.room()
-                futures.append(self._open.post(message))
-            outcomes = [await _outcome(future) for future in futures]
+                if many.add(message):
+                    await many.turn()
+                    sender = self._open  # It may have been closed meanwhile.
+            outcomes = await many.results()
         finally:
-            for future in futures:
-                future.cancel()
+            many.abandon()
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failures and not return_exceptions:
             words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
@@ -266,10 +272,3 @@ def _fitting(queue: MessageQueue | None, message: Message) -> MessageQueue | Non
     if queue is not None and queue.topic != message.topic:
         raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")
     return queue
-
-
-async def _outcome(future: asyncio.Future[SendResult]) -> SendResult | Exception:
-    try:
-        return await future
-    except StaticfireError as error:
-        return error

@@ -1,6 +1,8 @@
 """What sends look like as requests, and what the answers say of each. Pure."""
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ProducerSettings
@@ -27,13 +29,15 @@ from staticfire.runtime.pending_answers import Reply
 Outcome = SendResult | StaticfireError
 
 
-def many_request(sends: list[PendingSend], group: str, settings: ProducerSettings) -> SendMany:
-    """Return the SEND_MANY of several messages."""
+def many_request(
+    messages: Sequence[ManyMessage] | Sequence[tuple[Any, ...]], group: str, settings: ProducerSettings
+) -> SendMany:
+    """Return the SEND_MANY of several messages, which may be tuples of a ManyMessage's fields."""
     return SendMany(
         producer_group=group,
         default_topic=settings.create_topic_key,
         default_topic_queue_nums=settings.default_topic_queue_nums,
-        body=[pending.wire for pending in sends],
+        body=messages,
     )
 
 
@@ -70,16 +74,16 @@ def _number(wire: ManyMessage, name: str) -> int | None:
     return int(text) if text is not None and text.isdigit() else None
 
 
-def results_of(sends: list[PendingSend], reply: Reply, peer_address: str) -> list[ManyResult] | StaticfireError:
-    """Return what came of each message of a SEND_MANY, or why nothing is known of them."""
+def results_of(count: int, reply: Reply, peer_address: str) -> list[ManyResult] | StaticfireError:
+    """Return what came of each of so many messages of a SEND_MANY, or why nothing is known of them."""
     if not isinstance(reply, Answer):
         return reply
     if reply.code != SUCCESS:
-        return broker_answer(reply.code, reply.remark, f"send {len(sends)} messages to {peer_address}")
+        return broker_answer(reply.code, reply.remark, f"send {count} messages to {peer_address}")
     results: list[ManyResult] | None = reply.body if isinstance(reply, SendManyAnswer) else None
-    if results is None or len(results) != len(sends):
-        count = 0 if results is None else len(results)
-        return ProtocolError(f"{peer_address} answered {len(sends)} messages with {count} results")
+    if results is None or len(results) != count:
+        found = 0 if results is None else len(results)
+        return ProtocolError(f"{peer_address} answered {count} messages with {found} results")
     return results
 
 

@@ -13,7 +13,7 @@ from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.backpressure import Backpressure
 from staticfire.client.produce.destinations import Destinations
 from staticfire.client.produce.message_encoder import MessageEncoder, unique_ids
-from staticfire.client.produce.pending_send import NO_QUEUE, PendingSend
+from staticfire.client.produce.pending_send import NO_QUEUE, SEND_OVERHEAD_BYTES, PendingSend
 from staticfire.client.produce.send_requests import Outcome
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.errors import (
@@ -28,9 +28,6 @@ from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.send import ManyMessage
 from staticfire.protocol.times import MessageMs, UptimeMs
 
-SEND_OVERHEAD_BYTES = 256
-# Counted for a message beside its body: topic, properties, numbers.
-
 
 class Sender:
     """The engine of one producer. Lives in the running event loop."""
@@ -40,15 +37,15 @@ class Sender:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._clock = client.machine.clock
-        self._encoder = MessageEncoder(settings, unique_ids(client.machine.identity))
-        self._next_id = self._encoder.next_id
-        self._plain_bytes_max = self._encoder.plain_bytes_max
+        self.encoder = MessageEncoder(settings, unique_ids(client.machine.identity))
+        self._next_id = self.encoder.next_id
+        self._plain_bytes_max = self.encoder.plain_bytes_max
         self._attempts_left = settings.retry_times_when_send_failed
         self.backpressure = Backpressure(settings.pending_messages_max, settings.pending_bytes_max)
-        self._destinations = Destinations(group, client, settings, self.backpressure, self._troubled)
-        self._choices = self._destinations.choices
-        self._avoided = self._destinations.avoided
-        self.queues = self._destinations.queues
+        self.destinations = Destinations(group, client, settings, self.backpressure, self._troubled)
+        self._choices = self.destinations.choices
+        self._avoided = self.destinations.avoided
+        self.queues = self.destinations.queues
         self._unrouted: dict[str, list[PendingSend]] = {}
         self._in_tick = False
         self._wall_ms = MessageMs(0)
@@ -94,8 +91,8 @@ class Sender:
     def _post_slow_path(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
         if not self._in_tick:
             self._begin_tick()
-        self._encoder.check(message)
-        wire, message_id = self._encoder.wrap(message, self._wall_ms)
+        self.encoder.check(message)
+        wire, message_id = self.encoder.wrap(message, self._wall_ms)
         pending = self._pending_send(wire, message_id, queue)
         pending.alone = is_retry_topic(wire.topic)
         self._dispatch(pending)
@@ -105,7 +102,7 @@ class Sender:
         """Take messages of one topic as RocketMQ's batch: one queue, all or nothing. Raises: ClientError."""
         if not self._in_tick:
             self._begin_tick()
-        wire, message_ids = self._encoder.wrap_batch(messages, self._wall_ms)
+        wire, message_ids = self.encoder.wrap_batch(messages, self._wall_ms)
         pending = self._pending_send(wire, message_ids, queue)
         pending.alone = pending.batch = True
         self._dispatch(pending)
@@ -113,12 +110,18 @@ class Sender:
 
     async def wrap(self, message: Message, queue: MessageQueue | None) -> tuple[ManyMessage, MessageQueue]:
         """Return a message as it travels and where to, for a one-way send. Raises: as `queues`."""
-        self._encoder.check(message)
+        self.encoder.check(message)
         await self.queues(message.topic)
-        queue = queue or self._destinations.next_queue(self._choices[message.topic])
-        wire, _ = self._encoder.wrap(message, self._clock.wall_ms())
+        queue = queue or self.destinations.next_queue(self._choices[message.topic])
+        wire, _ = self.encoder.wrap(message, self._clock.wall_ms())
         wire.queue_id = queue.queue_id
         return wire, queue
+
+    def tick(self) -> tuple[MessageMs, UptimeMs]:
+        """Return the wall time of this tick, and until when its messages have to be sent."""
+        if not self._in_tick:
+            self._begin_tick()
+        return self._wall_ms, self._deadline_ms
 
     def _begin_tick(self) -> None:
         # What comes in one tick shares one look at the clocks.
@@ -150,14 +153,14 @@ class Sender:
         elif pending.ordered and pending.queue.broker_name in self._client.routes.addresses:
             self._put(pending, pending.queue)
         elif choice is not None and not pending.ordered:
-            self._put(pending, self._destinations.next_queue(choice))
+            self._put(pending, self.destinations.next_queue(choice))
         else:
             self._wait_for_route(pending)
 
     def _put(self, pending: PendingSend, queue: MessageQueue) -> None:
         pending.queue = queue
         pending.wire.queue_id = queue.queue_id
-        self._destinations.sender(queue.broker_name).put(pending)
+        self.destinations.sender(queue.broker_name).put(pending)
 
     # -- routes --------------------------------------------------------------------------------------------------
 
@@ -194,13 +197,17 @@ class Sender:
                 self._put(pending, self._queue_of(pending))
 
     def _queue_of(self, pending: PendingSend) -> MessageQueue:
-        return pending.queue if pending.ordered else self._destinations.next_queue(self._choices[pending.wire.topic])
+        return pending.queue if pending.ordered else self.destinations.next_queue(self._choices[pending.wire.topic])
 
     # -- failures ------------------------------------------------------------------------------------------------
 
     def _troubled(self, pending: PendingSend, outcome: Outcome) -> None:
         """Try another broker, or tell who waits."""
         if pending.future.done():
+            return
+        if pending.bundle is not None and not isinstance(outcome, SendResult):
+            for number in range(pending.count):
+                self._troubled(pending.bundle.alone(number, pending), copy_of(outcome))
             return
         if isinstance(outcome, SendResult):
             pending.poor_result = outcome
@@ -222,7 +229,7 @@ class Sender:
         if isinstance(error, NetworkError):
             self._client.refresh_routes()
             if isinstance(error, ConnectFailed | ConnectionLost):
-                self._destinations.avoid(broker_name)
+                self.destinations.avoid(broker_name)
 
     def _tried_again(self, pending: PendingSend) -> bool:
         """Hand the message to another broker if there are attempts and time left."""
@@ -230,12 +237,12 @@ class Sender:
         if pending.attempts_left == 0 or choice is None or self._clock.uptime_ms() >= pending.deadline_ms:
             return False
         pending.attempts_left -= 1
-        self._put(pending, self._destinations.next_queue(choice, pending.queue.broker_name))
+        self._put(pending, self.destinations.next_queue(choice, pending.queue.broker_name))
         return True
 
     def close(self) -> None:
         """Hear of routes no more."""
-        self._destinations.close()
+        self.destinations.close()
 
 
 def may_retry(error: StaticfireError) -> bool:

@@ -52,6 +52,15 @@ class WaitingSends:
         if pending.ordered:
             self.side_lines[pending.queue] = deque()
 
+    def add_bundle(self, bundled: PendingSend) -> None:
+        """Put messages that leave together at the end of the line; one by one if a queue is some ordered one's."""
+        if not self.side_lines:
+            self._is_mixed = True
+            self.line.append(bundled)
+        elif bundled.bundle is not None:
+            for number in range(bundled.count):
+                self.add(bundled.bundle.alone(number, bundled))
+
     def take(self, messages_max: int, bytes_max: int) -> GatheredSends:
         """Remove and return what goes into one request: one that is alone, or messages up to the limits, at least one.
 

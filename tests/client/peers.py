@@ -101,6 +101,7 @@ class FakeBroker(Service):
         self.journal = Journal()
         self.verdict: Verdict = lambda _: 0
         self.hold = False
+        self.refuses_many = False
         self.holds_pulls = False  # For good, if they find nothing.
         self.stored_offset = 0  # Of every group in every queue; a commit puts an illegal one right.
         self.stored: dict[tuple[str, int], list[Arrival]] = {}
@@ -151,6 +152,8 @@ class FakeBroker(Service):
         messages: list[ManyMessage] = call.request.body
         arrivals = [Arrival(each.topic, each.queue_id, each.body, each.properties, each.sys_flag) for each in messages]
         self.journal.requests.append(arrivals)
+        if self.refuses_many:
+            return self._answer(call, refusal(ResponseCode.SYSTEM_BUSY, "no"))
         results = []
         for arrival in arrivals:
             code, offset = self._store(arrival)
