@@ -67,9 +67,9 @@ class Administration:
             await pause(SAMPLE_MS)
             self._state.statistics.sample(self._state.machine.clock.uptime_ms())
 
-    def stored(self, arrivals: Mapping[Queue, int]) -> None:
-        """A burst was stored."""
-        self._state.statistics.stored(arrivals, self._state.store.max_position)
+    def stored(self, arrivals: Mapping[Queue, int], took_ms: int) -> None:
+        """A burst was stored; its write took that long."""
+        self._state.statistics.stored(arrivals, self._state.store.max_position, took_ms)
         self._index.wake()
 
     async def stop(self) -> None:

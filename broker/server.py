@@ -5,6 +5,7 @@ first, then the ports; what producers were promised is written before the files 
 """
 
 import socket
+from functools import partial
 
 import msgspec
 
@@ -36,6 +37,7 @@ from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
+from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
@@ -67,6 +69,7 @@ class Broker(Service):
         if not settings.store_path_root_dir:
             raise UsageError("storePathRootDir is empty: the broker needs a folder for its data")
         self.settings = settings
+        self._uptime_ms = machine.clock.uptime_ms
         self._sock = sock
         self.state = state = make_state(machine, settings)
         levels = DelayLevels.parse(settings.message_delay_level)
@@ -84,7 +87,8 @@ class Broker(Service):
         self._targets = TargetTable(state, NewTopics(self._registration.announced, self.spawn, self._settle))
         self.dispatcher = self._file_handlers()
         limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
-        self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._clients.disconnected)
+        came = partial(state.statistics.channel, CONNECT)
+        self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._disconnected, came)
         self._started = False
 
     def _file_handlers(self) -> Dispatcher:
@@ -226,13 +230,18 @@ class Broker(Service):
 
     def _settle(self) -> None:
         """Write the burst, answer its sends, wake the pulls that waited for it."""
+        began_ms = self._uptime_ms()
         arrivals = self.state.store.commit()
         if arrivals:
             self.state.progress.activity += 1
-            self._administration.stored(arrivals)
+            self._administration.stored(arrivals, self._uptime_ms() - began_ms)
         if arrivals and len(self.state.held):
             self._pull.arrived(arrivals)
         self._clock_control.settled()
+
+    def _disconnected(self, connection: Connection) -> None:
+        self.state.statistics.channel(CLOSE)
+        self._clients.disconnected(connection)
 
     def _lost_nameserver(self, address: str, _: Connection) -> None:
         self._registration.lost(address)
@@ -255,7 +264,7 @@ class Broker(Service):
     async def _idle_loop(self) -> None:
         while True:
             await self.pause_for(IDLE_MS_MAX)
-            self._server.close_idle()
+            self.state.statistics.channel(IDLE, times=self._server.close_idle())
 
     async def _slow_loop(self) -> None:
         while True:

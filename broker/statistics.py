@@ -1,13 +1,16 @@
-"""What a broker counts: messages and bytes in and out, by topic and group. RocketMQ: BrokerStatsManager, StatsItem.
+"""What a broker counts: messages and bytes in and out, by topic and group. RocketMQ: BrokerStatsManager.
 
 Counters are bumped once per burst and once per pull, and sampled every 10 s (runtime/sampled_counter.py). Pure:
 liveness time is passed in. Counters of what nobody uses any more stay until the broker stops.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.queue_files import ENTRY
+from staticfire.protocol.names import SCHEDULE_TOPIC, is_system_topic
+from staticfire.protocol.requests.statistics import StatsSpan, StatsSpans
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.sampled_counter import SampledCounter
 
@@ -15,11 +18,22 @@ COUNTERS_MAX = 200_000
 
 TOPIC_PUT_NUMS, TOPIC_PUT_SIZE = "TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"
 GROUP_GET_NUMS, GROUP_GET_SIZE = "GROUP_GET_NUMS", "GROUP_GET_SIZE"
-SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
-BROKER_PUT_NUMS, BROKER_GET_NUMS = "BROKER_PUT_NUMS", "BROKER_GET_NUMS"
+QUEUE_PUT_NUMS, QUEUE_PUT_SIZE = "QUEUE_PUT_NUMS", "QUEUE_PUT_SIZE"
+SNDBCK_PUT_NUMS, SNDBCK2DLQ_TIMES = "SNDBCK_PUT_NUMS", "SNDBCK2DLQ_TIMES"
+TOPIC_PUT_LATENCY, GROUP_GET_LATENCY = "TOPIC_PUT_LATENCY", "GROUP_GET_LATENCY"
+CHANNEL_ACTIVITY = "CHANNEL_ACTIVITY"
+CONNECT, CLOSE, IDLE = "CONNECT", "CLOSE", "IDLE"
+# Of CHANNEL_ACTIVITY.
+REGISTER_TIMES = ("CONSUMER_REGISTER_TIME", "PRODUCER_REGISTER_TIME")
+# Of heartbeats: they never take a millisecond.
 
 
-_NEVER = SampledCounter()
+class TopicCounters(NamedTuple):
+    """What was put into a topic, or given of it to one group."""
+
+    messages: SampledCounter
+    size: SampledCounter
+    is_system: bool
 
 
 class Statistics:
@@ -27,16 +41,21 @@ class Statistics:
 
     def __init__(self) -> None:
         self._counters: dict[tuple[str, str], SampledCounter] = {}
-        self._puts: dict[str, tuple[SampledCounter, SampledCounter]] = {}
-        self._gets: dict[tuple[str, str], tuple[SampledCounter, SampledCounter]] = {}
+        self._puts: dict[str, TopicCounters] = {}
+        self._gets: dict[tuple[str, str], TopicCounters] = {}
+        self._slow_puts: dict[Queue, tuple[SampledCounter, int]] = {}
+        """Of queues whose puts ever took a millisecond: how long they took, and where the queue ended before."""
+        self.has_slow_pulls = False
+        """Whether any pull ever took a millisecond."""
         self.put, self.put_bytes = SampledCounter(), SampledCounter()
         self.got, self.got_bytes = SampledCounter(), SampledCounter()
+        self._system_put, self._system_got = SampledCounter(), SampledCounter()
         self._turn = 0
         self._log_end = -1
 
     # -- counting ------------------------------------------------------------------------------------------------
 
-    def stored(self, arrivals: Mapping[Queue, int], log_end: int) -> None:
+    def stored(self, arrivals: Mapping[Queue, int], log_end: int, took_ms: int = 0) -> None:
         """Count a burst: the queues that got messages, from which offset on, and where the log ends now."""
         burst_bytes, self._log_end = log_end - self._log_end, log_end
         only_topic = len(arrivals) == 1 or len({queue.topic for queue in arrivals}) == 1
@@ -44,37 +63,75 @@ class Statistics:
         for queue, first_offset in arrivals.items():
             count = queue.max_offset - first_offset
             total += count
-            self._put_of(queue.topic, count, 0 if only_topic else _bytes_from(queue, first_offset))
+            counters = self._put_of(queue.topic, count, 0 if only_topic else _bytes_from(queue, first_offset))
+            if counters.is_system:
+                self._system_stored(queue, first_offset, count)
         if only_topic:
             self._put_of(next(iter(arrivals)).topic, 0, burst_bytes)
-        _bump(self.put, total, total)
+        self.put.value += total
         _bump(self.put_bytes, burst_bytes, total)
+        if took_ms:
+            self._put_took(arrivals, took_ms)
+
+    def _system_stored(self, queue: Queue, first_offset: int, count: int) -> None:
+        self._system_put.value += count
+        if queue.topic == SCHEDULE_TOPIC:
+            key = f"{queue.topic}@{queue.queue_id}"
+            _bump(self._counter(QUEUE_PUT_NUMS, key), count, count)
+            _bump(self._counter(QUEUE_PUT_SIZE, key), _bytes_from(queue, first_offset), count)
+
+    def _put_took(self, arrivals: Mapping[Queue, int], took_ms: int) -> None:
+        """Note how long messages waited until they were stored: for those of a burst it is the same."""
+        for queue, first_offset in arrivals.items():
+            if queue not in self._slow_puts:
+                counter = self._counter(TOPIC_PUT_LATENCY, f"{queue.queue_id}@{queue.topic}")
+                self._slow_puts[queue] = counter, first_offset
+            self._slow_puts[queue][0].value += took_ms * (queue.max_offset - first_offset)
 
     def started(self, log_end: int) -> None:
         """Count from there on."""
         self._log_end = log_end
 
-    def _put_of(self, topic: str, count: int, size: int) -> None:
+    def _put_of(self, topic: str, count: int, size: int) -> TopicCounters:
         counters = self._puts.get(topic)
         if counters is None:
-            counters = self._puts[topic] = self._counter(TOPIC_PUT_NUMS, topic), self._counter(TOPIC_PUT_SIZE, topic)
-        _bump(counters[0], count, count)
-        _bump(counters[1], size, count)
+            messages, sizes = self._counter(TOPIC_PUT_NUMS, topic), self._counter(TOPIC_PUT_SIZE, topic)
+            counters = self._puts[topic] = TopicCounters(messages, sizes, is_system_topic(topic))
+        _bump(counters.messages, count, count)
+        _bump(counters.size, size, count)
+        return counters
 
     def delivered(self, group: str, topic: str, count: int, size: int) -> None:
         """Count what a pull was given."""
         counters = self._gets.get((group, topic))
         if counters is None:
             key = f"{topic}@{group}"
-            counters = self._gets[group, topic] = self._counter(GROUP_GET_NUMS, key), self._counter(GROUP_GET_SIZE, key)
-        _bump(counters[0], count, 1)
-        _bump(counters[1], size, 1)
-        _bump(self.got, count, 1)
+            messages, sizes = self._counter(GROUP_GET_NUMS, key), self._counter(GROUP_GET_SIZE, key)
+            counters = self._gets[group, topic] = TopicCounters(messages, sizes, is_system_topic(topic))
+        _bump(counters.messages, count, 1)
+        _bump(counters.size, size, 1)
+        self.got.value += count
         _bump(self.got_bytes, size, 1)
+        if counters.is_system:
+            self._system_got.value += count
 
-    def sent_back(self, group: str, topic: str) -> None:
-        """Count a message that a group gave back."""
+    def pull_took(self, group: str, topic: str, queue_id: int, took_ms: int) -> None:
+        """Note how long the broker worked on a pull: from the first on that took a millisecond, of its queue."""
+        key = f"{queue_id}@{topic}@{group}"
+        if took_ms or (GROUP_GET_LATENCY, key) in self._counters:
+            self.has_slow_pulls = True
+            _bump(self._counter(GROUP_GET_LATENCY, key), took_ms, 1)
+
+    def sent_back(self, group: str, topic: str, is_dead: bool = False) -> None:
+        """Count a message that a group gave back; `is_dead`: to the dead letters."""
         _bump(self._counter(SNDBCK_PUT_NUMS, f"{topic}@{group}"), 1, 1)
+        if is_dead:
+            _bump(self._counter(SNDBCK2DLQ_TIMES, f"null@{topic}@{group}@SEND_BACK_TO_DLQ"), 1, 1)
+
+    def channel(self, kind: str, _: object = None, times: int = 1) -> None:
+        """Count connections that came, went, or were closed for being idle."""
+        if times:
+            _bump(self._counter(CHANNEL_ACTIVITY, kind), times, times)
 
     def _counter(self, name: str, key: str) -> SampledCounter:
         counter = self._counters.get((name, key))
@@ -86,17 +143,42 @@ class Statistics:
 
     def sample(self, uptime_ms: UptimeMs) -> None:
         """Sample all counters; call it every SAMPLE_MS."""
-        for counter in (self.put, self.put_bytes, self.got, self.got_bytes, *self._counters.values()):
+        for queue, (counter, before) in self._slow_puts.items():
+            counter.times = max(queue.max_offset - before, counter.times)
+        broker = (self.put, self.put_bytes, self.got, self.got_bytes, self._system_put, self._system_got)
+        for counter in (*broker, *self._counters.values()):
             counter.sample(uptime_ms, self._turn)
         self._turn += 1
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def find(self, name: str, key: str, cluster: str) -> SampledCounter | None:
-        """Return a counter; those of the whole broker have the cluster's name as the key."""
-        if key == cluster and name in (BROKER_PUT_NUMS, BROKER_GET_NUMS):
-            return self.put if name == BROKER_PUT_NUMS else self.got
-        return self._counters.get((name, key))
+    def spans(self, name: str, key: str, cluster: str) -> StatsSpans | None:
+        """Return what a counter has counted; those of the whole broker have the cluster's name as the key."""
+        counter = self._counters.get((name, key))
+        if counter is not None:
+            return counter.spans()
+        if key == cluster:
+            return self._of_broker(name)
+        return StatsSpans() if self._takes_no_time(name, key) else None
+
+    def _of_broker(self, name: str) -> StatsSpans | None:
+        put, got = self.put.spans(), self.got.spans()
+        found = {
+            "BROKER_PUT_NUMS": put,
+            "BROKER_GET_NUMS": got,
+            "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC": _without(put, self._system_put.spans()),
+            "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC": _without(got, self._system_got.spans()),
+            **dict.fromkeys(REGISTER_TIMES, StatsSpans()),
+        }
+        return found.get(name)
+
+    def _takes_no_time(self, name: str, key: str) -> bool:
+        """Whether something is asked for that has happened, and never took a millisecond."""
+        queue_id, _, rest = key.partition("@")
+        if not queue_id.isdecimal():
+            return False
+        counted = {TOPIC_PUT_LATENCY: TOPIC_PUT_NUMS, GROUP_GET_LATENCY: GROUP_GET_NUMS}.get(name)
+        return counted is not None and (counted, rest) in self._counters
 
     def put_tps(self, topic: str) -> float:
         """Return how many messages per second a topic got in the last minute."""
@@ -105,6 +187,20 @@ class Statistics:
     def get_tps(self, group: str, topic: str) -> float:
         """Return how many messages per second a group was given of a topic in the last minute."""
         return self._counters.get((GROUP_GET_NUMS, f"{topic}@{group}"), _NEVER).tps
+
+
+_NEVER = SampledCounter()
+
+
+def _without(all_of_it: StatsSpans, part: StatsSpans) -> StatsSpans:
+    def less(one: StatsSpan, other: StatsSpan) -> StatsSpan:
+        return StatsSpan(one.sum - other.sum, one.tps - other.tps, one.avgpt)
+
+    return StatsSpans(
+        less(all_of_it.stats_minute, part.stats_minute),
+        less(all_of_it.stats_hour, part.stats_hour),
+        less(all_of_it.stats_day, part.stats_day),
+    )
 
 
 def _bump(counter: SampledCounter, value: int, times: int) -> None:

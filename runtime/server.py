@@ -51,14 +51,16 @@ class Server:
         reach: Reach | None = None,
         limits: ServerLimits | None = None,
         lost: Callable[[Connection], None] | None = None,
+        came: Callable[[Connection], None] | None = None,
     ) -> None:
-        """`lost` is called with each connection that has ended."""
+        """`came` is called with each connection that was accepted, `lost` with each that has ended."""
         limits = limits or ServerLimits()
         self._machine = machine
         self._unfinished: UnfinishedFrames[Connection] = UnfinishedFrames(
             limits.unfinished_bytes_max, limits.frame_ms_max
         )
         self._lost = lost
+        self._came = came
         self._dispatcher = dispatcher
         self._reach = reach or Reach()
         self._listeners: list[Listener] = []
@@ -96,6 +98,8 @@ class Server:
         connection.store_host = pack_host(*self._store_address(connection))
         connection.store_id_prefix = offset_id_prefix(connection.store_host)
         connection.born_host = pack_host(*parse_address(connection.peer.address))
+        if self._came is not None:
+            self._came(connection)
 
     def _store_address(self, connection: Connection) -> Address:
         network, peer_host = self._machine.network, parse_address(connection.peer.address)[0]
@@ -118,12 +122,15 @@ class Server:
         for connection in self._unfinished.overdue(self._machine.clock.uptime_ms()):
             connection.reject("a frame isn't whole yet, a long time after its first bytes")
 
-    def close_idle(self) -> None:
-        """Close the connections from which nothing came since this was last called: call it every IDLE_MS_MAX."""
+    def close_idle(self) -> int:
+        """Close the connections from which nothing came since the last call, IDLE_MS_MAX before; return how many."""
+        closed = 0
         for connection in list(self.connections):
             if not connection.was_heard:
                 connection.reject(f"nothing came for {IDLE_MS_MAX // 1000} s")
+                closed += 1
             connection.was_heard = False
+        return closed
 
     async def stop_accepting(self) -> None:
         """Close the ports; connections stay."""

@@ -46,6 +46,8 @@ class PullHandlers:
         self._kept = RecordCache(state.store)
         self._journal = None if state.journals is None else state.journals.events
         self._uptime_ms = state.machine.clock.uptime_ms
+        self._began_ms = self._uptime_ms()
+        """When the look at the pull at hand began."""
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -67,6 +69,7 @@ class PullHandlers:
 
     def _look(self, call: Call, offset: int, occasion: Occasion) -> Outcome:
         """Return what a pull gets now. Raises: BrokerAnswer, Forbidden (the checks), StorageError."""
+        self._began_ms = self._uptime_ms()
         state, request = self._state, call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         wanted = self._wanted(request, call.connection)
@@ -105,7 +108,10 @@ class PullHandlers:
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         if found.status is ReadStatus.FOUND:
             progress = self._state.progress.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
-            self._state.statistics.delivered(group, topic, len(found.positions), found.record_bytes)
+            statistics, took_ms = self._state.statistics, self._uptime_ms() - self._began_ms
+            statistics.delivered(group, topic, len(found.positions), found.record_bytes)
+            if took_ms or statistics.has_slow_pulls:
+                statistics.pull_took(group, topic, queue_id, took_ms)
             if self._journal is not None:
                 self._journal.delivered(request, call.connection, found, progress if has_come else None)
         elif found.next_offset >= found.max_offset:

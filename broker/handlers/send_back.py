@@ -156,7 +156,7 @@ class SendBackHandlers:
             group, topic = sent_back.group, sent_back.topic
             state.progress.sent_back(group, topic, sent_back.queue_id, sent_back.queue_offset)
             state.retries.sent_back(sent_back)
-            state.statistics.sent_back(group, topic)
+            state.statistics.sent_back(group, topic, is_dead=sent_back.delay_level is None)
             call.answer(Answer())
         else:
             state.retries.sent_back(msgspec.structs.replace(sent_back, status=status))

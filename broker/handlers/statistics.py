@@ -5,7 +5,13 @@ Behaviour
 - A group without an offset in a queue counts as standing at 0. Of an online group only subscribed topics count.
 - Ages count from stored times in message time; rates are measured on liveness time.
 
+Different from RocketMQ
+- Counters: BROKER_PUT_NUMS has whatever is stored, also waiting delayed messages and dead letters; an average of
+  TOPIC_PUT_* is per message. The hour and the day begin with the first sample, not with the next whole period.
+- A latency is in its counter from the first millisecond on; before that it is told as 0.
+
 Not done
+- Counters of reads from disk, of POP, and those that only RocketMQ's commercial hooks count: they don't exist.
 - Thread pools: there are none. Their keys are there, with values of an idle one.
 - Times in words are UTC, not of the machine's zone.
 """
@@ -164,11 +170,11 @@ class StatisticsHandlers:
     def view(self, call: Call) -> Answer:
         """One counter."""
         request: ViewStats = call.request
-        counter = self._state.statistics.find(request.stats_name, request.stats_key, self._state.cluster)
-        if counter is None:
+        spans = self._state.statistics.spans(request.stats_name, request.stats_key, self._state.cluster)
+        if spans is None:
             words = f"The stats <{request.stats_name}> <{request.stats_key}> not exist"
             return refusal(ResponseCode.SYSTEM_ERROR, words)
-        return StatsAnswer(body=counter.spans())
+        return StatsAnswer(body=spans)
 
 
 def _no_topic(topic: str) -> Answer:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from staticfire.protocol.command import Request
 from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.requests.connections import ConsumeDirectly, GetConsumerRunningInfo
 from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetOffset
+from tests.oracle.own_pulls import poll_assigned, poll_shared, pull_plainly
 
 CLIENT = ClientSettings(protocol="rocketmq")
 CHECK_TIMEOUT_S = 60
@@ -324,6 +326,14 @@ async def administrators_ask(check: Check) -> str:
     return f"running info, one message consumed directly, where it stands, a reset: heard {len(bodies)} times"
 
 
+def pulling(play: Callable[[str, str, str], Awaitable[str]]) -> Callable[[Check], Awaitable[str]]:
+    @wraps(play)
+    async def check_it(check: Check) -> str:
+        return await play(check.namesrv, check.topic, check.group)
+
+    return check_it
+
+
 async def the_command_line(check: Check) -> str:
     place = ["-n", check.namesrv, "--protocol", "rocketmq"]
     await command("send", *place, "--tag", "paid", "--key", "7", check.topic, "hello")
@@ -356,6 +366,7 @@ CHECKS: list[Callable[[Check], Awaitable[str]]] = [
     ordered_consumption,
     offsets_survive,
     administrators_ask,
+    *map(pulling, (poll_assigned, poll_shared, pull_plainly)),
     the_command_line,
 ]
 

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from staticfire.client import ClusterClient
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
+from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.statistics import (
     ConsumeStats,
     GetBrokerConsumeStats,
@@ -126,6 +128,71 @@ async def test_puts_and_gets_are_counted(world: SimulatedWorld, stand: BrokerSta
     assert (answer.code, answer.remark) == (1, "The stats <X> <y> not exist")
     assert (await progress(stand, "readers", "orders")).consume_tps > 0
     assert (await stand.ask(GetTopicStats("orders"))).body.topic_put_tps > 0
+
+
+async def test_each_of_rocketmqs_counters_that_there_can_be_is_there(world: SimulatedWorld, stand: BrokerStand) -> None:
+    """Names and keys are those that a RocketMQ 5.3.3 has after the same messages."""
+    for number in range(6):
+        await stand.send("orders", b"x", number % 2)
+    await stand.send("orders", b"later", DELAY="3")
+    found = await stand.stored("orders")
+    await stand.put_group("readers")
+    for level in (1, -1):
+        back = SendBack(found[0].log_position, "readers", level, max_reconsume_times=16)
+        assert (await stand.ask(back)).code == 0
+    await world.run_for(seconds=20)
+    expected = {
+        ("QUEUE_PUT_NUMS", "SCHEDULE_TOPIC_XXXX@2"): 1,
+        ("QUEUE_PUT_NUMS", "SCHEDULE_TOPIC_XXXX@0"): 1,
+        ("SNDBCK_PUT_NUMS", "orders@readers"): 2,
+        ("SNDBCK2DLQ_TIMES", "null@orders@readers@SEND_BACK_TO_DLQ"): 1,
+        ("TOPIC_PUT_NUMS", "%RETRY%readers"): 1,
+        ("TOPIC_PUT_LATENCY", "1@orders"): 0,
+        ("GROUP_GET_LATENCY", "0@orders@readers"): 0,
+        ("BROKER_PUT_NUMS", "DefaultCluster"): 11,
+        ("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", "DefaultCluster"): 9,
+        ("BROKER_GET_NUMS", "DefaultCluster"): len(found),
+        ("BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC", "DefaultCluster"): len(found),
+        ("CONSUMER_REGISTER_TIME", "DefaultCluster"): 0,
+        ("PRODUCER_REGISTER_TIME", "DefaultCluster"): 0,
+        ("CHANNEL_ACTIVITY", "CONNECT"): 1,
+    }
+    sums = {name: (await counted(stand, *name)).stats_minute.sum for name in expected}
+    assert sums == expected
+    assert (await counted(stand, "QUEUE_PUT_SIZE", "SCHEDULE_TOPIC_XXXX@2")).stats_minute.sum > 0
+    for name, key in [
+        ("BROKER_PUT_NUMS", "orders"),
+        ("TOPIC_PUT_LATENCY", "0@unknown"),
+        ("TOPIC_PUT_LATENCY", "orders"),
+        ("GROUP_GET_LATENCY", "0@orders@nobody"),
+        ("BROKER_ACK_NUMS", "DefaultCluster"),
+        ("BROKER_GET_FROM_DISK_NUMS", "DefaultCluster"),
+        ("GROUP_GET_FALL_SIZE", "0@orders@readers"),
+    ]:
+        answer = await stand.ask(ViewStats(name, key))
+        assert (answer.code, answer.remark) == (1, f"The stats <{name}> <{key}> not exist")
+
+
+async def test_latencies_are_counted_from_the_first_millisecond_on(world: SimulatedWorld, stand: BrokerStand) -> None:
+    for _ in range(4):
+        await stand.send("orders", b"x")
+    state = stand.broker.state
+    state.statistics.stored({state.store.queue("orders", 0): 2}, state.store.max_position, took_ms=3)
+    for took_ms in (0, 5, 0, 1):
+        state.statistics.pull_took("readers", "orders", 1, took_ms)
+    await world.run_for(seconds=20)
+    put = (await counted(stand, "TOPIC_PUT_LATENCY", "0@orders")).stats_minute
+    assert (put.sum, put.avgpt) == (6, 3.0)
+    got = (await counted(stand, "GROUP_GET_LATENCY", "1@orders@readers")).stats_minute
+    assert (got.sum, got.avgpt) == (6, 2.0)
+
+
+async def test_connections_that_go_are_counted_too(world: SimulatedWorld, stand: BrokerStand) -> None:
+    async with ClusterClient("10.9.9.9:1", machine=world.machine("guest")) as guest:
+        await guest.pool.ask(ADDRESS, GetRuntimeInfo())
+    await world.run_for(seconds=300)
+    assert (await counted(stand, "CHANNEL_ACTIVITY", "CONNECT")).stats_hour.sum >= 2
+    assert (await counted(stand, "CHANNEL_ACTIVITY", "CLOSE")).stats_hour.sum >= 1
 
 
 async def test_rates_end_with_the_minute(world: SimulatedWorld, stand: BrokerStand) -> None:
