@@ -28,6 +28,7 @@ from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.topics import TopicHandlers
+from staticfire.broker.handlers.transactions import TransactionHandlers
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.registration import Registration
@@ -39,6 +40,7 @@ from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
 from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
 from staticfire.broker.store.recovery import RecoveryReport
+from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
@@ -79,7 +81,10 @@ class Broker(Service):
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state)
         self._administration = Administration(state, self._pull, self.delays, index, self._disk_watch.remove_expired)
-        self._clock_control = ClockControl(state, self.delays, self._disk_watch)
+        self._dead_letters = DeadLetters(state)
+        self._intake = Intake(state, DelayDoor(state.store, self.delays), self._dead_letters)
+        self.transactions = TransactionService(state, self._intake, self._settle)
+        self._clock_control = ClockControl(state, self.delays, self.transactions, self._disk_watch)
         asked_by_nameservers = Dispatcher(self._settle)
         self._clock_control.register(asked_by_nameservers)
         self._pool = ConnectionPool(machine, asked_by_nameservers, lost=self._lost_nameserver)
@@ -95,11 +100,10 @@ class Broker(Service):
         """Return what the broker answers, family by family."""
         state = self.state
         dispatcher = Dispatcher(self._settle, None if state.journals is None else state.journals.tap)
-        dead_letters = DeadLetters(state)
-        intake = Intake(state, DelayDoor(state.store, self.delays), dead_letters)
         for family in (
-            SendHandlers(state, self._targets, intake),
-            SendBackHandlers(state, intake, dead_letters),
+            SendHandlers(state, self._targets, self._intake, self.transactions),
+            SendBackHandlers(state, self._intake, self._dead_letters),
+            TransactionHandlers(state, self.transactions),
             ReplyHandlers(state, self._targets, self._settle),
             self._pull,
             self._clients,
@@ -107,7 +111,7 @@ class Broker(Service):
             LockHandlers(state),
             TopicHandlers(state, self._registration),
             GroupHandlers(state),
-            ResetHandlers(state, self._targets, self._pull, self.delays),
+            ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions),
             ConfigHandlers(state, self._registration, self._pool),
             JournalHandlers(state),
             self._administration,
@@ -143,6 +147,7 @@ class Broker(Service):
         for address in self._registration.nameservers:
             self.spawn(self._registration.keep_registered(address), f"registration {address}")
         self.delays.start(self.spawn)
+        self.transactions.start(self.spawn, self.pause_for)
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._idle_loop(), "idle_connections")
@@ -161,6 +166,7 @@ class Broker(Service):
         state.topics.add_system_topics()
         state.groups.add_system_groups()
         self.delays.restore(state.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
+        self.transactions.restore()
 
     def _restore_offsets(self, report: RecoveryReport) -> None:
         state, name = self.state, "consumerOffset.json"
@@ -216,6 +222,7 @@ class Broker(Service):
         await self.dispatcher.close()
         await self._pool.close()
         await self.delays.stop()
+        await self.transactions.stop()
         await self._administration.stop()
         if self.state.journals is not None:
             self.state.journals.close()

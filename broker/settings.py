@@ -69,10 +69,15 @@ class BrokerSettings:
 
     # Messages
     max_message_size: int = field(default=4 * MIB, metadata=within(1, INT32_MAX))
-    reject_transaction_message: bool = field(
-        default=True, metadata={"choices": ("true",), "why": "transactions aren't built yet"}
-    )
-    """Half messages, refused as RocketMQ refuses them with this."""
+    reject_transaction_message: bool = False
+    """Half messages are refused."""
+    transaction_time_out: int = field(default=6_000, metadata=within(0, INT32_MAX))
+    """Milliseconds of message time after which the producer of a half message is asked about it."""
+    transaction_check_max: int = field(default=15, metadata=within(1, 10_000))
+    """After so many questions it is set aside, in TRANS_CHECK_MAX_TIME_TOPIC."""
+    transaction_check_interval: int = field(default=30_000, metadata=PERIOD)
+    repeat_ended_commits: bool = False
+    """A second commit of a half message stores the message again, as in RocketMQ."""
     timer_wheel_enable: bool = field(
         default=False,
         metadata={"choices": ("false",), "why": "delivery times that are no delay level aren't built yet"},

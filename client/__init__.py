@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from staticfire.client.blocking.producer import BlockingProducer
     from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
     from staticfire.client.blocking.push_consumer import BlockingPushConsumer
+    from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
     from staticfire.client.cluster.cluster_client import ClusterClient
     from staticfire.client.cluster.queues import MessageQueue
     from staticfire.client.cluster.settings import ClientSettings, ProducerSettings, PullSettings
@@ -49,6 +50,11 @@ if TYPE_CHECKING:
     from staticfire.client.produce.producer import Producer
     from staticfire.client.produce.selectors import Selector, by_hash
     from staticfire.client.produce.send_result import SendResult, SendStatus
+    from staticfire.client.produce.transaction_producer import (
+        TransactionProducer,
+        TransactionResult,
+        TransactionState,
+    )
     from staticfire.client.rebalance.allocation import (
         AVERAGELY,
         AVERAGELY_BY_CIRCLE,
@@ -103,6 +109,7 @@ __all__ = [
     "BlockingProducer",
     "BlockingPullConsumer",
     "BlockingPushConsumer",
+    "BlockingTransactionProducer",
     "BrokerAnswer",
     "ByConfig",
     "ClientConnection",
@@ -168,6 +175,9 @@ __all__ = [
     "TopicConfig",
     "TopicConsumption",
     "TopicNotFound",
+    "TransactionProducer",
+    "TransactionResult",
+    "TransactionState",
     "UsageError",
     "by_hash",
 ]
@@ -186,6 +196,7 @@ _HOMES = {
     "staticfire.client.blocking.producer": "BlockingProducer",
     "staticfire.client.blocking.pull_consumer": "BlockingPullConsumer",
     "staticfire.client.blocking.push_consumer": "BlockingPushConsumer",
+    "staticfire.client.blocking.transaction_producer": "BlockingTransactionProducer",
     "staticfire.client.cluster.cluster_client": "ClusterClient",
     "staticfire.client.cluster.queues": "MessageQueue",
     "staticfire.client.cluster.settings": "ClientSettings ProducerSettings PullSettings",
@@ -201,6 +212,7 @@ _HOMES = {
     "staticfire.client.produce.producer": "Producer",
     "staticfire.client.produce.selectors": "by_hash Selector",
     "staticfire.client.produce.send_result": "SendResult SendStatus",
+    "staticfire.client.produce.transaction_producer": "TransactionProducer TransactionResult TransactionState",
     "staticfire.client.rebalance.allocation": (
         "AVERAGELY AVERAGELY_BY_CIRCLE AllocateStrategy Averagely AveragelyByCircle ByConfig"
     ),

@@ -9,6 +9,7 @@ one broker and then commit on another.
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.codes import ResponseCode
@@ -39,6 +40,15 @@ BROKER_TIMEOUT_MS = 10_000
 REST_WAIT_MS_MAX = 1_000
 IDLE_MS = 5
 # How often a clock that skips looks whether something falls due, and how often a lost broker is looked for.
+
+
+class Advanced(NamedTuple):
+    """What an advance did."""
+
+    delivered: int = 0
+    steps: int = 0
+    checked: int = 0
+    """Open transactions that their producers were asked about."""
 
 
 class ClockOwner:
@@ -86,8 +96,8 @@ class ClockOwner:
         finally:
             self._driving = ""
 
-    async def advance_to(self, target_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> tuple[int, int]:
-        """Jump to a time with everything that falls due on the way; return deliveries and steps.
+    async def advance_to(self, target_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> Advanced:
+        """Jump to a time with everything that falls due on the way; return what that was.
 
         Raises: NotAtRest, BrokerAnswer (a target in the past, somebody else drives).
         """
@@ -97,11 +107,11 @@ class ClockOwner:
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
         return await self._drive(f"advancing to {target_ms}", lambda _: target_ms, settle_ms_max)
 
-    async def advance_by(self, by_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> tuple[int, int]:
+    async def advance_by(self, by_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> Advanced:
         """`advance_to` a time that much after the one at which all clocks have come to stand."""
         return await self._drive(f"advancing by {by_ms} ms", lambda stands_at_ms: stands_at_ms + by_ms, settle_ms_max)
 
-    async def _drive(self, what: str, target: Callable[[int], int], settle_ms_max: int) -> tuple[int, int]:
+    async def _drive(self, what: str, target: Callable[[int], int], settle_ms_max: int) -> Advanced:
         self._take_wheel(what)
         mode, rate = self.face.mode, self.face.rate
         try:
@@ -111,32 +121,33 @@ class ClockOwner:
             self._driving = ""
             await self._set_all(mode, rate, self.message_ms())
 
-    async def _advance(self, target_ms: int, settle_ms_max: int) -> tuple[int, int]:
-        delivered = steps = 0
+    async def _advance(self, target_ms: int, settle_ms_max: int) -> Advanced:
+        delivered = steps = checked = 0
         progress_at_ms = self._clock.uptime_ms()
         while True:
             due_ms = await self._rest(settle_ms_max)
             if due_ms is None or due_ms > target_ms:
                 await self._step(target_ms)  # nothing falls due then, but brokers may have old messages to remove
-                return delivered, steps
-            count, refusals = await self._step(due_ms)
-            delivered, steps = delivered + count, steps + 1
-            if count or not refusals:
+                return Advanced(delivered, steps, checked)
+            done, refusals = await self._step(due_ms)
+            delivered, steps, checked = delivered + done.delivered, steps + 1, checked + done.checked
+            if done.delivered or done.checked or not refusals:
                 progress_at_ms = self._clock.uptime_ms()
             elif self._clock.uptime_ms() - progress_at_ms >= settle_ms_max:
                 raise _not_at_rest(settle_ms_max, refusals)
             else:
                 await self._pause(IDLE_MS)
 
-    async def _step(self, message_ms: int) -> tuple[int, list[str]]:
-        """Set all brokers to a time, then let all deliver what is due; return how many that were, and who couldn't."""
+    async def _step(self, message_ms: int) -> tuple[Advanced, list[str]]:
+        """Set all brokers to a time, then let all deliver what is due; return what that was, and who couldn't."""
         await self._set_all(
             self.face.mode if self.face.mode == SKIPPING else FROZEN, 0.0, max(message_ms, self.message_ms())
         )
         answers = await self._ask_all(DeliverDue())
-        delivered = sum(answer.delivered for answer in answers.values() if isinstance(answer, DeliverAnswer))
+        done = [answer for answer in answers.values() if isinstance(answer, DeliverAnswer)]
         refused = {name: answer.remark for name, answer in answers.items() if answer.code != ResponseCode.SUCCESS}
-        return delivered, [f"broker {name} can't deliver what is due: {remark}" for name, remark in refused.items()]
+        told = [f"broker {name} can't deliver what is due: {remark}" for name, remark in refused.items()]
+        return Advanced(sum(one.delivered for one in done), 1, sum(one.checked for one in done)), told
 
     async def skip_loop(self) -> None:
         """Loop: while the clock skips, jump to whatever falls due next as soon as the cluster is at rest.
@@ -159,15 +170,15 @@ class ClockOwner:
                 await self._pause(IDLE_MS)
 
     async def _skip_once(self) -> None:
-        due_ms = await self._rest(REST_WAIT_MS_MAX)
+        due_ms = await self._rest(REST_WAIT_MS_MAX, _skips_to)
         if self._driving or self.face.mode != SKIPPING:
             return
         if due_ms is None:
             await self._let_run()
             await self._pause(IDLE_MS)
             return
-        delivered, refusals = await self._step(due_ms)
-        if refusals and not delivered:
+        done, refusals = await self._step(due_ms)
+        if refusals and not done.delivered:
             raise _not_at_rest(0, refusals)
 
     async def _let_run(self) -> None:
@@ -192,9 +203,11 @@ class ClockOwner:
 
     async def next_due_ms(self) -> int | None:
         """Return when the next message falls due over all brokers."""
-        return _earliest(await self._ask_all(GetRest(0)))
+        return _earliest(await self._ask_all(GetRest(0)), lambda answer: answer.next_due_ms)
 
-    async def _rest(self, settle_ms_max: int) -> int | None:
+    async def _rest(
+        self, settle_ms_max: int, due_of: Callable[[RestAnswer], int] = lambda answer: answer.next_due_ms
+    ) -> int | None:
         """Wait until all brokers are at rest; return when the next message falls due. Raises: NotAtRest."""
         began_ms = self._clock.uptime_ms()
         seen: dict[str, int] = {}
@@ -209,7 +222,7 @@ class ClockOwner:
             if not missing and len(rests) == len(answers) and all(rest.at_rest for rest in rests.values()):
                 counters = {name: rest.activity for name, rest in rests.items()}
                 if counters == seen:
-                    return _earliest(answers)
+                    return _earliest(answers, due_of)
                 seen = counters
                 continue
             seen = {}
@@ -246,11 +259,13 @@ class ClockOwner:
         return answer
 
 
-def _earliest(answers: dict[str, Answer]) -> int | None:
-    dues = [
-        answer.next_due_ms for answer in answers.values() if isinstance(answer, RestAnswer) and answer.next_due_ms >= 0
-    ]
-    return min(dues, default=None)
+def _earliest(answers: dict[str, Answer], due_of: Callable[[RestAnswer], int]) -> int | None:
+    dues = [due_of(answer) for answer in answers.values() if isinstance(answer, RestAnswer)]
+    return min((due_ms for due_ms in dues if due_ms >= 0), default=None)
+
+
+def _skips_to(answer: RestAnswer) -> int:
+    return answer.skips_to_ms
 
 
 def _not_at_rest(waited_ms: int, reasons: list[str]) -> NotAtRest:

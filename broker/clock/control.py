@@ -9,6 +9,7 @@ import asyncio
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.state import BrokerState
+from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clock import (
@@ -18,16 +19,21 @@ from staticfire.protocol.requests.clock import (
     GetRest,
     RestAnswer,
     SetBrokerClock,
+    Unrest,
 )
+from staticfire.protocol.times import MessageMs
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class ClockControl:
     """Sets the message clock and answers whether all is done."""
 
-    def __init__(self, state: BrokerState, delays: DelayService, disk_watch: DiskWatch) -> None:
+    def __init__(
+        self, state: BrokerState, delays: DelayService, transactions: TransactionService, disk_watch: DiskWatch
+    ) -> None:
         self._state = state
         self._delays = delays
+        self._transactions = transactions
         self._disk_watch = disk_watch
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -45,15 +51,17 @@ class ClockControl:
         return BrokerClockAnswer(clock.message_ms())
 
     async def deliver(self, call: Call) -> Answer:
-        """Deliver everything due by now, and remove what has become too old."""
-        delivered = await self._delays.deliver_until(self._state.clock.message_ms())
+        """Deliver everything due by now, ask about transactions, and remove what has become too old."""
+        message_ms = self._state.clock.message_ms()
+        delivered = await self._delays.deliver_until(message_ms)
+        checked = await self._transactions.check_until(message_ms)
         await self._disk_watch.remove_passed()
-        return DeliverAnswer(delivered)
+        return DeliverAnswer(delivered, checked)
 
     async def rest(self, call: Call) -> Answer:
         """Answer whether the broker is at rest, as soon as it is."""
         request: GetRest = call.request
-        reasons = self._state.quiescence.unrest()
+        reasons = self._unrest()
         if reasons and request.wait_ms > 0:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -62,20 +70,36 @@ class ClockControl:
                     await waiting
             except TimeoutError:
                 self._waiting = [one for one in self._waiting if one is not waiting]
-            reasons = self._state.quiescence.unrest()
-        next_due_ms = self._delays.next_due_ms()
+            reasons = self._unrest()
+        next_due_ms = _earliest(self._delays.next_due_ms(), self._transactions.next_due_ms())
         return RestAnswer(
             not reasons,
             self._state.progress.activity,
-            -1 if next_due_ms is None else next_due_ms,
+            next_due_ms,
             self._state.clock.message_ms(),
+            self._skips_to_ms(next_due_ms),
             body=reasons,
         )
 
+    def _unrest(self) -> list[Unrest]:
+        return [*self._transactions.unrest(), *self._state.quiescence.unrest()]
+
+    def _skips_to_ms(self, next_due_ms: int) -> int:
+        """Return when the next thing is due that a skipping clock may jump to; -1 for none.
+
+        While a producer that is connected has a transaction open, it works, and that takes real time.
+        """
+        works_until_ms = self._transactions.works_until_ms()
+        return -1 if works_until_ms is not None and works_until_ms <= next_due_ms else next_due_ms
+
     def settled(self) -> None:
         """Look again after a burst, if anybody waits for rest."""
-        if self._waiting and self._state.quiescence.is_at_rest:
+        if self._waiting and self._state.quiescence.is_at_rest and not self._transactions.unrest():
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
+
+
+def _earliest(*dues: MessageMs | None) -> int:
+    return min((due for due in dues if due is not None), default=-1)

@@ -15,6 +15,7 @@ from staticfire.broker.delay.service import DelayService
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
+from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import SCHEDULE_TOPIC, is_system_group
@@ -25,11 +26,19 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class ResetHandlers:
     """Empties the broker."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable, pulls: PullHandlers, delays: DelayService) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        targets: TargetTable,
+        pulls: PullHandlers,
+        delays: DelayService,
+        transactions: TransactionService,
+    ) -> None:
         self._state = state
         self._targets = targets
         self._pulls = pulls
         self._delays = delays
+        self._transactions = transactions
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -45,6 +54,7 @@ class ResetHandlers:
             state.store.delete_queues(topic)
             if topic == SCHEDULE_TOPIC:
                 self._delays.forget()  # at once: the next topic may be one whose queues can't be deleted now
+        self._transactions.forget()
         state.queue_locks.forget_all()
         state.consumers.forget_away()
         for topic in forgotten.topics:

@@ -19,12 +19,14 @@ from staticfire.broker.handlers.send_batch import BatchHandler
 from staticfire.broker.handlers.send_many import ManyHandler
 from staticfire.broker.handlers.send_runs import SendRunHandler
 from staticfire.broker.sends.intake import Intake
+from staticfire.broker.sends.not_built import is_half
 from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codecs import Codec, SentWriter
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -42,12 +44,15 @@ Sent = tuple[Call, int, str, int, int]
 class SendHandlers:
     """Stores what producers send."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable, intake: Intake) -> None:
+    def __init__(
+        self, state: BrokerState, targets: TargetTable, intake: Intake, transactions: TransactionService
+    ) -> None:
         self._store = state.store
         self._append = state.store.append
         self._clock = state.clock
         self._targets = targets
         self._intake = intake
+        self._transactions = transactions
         self._find_target = targets.by_topic.get
         self._sending = sending = Sending(state)
         self._prepare = sending.prepare
@@ -161,7 +166,9 @@ class SendHandlers:
             request.sys_flag | target.sys_flag, request.flag, request.reconsume_times or 0,
         )  # fmt: skip
         context = (call, queue.queue_id, unique_id)
-        if target.is_retry:
+        if is_half(properties, record.reconsume_times):
+            self._transactions.begin(record, unique_id, self._stored, context)
+        elif target.is_retry:
             self._intake.put_retry(record, request.max_reconsume_times, call.peer.version, self._stored, context)
         else:
             self._intake.put(record, self._stored, context)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from staticfire.broker.sends.intake import Intake
+from staticfire.broker.sends.not_built import is_half
 from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
@@ -91,6 +92,8 @@ class ManyHandler:
         message: ManyMessage = call.request.body[index]
         properties, _, tags_code, _ = prepared
         self._sending.refuse_not_built(properties, message.sys_flag, 0)
+        if is_half(properties, 0):
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, "a half message is sent by itself, not with others")
         record = NewRecord(
             queue, properties, tags_code, message.body, message.born_timestamp, call.connection.born_host,
             message.sys_flag | target.sys_flag, message.flag,

@@ -1,7 +1,7 @@
-"""What a message may ask for that isn't built: it is refused in words, and never stored as something else.
+"""What a message may ask for that can't be: it is refused in words, and never stored as something else.
 
-RocketMQ refuses the same with timerWheelEnable=false and rejectTransactionMessage=true, in these codes and words; both
-settings have no other value here yet.
+RocketMQ refuses the same with timerWheelEnable=false and rejectTransactionMessage=true, in these codes and words; the
+first has no other value here yet.
 """
 
 from staticfire.broker.settings import BrokerSettings
@@ -22,14 +22,18 @@ from staticfire.protocol.sys_flag import enters_consume_queue
 def refuse_not_built(
     properties: bytes, sys_flag: int, reconsume_times: int, settings: BrokerSettings, host_ip: str
 ) -> None:
-    """Raise for a half message, and for one with a delivery time of its own.
+    """Raise for part of a transaction where that can't be, and for a message with a delivery time of its own.
 
-    Raises: BrokerAnswer.
+    Half messages are let through: whoever can't store one refuses it. Raises: BrokerAnswer.
     """
-    is_transaction = is_half(properties, reconsume_times) or not enters_consume_queue(sys_flag)
-    if settings.reject_transaction_message and is_transaction:
-        words = f"the broker[{host_ip}] sending transaction message is forbidden: they aren't built yet"
-        raise BrokerAnswer(ResponseCode.NO_PERMISSION, words)
+    half = is_half(properties, reconsume_times)
+    if settings.reject_transaction_message and (half or not enters_consume_queue(sys_flag)):
+        raise BrokerAnswer(
+            ResponseCode.NO_PERMISSION, f"the broker[{host_ip}] sending transaction message is forbidden"
+        )
+    if not half and not enters_consume_queue(sys_flag):
+        words = "the sysFlag says that this is half of a transaction, and there is no TRAN_MSG: nobody would get it"
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     if not settings.timer_wheel_enable and asks_for_a_time(properties):
         words = "accurate timer message is not enabled, timerWheelEnable is false: there are delay levels (DELAY) only"
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)

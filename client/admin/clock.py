@@ -45,6 +45,8 @@ class ClockReport:
     """When the next message falls due."""
     delivered: int = 0
     steps: int = 0
+    checked: int = 0
+    """How many open transactions their producers were asked about."""
 
     @property
     def ahead_ms(self) -> int:
@@ -54,7 +56,16 @@ class ClockReport:
     @classmethod
     def of(cls, answer: ClockAnswer) -> Self:
         due_ms = None if answer.next_due_ms < 0 else answer.next_due_ms
-        return cls(answer.message_ms, answer.wall_ms, answer.mode, answer.rate, due_ms, answer.delivered, answer.steps)
+        return cls(
+            answer.message_ms,
+            answer.wall_ms,
+            answer.mode,
+            answer.rate,
+            due_ms,
+            answer.delivered,
+            answer.steps,
+            answer.checked,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return it under wire names, times also in ISO 8601."""
@@ -68,6 +79,7 @@ class ClockReport:
             "nextDueMs": self.next_due_ms,
             "nextDueTime": None if self.next_due_ms is None else format_moment(self.next_due_ms),
             "delivered": self.delivered,
+            "checked": self.checked,
             "steps": self.steps,
         }
 

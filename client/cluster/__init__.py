@@ -2,7 +2,7 @@
 
 - cluster_client.py: what all of one program share; heartbeats.py: who is here; broker_time.py: the brokers' clock
 - client_service.py: what each of them is, a service that works through it
-- replies.py: what was answered to this client's requests
+- replies.py, transaction_checks.py: what brokers pass on, and ask, of this client's producers
 - nameservers.py, route_cache.py, routes.py: which brokers there are, and what a topic's route means
 - settings.py, queues.py, subscriptions.py: values; wakeup.py: the wake-up of a loop
 """

@@ -21,6 +21,7 @@ from staticfire.client.cluster.replies import Replies
 from staticfire.client.cluster.route_cache import RouteCache
 from staticfire.client.cluster.routes import MASTER_ID, address_to_read
 from staticfire.client.cluster.settings import ClientSettings
+from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
 from staticfire.protocol.codes import RequestCode
@@ -74,6 +75,8 @@ class ClusterClient(Service):
         self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
         self.admin_requests = AdminRequests(self.dispatcher)
         """What administrators ask of the consumers of this client."""
+        self.transaction_checks = TransactionChecks(self.dispatcher)
+        """What brokers ask of the transactions of this client's producers."""
         self.replies = Replies(self.dispatcher, self.machine.clock)
         """What was answered to the requests of this client's producers."""
         self._heartbeats = Heartbeats(

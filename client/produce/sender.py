@@ -25,7 +25,9 @@ from staticfire.protocol.errors import (
 )
 from staticfire.protocol.messages import Message, encode_message_properties
 from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.properties import TRAN_MSG
 from staticfire.protocol.requests.send import ManyMessage
+from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.protocol.times import MessageMs, UptimeMs
 
 
@@ -94,7 +96,10 @@ class Sender:
         self.encoder.check(message)
         wire, message_id = self.encoder.wrap(message, self._wall_ms)
         pending = self._pending_send(wire, message_id, queue)
-        pending.alone = is_retry_topic(wire.topic)
+        if TRAN_MSG in message.system_properties:
+            wire.sys_flag |= TransactionKind.PREPARED
+            pending.alone = True
+        pending.alone = pending.alone or is_retry_topic(wire.topic)
         self._dispatch(pending)
         return pending.future
 

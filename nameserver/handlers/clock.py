@@ -7,7 +7,7 @@ Behaviour
 - A nameserver that isn't the first of its brokers' list has nobody to drive, and says so instead of moving alone.
 """
 
-from staticfire.nameserver.clock_owner import SETTLE_MS_MAX
+from staticfire.nameserver.clock_owner import SETTLE_MS_MAX, Advanced
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -51,7 +51,7 @@ class ClockHandlers:
         """Carry out one action and return what the clock shows then."""
         request: Clock = call.request
         owner, action = self._owner, request.action
-        delivered = steps = 0
+        done = Advanced()
         if action not in ACTIONS:
             raise _illegal(f"{action!r} is no action of the clock; there are {', '.join(ACTIONS)}")
         if action != NOW and not owner.brokers and self._state.routes.live:
@@ -60,7 +60,7 @@ class ClockHandlers:
             )
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if action == ADVANCE:
-            delivered, steps = await self._advance(request)
+            done = await self._advance(request)
         elif action == SCALE:
             await owner.run_at(SCALED, self._rate(request))
         elif action in _MODES:
@@ -69,12 +69,12 @@ class ClockHandlers:
         due_ms = await owner.next_due_ms()
         wall_ms = self._state.machine.clock.wall_ms()
         return ClockAnswer(
-            reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms, delivered, steps,
-            -1 if due_ms is None else due_ms,
+            reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms, done.delivered, done.steps,
+            -1 if due_ms is None else due_ms, done.checked,
         )  # fmt: skip
 
-    async def _advance(self, request: Clock) -> tuple[int, int]:
-        """Return deliveries and steps."""
+    async def _advance(self, request: Clock) -> Advanced:
+        """Return what was due on the way."""
         if (request.by_ms is None) == (request.to_ms is None):
             raise _illegal("an advance needs a duration or a time, one of them")
         by_ms = request.by_ms if request.to_ms is None else request.to_ms - self._owner.message_ms()

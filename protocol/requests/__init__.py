@@ -7,7 +7,7 @@
 - `topics.py`, `groups.py`, `config.py`: what administrators create and set
 - `queries.py`: messages by key, id and place; `statistics.py`: figures
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
-- `reply.py`: answers to messages, passed on to who asked
+- `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end
 - `clock.py`, `reset.py`, `journal.py`: message time, a broker as if it were new, what happened on it; staticfire's own
 """
 
@@ -31,5 +31,6 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     send_back,
     statistics,
     topics,
+    transactions,
     upkeep,
 )

@@ -60,6 +60,8 @@ class ClockAnswer(Answer, rename="camel"):
     steps: Int64 = 0
     next_due_ms: Int64 = -1
     """When the next message falls due; -1 for none."""
+    checked: Int64 = 0
+    """How many open transactions their producers were asked about."""
 
 
 @request(RequestCode.CLOCK, answer=ClockAnswer)
@@ -90,9 +92,10 @@ class SetBrokerClock(Request, rename="camel"):
 
 
 class DeliverAnswer(Answer, rename="camel"):
-    """How many messages were delivered."""
+    """How many messages were delivered, and how many open transactions their producers were asked about."""
 
     delivered: Int64 = 0
+    checked: Int64 = 0
 
 
 @request(RequestCode.DELIVER_DUE, answer=DeliverAnswer)
@@ -120,6 +123,8 @@ class RestAnswer(Answer, rename="camel"):
     activity: Int64 = 0
     next_due_ms: Int64 = -1
     message_ms: Int64 = 0
+    skips_to_ms: Int64 = -1
+    """The same for a skipping clock, which doesn't jump over the work of who is connected."""
     body_type: ClassVar[Any] = list[Unrest]
 
 

@@ -123,6 +123,8 @@ def _lines(report: ClockReport, has_delivered: bool) -> list[tuple[str, str]]:
     ]
     if has_delivered:
         lines.append(("delivered", f"{count_of(report.delivered, 'message')} in {count_of(report.steps, 'step')}"))
+    if report.checked:
+        lines.append(("checked", f"{count_of(report.checked, 'open transaction')}: their producers were asked"))
     return lines
 
 

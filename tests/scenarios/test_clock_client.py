@@ -78,6 +78,7 @@ async def test_a_report_is_ready_for_json() -> None:
         "nextDueTime": None,
         "delivered": 0,
         "steps": 0,
+        "checked": 0,
     }
 
 

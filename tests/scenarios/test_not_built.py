@@ -88,7 +88,8 @@ async def test_a_batch_that_wants_to_come_later_or_is_half(
 
 @pytest.mark.row("F5")
 @pytest.mark.parametrize(("sys_flag", "half"), [(4, "true"), (0, "True"), (4, ""), (12, "")])
-async def test_half_messages(stand: BrokerStand, sys_flag: int, half: str) -> None:
+async def test_half_messages_where_they_are_rejected(stand: BrokerStand, sys_flag: int, half: str) -> None:
+    await stand.restart(reject_transaction_message=True)
     mark: dict[str, Any] = {"TRAN_MSG": half} if half else {}
     answer = await send_as(stand, sys_flag, UNIQ_KEY="A", PGROUP="producers", **mark)
     assert answer.code == NO_PERMISSION
@@ -96,6 +97,16 @@ async def test_half_messages(stand: BrokerStand, sys_flag: int, half: str) -> No
     body = [ManyMessage("orders", 0, f"UNIQ_KEY\x01A\x02TRAN_MSG\x01{half}\x02".encode(), b"x", sys_flag=sys_flag)]
     many = await stand.ask(SendMany("producers", "TBW102", 4, body=body))
     assert [result.code for result in many.body] == [NO_PERMISSION]
+
+
+@pytest.mark.parametrize("sys_flag", [4, 12])
+async def test_a_half_message_that_only_its_sys_flag_knows_of(stand: BrokerStand, sys_flag: int) -> None:
+    """RocketMQ stores it, and nobody ever gets it."""
+    answer = await send_as(stand, sys_flag, UNIQ_KEY="A", PGROUP="producers")
+    assert (answer.code, answer.remark) == (
+        ILLEGAL,
+        "the sysFlag says that this is half of a transaction, and there is no TRAN_MSG: nobody would get it",
+    )
 
 
 async def test_a_retry_that_an_old_client_sent_with_the_mark_of_a_half_message(stand: BrokerStand) -> None:
@@ -117,7 +128,6 @@ async def test_kinds_of_topics(stand: BrokerStand, attribute: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("rejectTransactionMessage=false", "it takes true (transactions aren't built yet)"),
         ("timerWheelEnable=true", "it takes false (delivery times that are no delay level aren't built yet)"),
     ],
 )

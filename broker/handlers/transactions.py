@@ -1,0 +1,80 @@
+"""Transactions end. RocketMQ: EndTransactionProcessor.
+
+Behaviour
+- The checks of RocketMQ 5.3 in its order, with its codes and remarks. Unknown says nothing, and gets no
+  answer.
+- A commit is answered when the message is stored where it belongs.
+
+Different from RocketMQ
+- What has been ended is answered with success, and nothing is stored again (`repeatEndedCommits`).
+"""
+
+from typing import Any
+
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.transactions import forms
+from staticfire.broker.transactions.service import TransactionService
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.requests.transactions import EndTransaction
+from staticfire.protocol.sys_flag import TransactionKind
+from staticfire.runtime.dispatcher import Call, Dispatcher
+
+_KINDS = (TransactionKind.NONE, TransactionKind.COMMIT, TransactionKind.ROLLBACK)
+
+
+class TransactionHandlers:
+    """Takes commits and rollbacks."""
+
+    def __init__(self, state: BrokerState, transactions: TransactionService) -> None:
+        self._state = state
+        self._transactions = transactions
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.END_TRANSACTION, self.end)
+
+    def end(self, call: Call) -> Answer | None:
+        """End a half message. Raises: BrokerAnswer, StorageError."""
+        request: EndTransaction = call.request
+        state, kind = self._state, request.commit_or_rollback
+        if state.settings.broker_id != 0:
+            return refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "Slave broker can not process end transaction request")
+        if kind not in _KINDS:
+            return refusal(ResponseCode.SYSTEM_ERROR, f"commitOrRollback field wrong, {kind}: it is 0, 8 or 12")
+        if request.from_transaction_check:
+            self._transactions.answered(request.tran_state_table_offset)
+        if kind == TransactionKind.NONE:
+            return None
+        half = self._transactions.half_at(request.commit_log_offset)
+        if half is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+        fault = self._fault(request, half)
+        if fault is not None:
+            return fault
+        if not self._transactions.is_open(half) and not (
+            kind == TransactionKind.COMMIT and state.settings.repeat_ended_commits
+        ):
+            return Answer()
+        self._transactions.end(half, kind == TransactionKind.COMMIT, self._stored, call)
+        return None
+
+    def _fault(self, request: EndTransaction, half: StoredRecord) -> Answer | None:
+        timeout_ms = self._state.settings.transaction_time_out
+        immunity_ms = forms.immunity_ms(half.properties, timeout_ms)
+        is_asked_for = bool(request.from_transaction_check) or immunity_ms is None
+        if not is_asked_for and self._state.clock.message_ms() - half.born_ms > (immunity_ms or 0):
+            return refusal(ResponseCode.ILLEGAL_OPERATION, "Message commit fail [checkImmunityTime]: too late")
+        if forms.producer_group(half.properties) != request.producer_group:
+            return refusal(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
+        if half.queue_offset != request.tran_state_table_offset:
+            return refusal(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
+        return None
+
+    def _stored(self, call: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        if outcome is PutOutcome.FAILED:
+            call.answer(refusal(ResponseCode.SYSTEM_ERROR, "the end of the transaction could not be stored"))
+        else:
+            call.answer(Answer())

@@ -1,0 +1,111 @@
+"""What the records of a transaction look like. Pure. RocketMQ: TransactionalMessageBridge, TransactionalMessageUtil.
+
+half       RMQ_SYS_TRANS_HALF_TOPIC, 0      as sent, without transaction bits; __transactionId__, REAL_TOPIC, REAL_QID
+end        RMQ_SYS_TRANS_OP_HALF_TOPIC, 0   the tag `d`, and as the body the half's queue offset and a comma
+final      where it belongs                 as the half, with the commit bits and the half's log position
+set aside  TRANS_CHECK_MAX_TIME_TOPIC, 0    as the half: nobody has ended it
+"""
+
+from msgspec.structs import replace
+
+from staticfire.broker.delay.stored_form import real_place
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+from staticfire.protocol.properties import (
+    CHECK_IMMUNITY_TIME_IN_SECONDS,
+    PGROUP,
+    REAL_QID,
+    REAL_TOPIC,
+    TAGS,
+    TRANSACTION_CHECK_TIMES,
+    TRANSACTION_ID,
+    WAIT,
+    find_property,
+    format_properties,
+    with_property,
+)
+from staticfire.protocol.record import StoredRecord, pack_stored
+from staticfire.protocol.sys_flag import TransactionKind, with_transaction_kind
+from staticfire.protocol.tags import java_hash, tags_code
+
+OP_TAG = "d"
+_OP_PROPERTIES = format_properties({TAGS: OP_TAG, WAIT: "true"})
+_OP_TAGS_CODE = java_hash(OP_TAG)
+_NOWHERE = bytes(8)
+
+
+def half_of(record: NewRecord, unique_id: str, queue: Queue) -> NewRecord:
+    """Return a message as a half one. Raises: BrokerAnswer (its properties get too long)."""
+    properties = with_property(record.properties, TRANSACTION_ID, unique_id)
+    properties = with_property(properties, REAL_TOPIC, record.queue.topic)
+    properties = with_property(properties, REAL_QID, str(record.queue.queue_id))
+    if len(properties) > PROPERTIES_BYTES_MAX:
+        words = f"a half message has {len(properties)} bytes of properties, {PROPERTIES_BYTES_MAX} fit into a record"
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+    sys_flag = with_transaction_kind(record.sys_flag, TransactionKind.NONE)
+    return replace(record, queue=queue, properties=properties, sys_flag=sys_flag)
+
+
+def place_of(half: StoredRecord) -> tuple[str, int]:
+    """Return topic and queue of a half message. Raises: ProtocolError (it names none)."""
+    place = real_place(half.properties)
+    if place is None:
+        raise ProtocolError(f"the half message at position {half.log_position} of the log names no topic and queue")
+    return place
+
+
+def final_of(half: StoredRecord, queue: Queue) -> NewRecord:
+    """Return a half message as its consumers get it."""
+    return NewRecord(
+        queue, half.properties, tags_code(half.properties), half.body, half.born_ms, half.born_host,
+        with_transaction_kind(half.sys_flag, TransactionKind.COMMIT), half.flag, half.reconsume_times,
+        half.log_position,
+    )  # fmt: skip
+
+
+def set_aside(half: StoredRecord, queue: Queue) -> NewRecord:
+    """Return a half message that nobody has ended, for people to look at."""
+    return NewRecord(
+        queue, half.properties, tags_code(half.properties), half.body, half.born_ms, half.born_host, half.sys_flag,
+        half.flag, half.reconsume_times, wait_flush=False,
+    )  # fmt: skip
+
+
+def end_of(half: StoredRecord, queue: Queue, now_ms: int) -> NewRecord:
+    """Return the record that a half message has been ended."""
+    return NewRecord(queue, _OP_PROPERTIES, _OP_TAGS_CODE, b"%d," % half.queue_offset, now_ms, _NOWHERE)
+
+
+def ended_by(record: StoredRecord) -> list[int]:
+    """Return the queue offsets of half messages that a record has ended."""
+    return [int(part) for part in record.body.split(b",") if part.isdigit()]
+
+
+def question(half: StoredRecord, times: int) -> bytes:
+    """Return the stored bytes of a half message as its producer is asked about it, for the `times`-th time.
+
+    Raises: ProtocolError (it names no topic).
+    """
+    topic, queue_id = place_of(half)
+    properties = with_property(half.properties, TRANSACTION_CHECK_TIMES, str(times))
+    properties = with_property(properties, WAIT, "false")
+    return pack_stored(replace(half, topic=topic, queue_id=queue_id, properties=properties))
+
+
+def producer_group(properties: bytes) -> str:
+    """Return who is to be asked about a half message."""
+    return (find_property(properties, PGROUP) or b"").decode("utf-8", "replace")
+
+
+def immunity_ms(properties: bytes, least_ms: int) -> int | None:
+    """Return for how long a message asks to be left alone, None when it doesn't ask. RocketMQ: getImmunityTime."""
+    text = find_property(properties, CHECK_IMMUNITY_TIME_IN_SECONDS)
+    if text is None:
+        return None
+    try:
+        return max(int(text) * 1000, least_ms)
+    except ValueError:
+        return least_ms

@@ -1,0 +1,94 @@
+"""What a start has to know of transactions: transactions.json, and behind it the two queues.
+
+The file says which half messages were open when the queues ended at certain offsets; what lies behind these is read at
+a start. Without it, or when a queue is shorter than it says, all of both queues is read.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from staticfire.broker.config_files import ConfigFiles
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.store import MessageStore
+from staticfire.broker.transactions.forms import ended_by
+from staticfire.broker.transactions.open_halves import OpenHalves, SavedHalves
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.names import HALF_TOPIC, OP_HALF_TOPIC
+from staticfire.protocol.record import StoredRecord, decode_record
+from staticfire.runtime.service import Pause
+
+FILE = "transactions.json"
+SAVE_MS = 10_000
+READ_MAX = 512
+
+
+class KeptTransactions:
+    """The file, and how the open half messages are found again."""
+
+    def __init__(self, config_files: ConfigFiles, store: MessageStore, halves: OpenHalves) -> None:
+        self._config_files = config_files
+        self._store = store
+        self._open = halves
+        self._saved = SavedHalves()
+
+    def restore(self) -> Iterator[tuple[StoredRecord, int]]:
+        """Yield each half message that is open, and how often it was asked about. Raises: StorageError."""
+        self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True)
+        halves, ends = self._queues()
+        saved = self._saved
+        if saved.half_end > halves.max_offset or saved.op_end > ends.max_offset:
+            saved = SavedHalves()
+        ended = {offset for record in self._records(ends, saved.op_end) for offset in ended_by(record)}
+        checks = {int(offset): times for offset, times in saved.checks.items()}
+        for offset in sorted(checks):
+            if offset not in ended:
+                for record in self._records(halves, offset, offset + 1):
+                    yield record, checks[offset]
+        for record in self._records(halves, saved.half_end):
+            if record.queue_offset not in ended:
+                yield record, 0
+
+    def save(self) -> None:
+        """Have the file written if it lacks something."""
+        halves, ends = self._queues()
+        if (self._saved.half_end, self._saved.op_end) != (halves.max_offset, ends.max_offset) or len(self._open):
+            self._config_files.changed(FILE)
+
+    def forget(self) -> None:
+        """Start anew: the queues were deleted."""
+        self._saved = SavedHalves()
+        self._config_files.changed(FILE)
+
+    async def loop(self, pause: Pause) -> None:
+        """Loop: save now and then."""
+        while True:
+            await pause(SAVE_MS)
+            self.save()
+
+    def _queues(self) -> tuple[Queue, Queue]:
+        return self._store.queue(HALF_TOPIC, 0), self._store.queue(OP_HALF_TOPIC, 0)
+
+    def _records(self, queue: Queue, offset: int, end: int | None = None) -> Iterator[StoredRecord]:
+        """Yield the whole records of a queue from an offset on."""
+        offset, end = max(offset, queue.min_offset), queue.max_offset if end is None else min(end, queue.max_offset)
+        while offset < end:
+            entries = self._store.entries(queue, offset, min(READ_MAX, end - offset))
+            if not entries:
+                return
+            for entry in entries:
+                data = self._store.record_at(entry.log_position) if entry.record_bytes else None
+                if data is not None:
+                    yield decode_record(data)
+            offset += len(entries)
+
+    def _take_in(self, data: bytes) -> None:
+        try:
+            self._saved = msgspec.json.decode(data, type=SavedHalves)
+        except msgspec.MsgspecError as error:
+            raise ProtocolError(str(error)) from error
+
+    def _snapshot(self) -> bytes:
+        halves, ends = self._queues()
+        self._saved = self._open.saved(halves.max_offset, ends.max_offset)
+        return msgspec.json.encode(self._saved)

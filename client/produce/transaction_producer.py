@@ -1,0 +1,164 @@
+"""The producer of messages that count only when a transaction of the program has ended well.
+
+    async def pay(message, argument) -> TransactionState: ...         # the program's own transaction
+    async def is_paid(message) -> TransactionState: ...                # asked when the broker has heard nothing
+
+    async with TransactionProducer("orders", namesrv=..., check=is_paid) as producer:
+        result = await producer.send_in_transaction(Message("orders", b"..."), pay)
+
+RocketMQ: TransactionMQProducer. The message is stored as a half one first; then the program's transaction runs, and
+what it returns commits the message or rolls it back. UNKNOWN, an exception, or a program that dies: the broker asks any
+producer of the group (`check`) after a while of message time, and at last sets the message aside.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.producer import Producer
+from staticfire.client.produce.send_result import SendResult, SendStatus
+from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError
+from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.messages import Message, ReceivedMessage
+from staticfire.protocol.properties import PGROUP, TRAN_MSG
+from staticfire.protocol.requests.transactions import CheckTransaction, EndTransaction
+from staticfire.protocol.sys_flag import TransactionKind
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
+
+log = logger("client")
+
+
+class TransactionState(Enum):
+    """What has become of a transaction. RocketMQ: LocalTransactionState."""
+
+    COMMIT = int(TransactionKind.COMMIT)
+    ROLLBACK = int(TransactionKind.ROLLBACK)
+    UNKNOWN = int(TransactionKind.NONE)
+    """Not decided: the broker asks again."""
+
+
+Execute = Callable[[Message, Any], Awaitable[TransactionState] | TransactionState]
+Check = Callable[[ReceivedMessage], Awaitable[TransactionState] | TransactionState]
+
+
+class TransactionResult(msgspec.Struct, frozen=True):
+    """Where the half message is, and what the program said."""
+
+    sent: SendResult
+    state: TransactionState
+    error: BaseException | None = None
+    """What the program's transaction raised; its state is UNKNOWN then."""
+
+
+class TransactionProducer(Producer):
+    """Sends messages, also in transactions."""
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        settings: ProducerSettings | None = None,
+        machine: Machine | None = None,
+        client: ClusterClient | None = None,
+        check: Check | None = None,
+    ) -> None:
+        """`check`: says what has become of a transaction when a broker asks. Raises: UsageError, ClientError."""
+        super().__init__(group, namesrv, settings, machine, client)
+        if check is None:
+            raise ClientError(
+                f"transaction producer {group} needs check=...: a function that says what has become of a message's "
+                "transaction when the broker has not heard"
+            )
+        self._check_state = check
+
+    def __enter__(self) -> "BlockingTransactionProducer":
+        from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
+
+        return BlockingTransactionProducer.enter(self)
+
+    async def _join(self) -> None:
+        await super()._join()
+        self.client.transaction_checks.checkers[self.group] = self._asked
+
+    async def _part(self) -> None:
+        self.client.transaction_checks.checkers.pop(self.group, None)
+        await super()._part()
+
+    async def send_in_transaction(self, message: Message, execute: Execute, argument: Any = None) -> TransactionResult:
+        """Store a half message, run the program's transaction, and commit or roll back as it says.
+
+        `execute(message, argument)`: a coroutine function or a plain one, called once the half message is safe. What it
+        raises is in the result, and the broker asks later. A delay of the message is left out, as RocketMQ does it.
+
+        Raises: as `send`; nothing has been executed then.
+        """
+        half = copy(message)
+        half.delay_level, half.delay_ms, half.deliver_ms = 0, None, None
+        half.system_properties = {**message.system_properties, TRAN_MSG: "true", PGROUP: self.group}
+        await self._introduce(message.topic)
+        sent = await self.send(half)
+        state, error = TransactionState.ROLLBACK, None
+        if sent.status is SendStatus.SEND_OK:
+            try:
+                state = _state_of(await _result(execute(message, argument)), execute)
+            except Exception as raised:  # noqa: BLE001 (the program's own: the broker asks what became of it)
+                state, error = TransactionState.UNKNOWN, raised
+                log.warning("transaction_raised", group=self.group, topic=message.topic, error=repr(raised))
+        await self._tell_end(sent, state, error)
+        return TransactionResult(sent, state, error)
+
+    async def _tell_end(self, sent: SendResult, state: TransactionState, error: BaseException | None) -> None:
+        """Tell the broker; when that can't be, it asks."""
+        log_position = sent.log_position
+        if log_position < 0:
+            log_position = parse_offset_id(sent.offset_message_id)[1]
+        remark = None if error is None else f"executeLocalTransactionBranch exception: {error!r}"
+        ended = EndTransaction(
+            self.group, sent.queue_offset, log_position, state.value, False, sent.message_id,
+            sent.transaction_id, sent.queue.topic, remark=remark,
+        )  # fmt: skip
+        try:
+            connection = await self.client.pool.connection(await self.client.address_to_read(sent.queue))
+            connection.tell(ended)
+        except NetworkError as lost:
+            log.warning("transaction_not_ended", group=self.group, topic=sent.queue.topic, reason=str(lost))
+
+    async def _asked(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
+        remark = None
+        try:
+            state = _state_of(await _result(self._check_state(message)), self._check_state)
+        except Exception as raised:  # noqa: BLE001 (the program's own: the broker asks again)
+            state, remark = TransactionState.UNKNOWN, f"checkLocalTransactionState Exception: {raised!r}"
+            log.warning("transaction_check_raised", group=self.group, topic=message.topic, error=repr(raised))
+        ended = EndTransaction(
+            self.group, request.tran_state_table_offset, request.commit_log_offset, state.value, True,
+            request.msg_id or message.message_id, request.transaction_id, request.topic, remark=remark,
+        )  # fmt: skip
+        try:
+            connection.tell(ended)
+        except ConnectionLost as lost:
+            log.warning("transaction_not_ended", group=self.group, topic=message.topic, reason=str(lost))
+
+
+async def _result(returned: Any) -> Any:
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def _state_of(state: Any, who: Any) -> TransactionState:
+    """Return what a function said; None, as from Java's, is UNKNOWN. Raises: ClientError."""
+    if state is None:
+        return TransactionState.UNKNOWN
+    if not isinstance(state, TransactionState):
+        raise ClientError(f"{getattr(who, '__name__', who)!s} returned {state!r}, not a TransactionState")
+    return state

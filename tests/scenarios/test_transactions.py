@@ -1,0 +1,341 @@
+"""Messages in two halves: committed, rolled back, asked about, killed at each step. In simulated time."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import (
+    ClientSettings,
+    Message,
+    ProducerSettings,
+    PullConsumer,
+    ReceivedMessage,
+    TransactionProducer,
+    TransactionState,
+)
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.errors import BrokerAnswer, ClientError
+from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from staticfire.protocol.properties import CHECK_IMMUNITY_TIME_IN_SECONDS
+from staticfire.protocol.requests.clock import Clock, ClockAnswer
+from staticfire.protocol.requests.reset import Reset
+from staticfire.protocol.requests.send import ManyMessage, SendMany
+from staticfire.protocol.requests.transactions import EndTransaction
+from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
+from staticfire.runtime.pool import ConnectionPool
+from tests.scenarios.test_client import NAMESRV, read_all
+
+pytestmark = pytest.mark.row("F5")
+
+COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.UNKNOWN
+TOPIC = "orders"
+MINUTE_MS = 60_000
+BOTH_PROTOCOLS = pytest.mark.parametrize("stand", ["staticfire", "rocketmq"], indirect=True)
+
+
+@dataclass
+class Stand:
+    """A cluster, and a program that sends in transactions and remembers what it was asked."""
+
+    world: SimulatedWorld
+    settings: ClientSettings
+    broker_settings: dict[str, object] = field(default_factory=dict)
+    asked: list[ReceivedMessage] = field(default_factory=list)
+    answer: Callable[[ReceivedMessage], TransactionState] = lambda _: UNKNOWN
+    brokers: dict[str, Broker] = field(default_factory=dict)
+
+    async def open(self, brokers: int = 1) -> "Stand":
+        machine = self.world.machine("namesrv", host="10.0.0.1")
+        await self.world.start("namesrv", Nameserver(machine, NameserverSettings()))
+        for name in ("broker-a", "broker-b")[:brokers]:
+            await self.start_broker(name)
+        self.pool = ConnectionPool(self.world.machine("tools", host="10.0.2.9"))
+        return self
+
+    async def start_broker(self, name: str = "broker-a") -> None:
+        machine = self.world.machine(name, host=f"10.0.1.{ord(name[-1]) - 96}")
+        settings = BrokerSettings(
+            broker_name=name,
+            namesrv_addr=NAMESRV,
+            store_path_root_dir="/store",
+            **self.broker_settings,  # type: ignore[arg-type]
+        )
+        self.brokers[name] = Broker(machine, settings)
+        await self.world.start(name, self.brokers[name])
+
+    def producer(self, name: str = "shop") -> TransactionProducer:
+        def check(message: ReceivedMessage) -> TransactionState:
+            self.asked.append(message)
+            return self.answer(message)
+
+        machine = self.world.machine(name, host="10.0.2.1")
+        return TransactionProducer("shop", NAMESRV, ProducerSettings(client=self.settings), machine, check=check)
+
+    async def stored(self, topic: str = TOPIC) -> list[bytes]:
+        machine = self.world.machine("reader", host="10.0.2.2")
+        async with PullConsumer("readers", NAMESRV, machine=machine) as consumer:
+            return sorted(await read_all(consumer, topic))
+
+    async def advance(self, ms: int) -> ClockAnswer:
+        answer = await self.pool.ask(NAMESRV, Clock("advance", by_ms=ms), 3_600_000)
+        assert isinstance(answer, ClockAnswer), answer.remark
+        return answer
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
+    stand = await Stand(world, ClientSettings(protocol=getattr(request, "param", "staticfire"))).open()
+    yield stand
+    await stand.pool.close()
+
+
+def ending(state: TransactionState) -> Callable[[Message, object], TransactionState]:
+    return lambda _message, _argument: state
+
+
+@BOTH_PROTOCOLS
+async def test_a_committed_message_is_there_and_a_rolled_back_one_is_not(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        first = await producer.send_in_transaction(Message(TOPIC, b"paid", tags="t", keys="k"), ending(COMMIT))
+        await producer.send_in_transaction(Message(TOPIC, b"refused"), ending(ROLLBACK))
+        await stand.world.run_for(seconds=1)
+    assert await stand.stored() == [b"paid"]
+    async with PullConsumer("readers", NAMESRV, machine=stand.world.machine("r", host="10.0.2.3")) as consumer:
+        [message] = [
+            message for queue in await consumer.queues(TOPIC) for message in (await consumer.pull(queue, 0)).messages
+        ]
+    assert (message.tags, message.keys, message.message_id) == ("t", ["k"], first.sent.message_id)
+    assert transaction_kind(message.sys_flag) is TransactionKind.COMMIT
+    assert message.prepared_position == parse_offset_id(first.sent.offset_message_id)[1]
+    assert len(stand.brokers["broker-a"].transactions) == 0
+
+
+async def test_nobody_sees_a_half_message_while_its_transaction_runs(stand: Stand) -> None:
+    seen: list[list[bytes]] = []
+
+    async def execute(_message: Message, argument: object) -> TransactionState:
+        assert argument == "order 7"
+        seen.append(await stand.stored())
+        return COMMIT
+
+    async with stand.producer() as producer:
+        await producer.send(Message(TOPIC, b"before"))
+        await producer.send_in_transaction(Message(TOPIC, b"paid"), execute, "order 7")
+        await stand.world.run_for(seconds=1)
+    assert seen == [[b"before"]]
+    assert await stand.stored() == [b"before", b"paid"]
+
+
+@BOTH_PROTOCOLS
+async def test_who_says_nothing_is_asked_and_can_commit_then(stand: Stand) -> None:
+    stand.answer = lambda _: COMMIT
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"late"), ending(UNKNOWN))
+        await stand.world.run_for(seconds=5.5)
+        assert stand.asked == []
+        await stand.world.run_for(seconds=1)
+        [asked] = stand.asked
+        assert (asked.topic, asked.body, asked.get("TRANSACTION_CHECK_TIMES")) == (TOPIC, b"late", "1")
+    assert await stand.stored() == [b"late"]
+
+
+async def test_a_transaction_that_raises_is_asked_about(stand: Stand) -> None:
+    def execute(_message: Message, _argument: object) -> TransactionState:
+        raise OSError("the database is gone")
+
+    stand.answer = lambda _: ROLLBACK
+    async with stand.producer() as producer:
+        result = await producer.send_in_transaction(Message(TOPIC, b"x"), execute)
+        assert (result.state, str(result.error)) == (UNKNOWN, "the database is gone")
+        report = await stand.advance(MINUTE_MS)
+    assert (report.checked, len(stand.asked)) == (1, 1)
+    assert await stand.stored() == []
+
+
+async def test_who_never_knows_is_asked_fifteen_times_and_then_it_is_set_aside(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"nobody knows"), ending(UNKNOWN))
+        began_ms = stand.world.uptime_ms
+        report = await stand.advance(10 * MINUTE_MS)
+        assert stand.world.uptime_ms - began_ms < 5_000
+    assert len(stand.asked) == 15
+    assert report.checked == 16  # the last one is set aside
+    assert [message.get("TRANSACTION_CHECK_TIMES") for message in stand.asked] == [str(n) for n in range(1, 16)]
+    assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"nobody knows"]
+    assert await stand.stored() == []
+
+
+async def test_another_producer_of_the_group_is_asked_when_the_first_one_is_gone(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"orphan"), ending(UNKNOWN))
+    stand.answer = lambda _: COMMIT
+    async with stand.producer("another shop") as another:
+        await another.send(Message(TOPIC, b"hello"))
+        await stand.advance(MINUTE_MS)
+    assert await stand.stored() == [b"hello", b"orphan"]
+
+
+async def test_nobody_is_asked_while_there_is_nobody_and_it_counts_all_the_same(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"alone"), ending(UNKNOWN))
+    await stand.world.run_for(seconds=1)
+    await stand.advance(20 * MINUTE_MS)
+    assert stand.asked == []
+    assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"alone"]
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+async def test_open_transactions_survive_a_kill_of_the_broker(stand: Stand, power_loss: bool) -> None:
+    stand.broker_settings["flush_disk_type"] = "SYNC_FLUSH"
+    await stand.world.stop("broker-a")
+    await stand.start_broker()
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"done"), ending(COMMIT))
+        await producer.send_in_transaction(Message(TOPIC, b"gone"), ending(ROLLBACK))
+        await producer.send_in_transaction(Message(TOPIC, b"open"), ending(UNKNOWN))
+        await stand.world.run_for(seconds=20)  # asked once, and that is saved
+        stand.world.kill("broker-a", power_loss)
+        await stand.start_broker()
+        assert len(stand.brokers["broker-a"].transactions) == 1
+        stand.answer = lambda _: COMMIT
+        await stand.world.run_for(seconds=60)
+    assert await stand.stored() == [b"done", b"open"]
+    assert {message.body for message in stand.asked} == {b"open"}
+
+
+async def test_a_restart_knows_how_often_it_has_asked(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"open"), ending(UNKNOWN))
+        await stand.world.run_for(seconds=40)
+        assert len(stand.asked) == 2
+        await stand.world.stop("broker-a")
+        await stand.start_broker()
+        await stand.world.run_for(seconds=70)
+    assert [message.get("TRANSACTION_CHECK_TIMES") for message in stand.asked][:3] == ["1", "2", "3"]
+
+
+async def half_of(stand: Stand, producer: TransactionProducer, body: bytes = b"half") -> EndTransaction:
+    """Send a half message that nobody ends; return the request that commits it."""
+    result = await producer.send_in_transaction(Message(TOPIC, body), ending(UNKNOWN))
+    log_position = parse_offset_id(result.sent.offset_message_id)[1]
+    return EndTransaction("shop", result.sent.queue_offset, log_position, 8, msg_id=result.sent.message_id)
+
+
+async def end(stand: Stand, request: EndTransaction) -> tuple[int, str | None]:
+    answer = await stand.pool.ask("10.0.1.1:10911", request)
+    return answer.code, answer.remark
+
+
+@pytest.mark.parametrize(("repeats", "stored"), [(False, 1), (True, 2)])
+async def test_a_second_commit_stores_nothing_again(world: SimulatedWorld, repeats: bool, stored: int) -> None:
+    stand = await Stand(world, ClientSettings(), {"repeat_ended_commits": repeats}).open()
+    async with stand.producer() as producer:
+        request = await half_of(stand, producer)
+        assert await end(stand, request) == (0, None)
+        assert await end(stand, request) == (0, None)
+    assert await stand.stored() == [b"half"] * stored
+    await stand.pool.close()
+
+
+async def test_a_commit_after_a_rollback_brings_nothing_back(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        request = await half_of(stand, producer)
+        request.commit_or_rollback = 12
+        assert await end(stand, request) == (0, None)
+        request.commit_or_rollback = 8
+        assert await end(stand, request) == (0, None)
+    assert await stand.stored() == []
+    assert await stand.stored(OP_HALF_TOPIC) == [b"0,"]
+
+
+async def test_ends_that_make_no_sense_are_refused_as_rocketmq_does(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        request = await half_of(stand, producer)
+        for fault, words in (
+            ({"commit_or_rollback": 5}, "commitOrRollback field wrong"),
+            ({"commit_log_offset": 7}, "Find prepared transaction message failed"),
+            ({"commit_log_offset": 1 << 40}, "Find prepared transaction message failed"),
+            ({"producer_group": "others"}, "The producer group wrong"),
+            ({"tran_state_table_offset": 99}, "The transaction state table offset wrong"),
+        ):
+            wrong = EndTransaction("shop", request.tran_state_table_offset, request.commit_log_offset, 8)
+            for name, value in fault.items():
+                setattr(wrong, name, value)
+            code, remark = await end(stand, wrong)
+            assert (code, words in (remark or "")) == (1, True), remark
+    assert await stand.stored() == []
+    assert len(await stand.stored(HALF_TOPIC)) == 1
+
+
+async def test_a_message_can_ask_to_be_left_alone_for_longer(stand: Stand) -> None:
+    async with stand.producer() as producer:
+        message = Message(TOPIC, b"slow", properties={})
+        message.system_properties = {CHECK_IMMUNITY_TIME_IN_SECONDS: "40"}
+        await producer.send_in_transaction(message, ending(UNKNOWN))
+        await stand.world.run_for(seconds=39)
+        assert stand.asked == []
+        await stand.world.run_for(seconds=2)
+        assert len(stand.asked) == 1
+
+
+async def test_half_messages_are_refused_where_they_cannot_be(world: SimulatedWorld) -> None:
+    stand = await Stand(world, ClientSettings(), {"reject_transaction_message": True}).open()
+    async with stand.producer() as producer:
+        with pytest.raises(BrokerAnswer, match=r"sending transaction message is forbidden"):
+            await producer.send_in_transaction(Message(TOPIC, b"x"), ending(COMMIT))
+    await stand.pool.close()
+
+
+async def test_a_half_message_travels_by_itself(stand: Stand) -> None:
+    many = SendMany("shop", "TBW102", 4, body=[ManyMessage(TOPIC, 0, b"TRAN_MSG\x01true\x02", b"x")])
+    answer = await stand.pool.ask("10.0.1.1:10911", many)
+    [result] = answer.body
+    assert (result.code, result.remark) == (13, "a half message is sent by itself, not with others")
+
+
+async def test_a_producer_of_transactions_says_how_they_are_checked(stand: Stand) -> None:
+    with pytest.raises(ClientError, match=r"needs check="):
+        TransactionProducer("shop", NAMESRV, machine=stand.world.machine("x", host="10.0.2.7"))
+
+
+async def test_a_skipping_clock_waits_for_who_works(stand: Stand) -> None:
+    """The transaction takes 3 s of real time: none of its 15 questions comes meanwhile."""
+
+    async def execute(_message: Message, _argument: object) -> TransactionState:
+        await stand.world.run_for(seconds=3)
+        return COMMIT
+
+    async with stand.producer() as producer:
+        await stand.pool.ask(NAMESRV, Clock("skip"))
+        await producer.send_in_transaction(Message(TOPIC, b"worked"), execute)
+        await stand.world.run_for(seconds=1)
+    assert stand.asked == []
+    assert await stand.stored() == [b"worked"]
+
+
+async def test_transactions_end_on_the_broker_where_they_began(world: SimulatedWorld) -> None:
+    stand = await Stand(world, ClientSettings()).open(brokers=2)
+    async with stand.producer() as producer:
+        for number in range(20):
+            state = COMMIT if number % 2 else ROLLBACK
+            await producer.send_in_transaction(Message(TOPIC, b"%02d" % number), ending(state))
+        await world.run_for(seconds=1)
+    assert await stand.stored() == [b"%02d" % number for number in range(1, 20, 2)]
+    assert all(len(broker.transactions) == 0 for broker in stand.brokers.values())
+    await stand.pool.close()
+
+
+async def test_a_reset_forgets_open_transactions(stand: Stand) -> None:
+
+    async with stand.producer() as producer:
+        await half_of(stand, producer)
+        assert (await stand.pool.ask("10.0.1.1:10911", Reset())).code == 0
+        await stand.advance(MINUTE_MS)
+    assert stand.asked == []
