@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from staticfire.client.admin.clock import ClockReport, ClusterClock
     from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
     from staticfire.client.admin.dead_letters import DeadLetter, Death
+    from staticfire.client.admin.group_view import GroupMember, GroupView, GroupWarning, HeldQueue, QueueProgress
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.admin.resending import ResendInterrupted, ResendReport
     from staticfire.client.blocking.admin import BlockingAdmin
@@ -131,7 +132,11 @@ __all__ = [
     "DeadLetter",
     "DeadLetterQueue",
     "Death",
+    "GroupMember",
     "GroupNotFound",
+    "GroupView",
+    "GroupWarning",
+    "HeldQueue",
     "JournalRecord",
     "JournalRecords",
     "Listener",
@@ -160,6 +165,7 @@ __all__ = [
     "PullStatus",
     "PushConsumer",
     "PushSettings",
+    "QueueProgress",
     "RebalanceCall",
     "ReceivedMessage",
     "ResendInterrupted",
@@ -183,6 +189,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "staticfire.client.admin.group_view": "GroupMember GroupView GroupWarning HeldQueue QueueProgress",
     "staticfire.protocol.requests.journal": "JournalRecord",
     "staticfire.client.admin.journal": "JournalRecords",
     "staticfire.client.blocking.dead_letter_queue": "BlockingDeadLetterQueue",

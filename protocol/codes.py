@@ -170,6 +170,7 @@ class RequestCode(IntEnum):
     DELIVER_DUE = 9012
     GET_REST = 9013
     GET_JOURNAL = 9020
+    GET_GROUP_STATE = 9021
 
 
 class ResponseCode(IntEnum):

@@ -97,6 +97,7 @@ class AsyncCluster(Face[RunningCluster]):
     create_topic = awaiting(RunningCluster.create_topic)
     members = awaiting(RunningCluster.members)
     dead_letters = awaiting(RunningCluster.dead_letters)
+    group = awaiting(RunningCluster.group)
     journal = awaiting(RunningCluster.journal)
     requests = awaiting(RunningCluster.requests)
     on_sent_back = awaiting(RunningCluster.on_sent_back)

@@ -133,6 +133,7 @@ class Cluster(Face[RunningCluster]):
     create_topic = waiting(RunningCluster.create_topic)
     members = waiting(RunningCluster.members)
     dead_letters = waiting(RunningCluster.dead_letters)
+    group = waiting(RunningCluster.group)
     journal = waiting(RunningCluster.journal)
     requests = waiting(RunningCluster.requests)
     on_sent_back = waiting(RunningCluster.on_sent_back)

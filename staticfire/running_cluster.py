@@ -18,6 +18,7 @@ from staticfire.runtime.ports import listen_on, port_of
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
     from staticfire.client import Admin, ClientConnection
+    from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
@@ -50,6 +51,13 @@ class RunningCluster:
         Raises: BrokerAnswer, NetworkError.
         """
         return await self._asked(lambda admin: admin.members(group))
+
+    async def group(self, group: str) -> "GroupView":
+        """Return a group as it is: members, what each has, how far it has come, how fast it is, what is wrong.
+
+        Raises: GroupNotFound, NetworkError.
+        """
+        return await self._asked(lambda admin: admin.group(group))
 
     async def journal(
         self,

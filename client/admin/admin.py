@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from staticfire.client.admin.group_survey import GroupSurvey
+from staticfire.client.admin.group_view import GroupView
 from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -14,7 +16,7 @@ from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
-from staticfire.protocol.errors import AnswerTimeout, ClientError, TopicNotFound, broker_answer
+from staticfire.protocol.errors import AnswerTimeout, ClientError, GroupNotFound, TopicNotFound, broker_answer
 from staticfire.protocol.names import group_of_topic, is_dead_letter_topic
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.connections import (
@@ -205,6 +207,16 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
             connections: ConsumerConnections = answer.body
             found |= {member.client_id: member for member in connections.connection_set}
         return [found[client_id] for client_id in sorted(found)]
+
+    async def group(self, group: str) -> GroupView:
+        """Return a group as it is: members, what each has, how far it has come, how fast it is, what is wrong.
+
+        Raises: GroupNotFound (no broker knows it), NetworkError.
+        """
+        if not await self.has_group(group):
+            words = f"no broker that is there knows a group {group}"
+            raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)
+        return await GroupSurvey(self.client, await self.masters(), group, self._timeout_ms).look()
 
     async def has_group(self, group: str) -> bool:
         """Return whether any broker knows a group. Asking for it by name could create it."""

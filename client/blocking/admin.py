@@ -17,6 +17,7 @@ class BlockingAdmin(BlockingFace[Admin]):
     create_group = blocking(Admin.create_group)
     group_config = blocking(Admin.group_config)
     members = blocking(Admin.members)
+    group = blocking(Admin.group)
     has_group = blocking(Admin.has_group)
     dead_letters = blocking(Admin.dead_letters)
     journal = blocking(Admin.journal)

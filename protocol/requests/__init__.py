@@ -8,7 +8,8 @@
 - `queries.py`: messages by key, id and place; `statistics.py`: figures
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
 - `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end
-- `clock.py`, `reset.py`, `journal.py`: message time, a broker as if it were new, what happened on it; staticfire's own
+- `clock.py`, `reset.py`, `journal.py`, `group_state.py`: message time, a broker as if it were new, what happened on
+  it, what it sees of a group; staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
@@ -17,6 +18,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     clock,
     config,
     connections,
+    group_state,
     groups,
     journal,
     locks,

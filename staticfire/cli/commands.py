@@ -14,6 +14,7 @@ COMMANDS = {
     "send": "Send messages: given ones, or the lines of standard input.",
     "peek": "Show messages of a topic, without side effects.",
     "consume": "Consume topics as a member of a group, and print the messages.",
+    "group": "A consumer group: members, what each holds, lag, rates, what is wrong.",
     "dlq": "Dead letters: show, export, send them again.",
     "journal": "What happened on the brokers, or what clients asked of them.",
     "clock": "Message time: read, freeze, advance, scale, skip.",

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
-from staticfire.control import clock, dlq, journal
+from staticfire.control import clock, dlq, group, journal
 from staticfire.control.health import complaints
 from staticfire.control.hosts import KnownHosts, is_cross_site
 from staticfire.control.reset import reset
@@ -51,6 +51,7 @@ class ControlSite:
             **clock.PATHS,
             **dlq.PATHS,
             **journal.PATHS,
+            **group.PATHS,
         }
 
     async def open(self, sock: socket.socket) -> None:
@@ -69,6 +70,7 @@ class ControlSite:
                 web.get("/dlq/{group}/letters/{letter:.+}", self._dlq_letter),
                 web.get("/dlq/{group}/export", self._dlq_export),
                 web.post("/dlq/{group}/resend", self._dlq_resend),
+                web.get("/group/{group}", self._group),
                 web.get("/journal", self._journal),
                 web.get("/requests", self._requests),
             ]
@@ -126,6 +128,9 @@ class ControlSite:
 
     async def _dlq_resend(self, request: web.Request) -> web.Response:
         return _json(*await dlq.resend(self._cluster.namesrv, request.match_info["group"], await request.read()))
+
+    async def _group(self, request: web.Request) -> web.Response:
+        return _json(*await group.show(self._cluster.namesrv, request.match_info["group"]))
 
     async def _journal(self, request: web.Request) -> web.Response:
         return _json(*await journal.events(self._cluster.namesrv, request.query))

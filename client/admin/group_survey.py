@@ -1,0 +1,147 @@
+"""A consumer group looked at: all brokers are asked for it, and all its members for themselves, at the same time.
+
+Works with RocketMQ's brokers, too. What only staticfire's tell, findings and a journal, is put together from what
+members say of themselves there, as far as it can be.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from staticfire.client.admin.group_view import (
+    GroupMember,
+    GroupView,
+    GroupWarning,
+    QueueProgress,
+    flapping,
+    owners_of,
+    warnings_of,
+)
+from staticfire.client.admin.journal import read_journals
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import BrokerAnswer, NetworkError
+from staticfire.protocol.names import dead_letter_topic
+from staticfire.protocol.requests.connections import ConsumerConnections, GetConsumerConnections, GetConsumerRunningInfo
+from staticfire.protocol.requests.group_state import GetGroupState
+from staticfire.protocol.requests.journal import JOINED, LEFT, GetJournal
+from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetTopicStats
+
+Findings = dict[tuple[str, str], str]
+
+
+class GroupSurvey:
+    """One look at one group."""
+
+    def __init__(self, client: ClusterClient, brokers: Mapping[str, str], group: str, timeout_ms: int) -> None:
+        """`brokers`: addresses of masters by name."""
+        self._client = client
+        self._brokers = brokers
+        self._timeout_ms = timeout_ms
+        self._view = GroupView(group, list(brokers))
+        self._asked_at: dict[str, str] = {}
+        # The broker by whose way a member is asked.
+
+    async def look(self) -> GroupView:
+        """Return what there is. Raises: NetworkError (a broker is away)."""
+        view = self._view
+        answers = await self._ask_all(GetConsumerConnections(view.group))
+        members = self._members(answers)
+        view.members = [members[client_id] for client_id in sorted(members)]
+        await asyncio.gather(*(self._ask_member(member) for member in view.members))
+        findings = await self._states()
+        await self._progress()
+        view.dead_letters = await self._dead_letters()
+        view.warnings = [*warnings_of(view, findings), *await self._flapping()]
+        return view
+
+    async def _ask_all(self, request: Request) -> dict[str, Answer]:
+        """Return what all brokers answer, refusals included."""
+        pool = self._client.pool
+        asked = (pool.ask(address, request, self._timeout_ms) for address in self._brokers.values())
+        return dict(zip(self._brokers, await asyncio.gather(*asked), strict=True))
+
+    def _members(self, answers: Mapping[str, Answer]) -> dict[str, GroupMember]:
+        view = self._view
+        found: dict[str, GroupMember] = {}
+        for name, answer in answers.items():
+            if answer.code != SUCCESS or answer.body is None:
+                continue  # It isn't online there.
+            connections: ConsumerConnections = answer.body
+            view.consume_type = connections.consume_type or view.consume_type
+            view.message_model = connections.message_model or view.message_model
+            view.consume_from_where = connections.consume_from_where or view.consume_from_where
+            for one in connections.connection_set:
+                if one.client_id not in found:
+                    found[one.client_id] = GroupMember(one.client_id, one.client_addr, one.language, str(one.version))
+                    self._asked_at[one.client_id] = self._brokers[name]
+        return found
+
+    async def _ask_member(self, member: GroupMember) -> None:
+        """Let a member tell of itself."""
+        request = GetConsumerRunningInfo(self._view.group, member.client_id)
+        try:
+            answer = await self._client.pool.ask(self._asked_at[member.client_id], request, self._timeout_ms)
+        except NetworkError:
+            member.silence = f"it has said nothing of itself within {self._timeout_ms} ms"
+            return
+        if answer.code == SUCCESS and answer.body is not None:
+            member.tell(answer.body)
+        else:
+            member.silence = answer.remark or "it has told nothing of itself"
+
+    async def _states(self) -> Findings | None:
+        """Take in what brokers know of members; return what they have found, None when none of them looks."""
+        findings: Findings | None = None
+        members = {member.client_id: member for member in self._view.members}
+        for answer in (await self._ask_all(GetGroupState(self._view.group))).values():
+            if answer.code != SUCCESS or answer.body is None:
+                continue
+            findings = findings or {}
+            findings |= {(one.kind, one.subject): one.words for one in answer.body.findings}
+            for state in answer.body.members:
+                member = members.get(state.client_id)
+                if member is not None:
+                    member.counts = member.counts and state.counts
+                    member.in_order = state.in_order if member.in_order is None else member.in_order
+        return findings
+
+    async def _progress(self) -> None:
+        view, owners = self._view, owners_of(self._view.members)
+        for answer in (await self._ask_all(GetConsumeStats(view.group))).values():
+            if answer.code != SUCCESS or answer.body is None:
+                continue
+            stats: ConsumeStats = answer.body
+            view.consume_tps += stats.consume_tps
+            for queue, offset in stats.offset_table.items():
+                view.progress.append(
+                    QueueProgress(
+                        queue.topic, queue.broker_name, queue.queue_id, offset.consumer_offset, offset.broker_offset,
+                        max(0, offset.pull_offset - offset.consumer_offset), offset.last_timestamp,
+                        owners.get(MessageQueue(queue.topic, queue.broker_name, queue.queue_id), []),
+                    )
+                )  # fmt: skip
+        view.progress.sort(key=lambda queue: (queue.topic, queue.broker_name, queue.queue_id))
+
+    async def _dead_letters(self) -> int:
+        answers = await self._ask_all(GetTopicStats(dead_letter_topic(self._view.group)))
+        return sum(
+            offset.max_offset - offset.min_offset
+            for answer in answers.values()
+            if answer.code == SUCCESS and answer.body is not None
+            for offset in answer.body.offset_table.values()
+        )
+
+    async def _flapping(self) -> list[GroupWarning]:
+        """Look in the journals, where there are any, for members that come and go."""
+        found: dict[str, GroupWarning] = {}
+        ids = [member.client_id for member in self._view.members]
+        for name, address in self._brokers.items():
+            wanted = GetJournal(kinds=f"{JOINED},{LEFT}", group=self._view.group)
+            try:
+                records = await read_journals(self._client, {name: address}, wanted, self._timeout_ms)
+            except BrokerAnswer:
+                continue
+            now_ms = self._client.machine.clock.wall_ms()
+            found |= {warning.words: warning for warning in flapping(records, ids, now_ms)}
+        return list(found.values())

@@ -1,0 +1,236 @@
+"""A consumer group as people look at it: who is in it, what each has, how far it has come, what is wrong. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.names import retry_topic
+from staticfire.protocol.requests.connections import ConsumerRunningInfo, TopicConsumption
+from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
+
+FLAPPING_MS = 600_000
+# How far back is looked for members that come and go.
+FLAPPING_TIMES = 3
+# So often within that; from one host, so often its members there.
+NAMED_MAX = 4
+
+
+class HeldQueue(msgspec.Struct, rename="camel", frozen=True):
+    """What a member has of a queue, in its own words."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    commit_offset: int
+    cached: int
+    """Messages that are there and not done."""
+    locked: bool
+    last_pull_ms: int
+
+
+class GroupMember(msgspec.Struct, rename="camel"):
+    """One member."""
+
+    client_id: str
+    address: str
+    language: str
+    version: str
+    started_ms: int = 0
+    in_order: bool | None = None
+    """Whether it listens in order; None: nobody knows."""
+    counts: bool = True
+    """Whether it has a share of the queues; a protected group lets new ones wait."""
+    subscriptions: dict[str, str] = {}
+    """Expressions by topic."""
+    queues: list[HeldQueue] = []
+    consumption: dict[str, TopicConsumption] = {}
+    """How fast it is, by topic."""
+    silence: str = ""
+    """Why it said nothing of itself, when it was asked."""
+
+    def tell(self, info: ConsumerRunningInfo) -> None:
+        """Take in what it says of itself."""
+        started = info.properties.get("PROP_CONSUMER_START_TIMESTAMP", "")
+        self.started_ms = int(started) if started.isdecimal() and started.isascii() else 0
+        self.version = info.properties.get("PROP_CLIENT_VERSION") or self.version
+        order = info.properties.get("PROP_CONSUMEORDERLY")
+        if order is not None:
+            self.in_order = order == "true"
+        self.subscriptions = {one.topic: one.sub_string for one in info.subscription_set}
+        self.queues = sorted(
+            (
+                HeldQueue(
+                    queue.topic, queue.broker_name, queue.queue_id, held.commit_offset, held.cached_msg_count,
+                    held.locked, held.last_pull_timestamp,
+                )
+                for queue, held in info.mq_table.items()
+                if not held.droped
+            ),
+            key=lambda held: (held.topic, held.broker_name, held.queue_id),
+        )  # fmt: skip
+        self.consumption = dict(sorted(info.status_table.items()))
+
+
+class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
+    """How far a group has come in a queue."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    committed: int
+    end: int
+    inflight: int
+    """Messages that were pulled and aren't committed."""
+    consumed_to_ms: int
+    """When the last message that was consumed had been stored; 0 without one."""
+    owners: list[str]
+    """The members that have the queue; in a clustering group that should be one."""
+
+    @property
+    def lag(self) -> int:
+        """How many messages it is behind."""
+        return max(0, self.end - self.committed)
+
+
+class GroupWarning(msgspec.Struct, frozen=True):
+    """Something that a person should look at."""
+
+    kind: str
+    words: str
+
+
+class GroupView(msgspec.Struct, rename="camel"):
+    """A group."""
+
+    group: str
+    brokers: list[str]
+    """Those that were asked."""
+    consume_type: str = ""
+    message_model: str = ""
+    consume_from_where: str = ""
+    consume_tps: float = 0.0
+    """Messages per second that brokers handed out, over the last minute."""
+    dead_letters: int = 0
+    members: list[GroupMember] = []
+    progress: list[QueueProgress] = []
+    warnings: list[GroupWarning] = []
+
+    @property
+    def lag(self) -> int:
+        """How many messages it is behind, over all queues."""
+        return sum(queue.lag for queue in self.progress)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it, ready for JSON."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        shown["lag"] = self.lag
+        for queue, progress in zip(shown["progress"], self.progress, strict=True):
+            queue["lag"] = progress.lag
+        return shown
+
+
+def owners_of(members: Iterable[GroupMember]) -> dict[MessageQueue, list[str]]:
+    """Return who has which queue."""
+    owners: dict[MessageQueue, list[str]] = {}
+    for member in members:
+        for held in member.queues:
+            owners.setdefault(MessageQueue(held.topic, held.broker_name, held.queue_id), []).append(member.client_id)
+    return owners
+
+
+def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None) -> list[GroupWarning]:
+    """Return what is wrong with a group.
+
+    `findings`: words by kind and subject, as brokers have found; None when none of them looks for any.
+    """
+    found = [GroupWarning(kind, words) for (kind, _), words in sorted((findings or {}).items())]
+    if findings is None:
+        found = [*_mixed_listeners(view.members), *_different_subscriptions(view.group, view.members)]
+    silent = [f"{member.client_id}: {member.silence}" for member in view.members if member.silence]
+    found += [GroupWarning("SILENT_MEMBER", words) for words in silent]
+    waiting = [member.client_id for member in view.members if not member.counts]
+    if waiting:
+        words = f"{_named(waiting)}: not stable for long enough to get queues, as this group is set (stableTimeMs)"
+        found.append(GroupWarning("WAITING_MEMBER", words))
+    if view.message_model != "BROADCASTING" and not silent:
+        found += _owners(view)
+    return found
+
+
+def _owners(view: GroupView) -> Iterable[GroupWarning]:
+    """Look for queues that nobody has, or several do. Right after a rebalance there are such for a moment."""
+    if not view.members:
+        return
+    nobody = [queue for queue in view.progress if not queue.owners]
+    if nobody:
+        yield GroupWarning("QUEUES_WITHOUT_OWNER", f"no member has {_places(nobody)}")
+    several = [queue for queue in view.progress if len(queue.owners) > 1]
+    if several:
+        yield GroupWarning("QUEUES_WITH_SEVERAL_OWNERS", f"several members have {_places(several)}")
+
+
+def _places(queues: Sequence[QueueProgress]) -> str:
+    return _named([f"{queue.topic} {queue.broker_name}/{queue.queue_id}" for queue in queues])
+
+
+def _mixed_listeners(members: Sequence[GroupMember]) -> Iterable[GroupWarning]:
+    sides = {order: [one.client_id for one in members if one.in_order is order] for order in (True, False)}
+    if all(sides.values()):
+        words = f"in order: {_named(sides[True])}; in any order: {_named(sides[False])}: nobody can rely on the order"
+        yield GroupWarning("MIXED_LISTENERS", words)
+
+
+def _different_subscriptions(group: str, members: Sequence[GroupMember]) -> Iterable[GroupWarning]:
+    asked = [member for member in members if not member.silence]
+    topics = {topic for member in asked for topic in member.subscriptions} - {retry_topic(group)}
+    for topic in sorted(topics):
+        wanted: dict[str, list[str]] = {}
+        for member in asked:
+            expression = member.subscriptions.get(topic)
+            wanted.setdefault("nothing" if expression is None else f"[{expression}]", []).append(member.client_id)
+        if len(wanted) > 1:
+            sides = "; ".join(f"{expression}: {_named(ids)}" for expression, ids in sorted(wanted.items()))
+            words = f"members subscribe to different things of topic {topic}, {sides}: messages are skipped"
+            yield GroupWarning("DIFFERENT_SUBSCRIPTIONS", words)
+
+
+def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: int) -> list[GroupWarning]:
+    """Return who comes and goes, by the joins and leaves of one broker; `now_ms`: its real time.
+
+    A client that joins again and again under its id, or, as most get a new id each time, a host whose members leave
+    several times as often as there are any.
+    """
+    recent = [record for record in records if now_ms - record.real_ms <= FLAPPING_MS]
+    joins: dict[str, int] = {}
+    leaves: dict[str, int] = {}
+    for record in recent:
+        if record.kind == JOINED:
+            joins[record.client] = joins.get(record.client, 0) + 1
+        elif record.kind == LEFT:
+            host = host_of(record.client)
+            leaves[host] = leaves.get(host, 0) + 1
+    there: dict[str, int] = {}
+    for client in members:
+        there[host_of(client)] = there.get(host_of(client), 0) + 1
+    minutes = FLAPPING_MS // 60_000
+    again = {client: count for client, count in sorted(joins.items()) if count > FLAPPING_TIMES}
+    words = [f"{client} has joined {count} times in {minutes} minutes" for client, count in again.items()]
+    hosts = {host_of(client) for client in again}
+    words += [
+        f"members on {host} have left {count} times in {minutes} minutes"
+        for host, count in sorted(leaves.items())
+        if host not in hosts and count >= FLAPPING_TIMES * max(1, there.get(host, 0))
+    ]
+    return [GroupWarning("FLAPPING_MEMBERS", f"{one}: each time queues change hands") for one in words]
+
+
+def host_of(client_id: str) -> str:
+    """Return the host of a client id, `ip@instance`."""
+    return client_id.partition("@")[0]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return ", ".join(names[:NAMED_MAX]) + more
