@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.subscriptions import Subscription
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.instructions import Announce, FindBrokers, Instructions, tell
 from staticfire.protocol.codes import ResponseCode
@@ -35,12 +36,16 @@ class PullFailure(NamedTuple):
     has_lost_broker: bool = False
 
 
-def judge_failure(error: StaticfireError, queue: MessageQueue, state: ConsumerState) -> PullFailure:
-    """Return what follows from the error."""
+def judge_failure(
+    error: StaticfireError, queue: MessageQueue, state: ConsumerState, asked: Subscription | None
+) -> PullFailure:
+    """Return what follows from the error. `asked`: the subscription that the pull left with."""
     pause_ms = state.settings.pull_error_pause_ms
     code = error.code if isinstance(error, BrokerAnswer) else None
     if code == ResponseCode.FLOW_CONTROL:
         return PullFailure([], BUSY_PAUSE_MS)
+    if code == ResponseCode.SUBSCRIPTION_NOT_LATEST and state.wanted.get(queue.topic) is not asked:
+        return PullFailure([], 0)  # It has been changed since.
     out: Instructions = [Announce()] if code in FORGOTTEN_CODES else []
     if code == ResponseCode.TOPIC_NOT_EXIST:
         return PullFailure(out, pause_ms, has_lost_topic=True)

@@ -197,10 +197,10 @@ class AssignedQueue(Generic[P]):
 
     def pull_failed(self, error: StaticfireError, uptime_ms: UptimeMs) -> Instructions:
         """Tell what went wrong and try again later."""
-        self._asked = None
+        asked, self._asked = self._asked, None
         if self.is_dropped or self._state.is_over:
             return []
-        failure = judge_failure(error, self.queue, self._state)
+        failure = judge_failure(error, self.queue, self._state, asked)
         out = failure.instructions
         if failure.has_lost_broker:
             self._broker_id = MASTER_ID

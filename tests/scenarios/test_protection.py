@@ -8,12 +8,12 @@ import pytest_asyncio
 
 from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.settings import BrokerSettings
-from staticfire.client import Admin, BrokerAnswer, ClientSettings, PushConsumer, SubscriptionGroupConfig
+from staticfire.client import Admin, BrokerAnswer, SubscriptionGroupConfig
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.times import MessageMs
-from tests.scenarios.consuming import GROUP, TOPIC, Shop
+from tests.scenarios.consuming import GROUP
 from tests.scenarios.members import Member
 from tests.scenarios.stand import NAMESERVER, Stand
 
@@ -326,71 +326,3 @@ def test_a_file_with_times_that_cannot_be_is_refused() -> None:
     table.put(SubscriptionGroupConfig(GROUP, attributes={"stableTimeMs": "soon"}))
     with pytest.raises(BrokerAnswer, match=r"stableTimeMs=soon"):
         table.restore(table.snapshot())
-
-
-# -- what consumers see of it ------------------------------------------------------------------------------------------
-
-
-@pytest_asyncio.fixture
-async def shop(world: SimulatedWorld) -> AsyncIterator[Shop]:
-    shop = Shop(world, broker_settings={**STABLE, **GRACE})
-    yield await shop.open(brokers=2)
-    await shop.close()
-
-
-def named(shop: Shop, who: str, instance: str) -> PushConsumer:
-    """Return a consumer whose client id is the same after a restart, if it has an instance name."""
-    shop.settings = ClientSettings(instance_name=instance)
-    return shop.consumer(who)
-
-
-@pytest.mark.parametrize(("instance", "changes"), [("billing-2", 0), ("DEFAULT", 1)], ids=["with", "without"])
-async def test_a_killed_process_takes_its_queues_up_again_if_it_has_an_instance_name(
-    world: SimulatedWorld, shop: Shop, instance: str, changes: int
-) -> None:
-    """Without one it is somebody else: it waits, and nobody has its old share until the grace time is over."""
-    first = await world.start("one", named(shop, "one", "billing-1"))
-    await world.start("two", named(shop, "two", instance))
-    await world.run_for(ms=STABLE_MS)
-    seen: list[str] = []
-    first.on_queues_changed(lambda topic, _, own: seen.append(topic))
-    world.kill("two")
-    await world.run_for(seconds=3)
-    second = await world.start("two", named(shop, "two", instance))
-    await shop.send_many(80)
-    await world.run_for(seconds=3)
-    assert len(first.assignment) == 5
-    assert len(second.assignment) == (0 if changes else 5)
-    assert len(shop.bodies) == (40 if changes else 80)
-    await world.run_for(ms=GRACE_MS)
-    assert seen.count(TOPIC) == changes
-    assert sorted(first.assignment + second.assignment) == sorted({*first.assignment, *second.assignment})
-    assert len(first.assignment + second.assignment) == 10
-    assert len(set(shop.bodies)) == 80
-
-
-async def test_a_network_that_fails_for_a_moment_moves_no_queue(world: SimulatedWorld, shop: Shop) -> None:
-    consumers = [await shop.start(who) for who in ("one", "two", "three")]
-    await world.run_for(ms=STABLE_MS)
-    before = [consumer.assignment for consumer in consumers]
-    seen: list[str] = []
-    for consumer in consumers:
-        consumer.on_queues_changed(lambda topic, _, own: seen.append(topic))
-    world.isolate("two")
-    await world.run_for(seconds=5)
-    world.heal("two")
-    await world.run_for(minutes=1)
-    assert (seen, [consumer.assignment for consumer in consumers]) == ([], before)
-    bodies = await shop.send_many(40)
-    await shop.until_heard(40)
-    assert sorted(shop.bodies) == sorted(bodies)
-
-
-async def test_after_a_start_of_the_brokers_all_members_are_there_at_once(world: SimulatedWorld, shop: Shop) -> None:
-    consumers = [await shop.start(who) for who in ("one", "two", "three")]
-    await world.run_for(ms=STABLE_MS)
-    for name in ("broker-a", "broker-b"):
-        world.kill(name)
-        await shop.start_broker(name)
-    await world.run_for(seconds=5)
-    assert sorted(len(consumer.assignment) for consumer in consumers) == [2, 4, 4]

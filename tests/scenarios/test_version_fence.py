@@ -207,6 +207,18 @@ async def test_members_who_want_the_same_are_never_refused_however_old(
     assert [line for line in logged if is_refusal(line) or line.event == "subscription_outdated"] == []
 
 
+@pytest.mark.row("H6")
+@pytest.mark.parametrize("shop", [(each, FENCE) for each in ALIGNED.values()], indirect=True, ids=[*ALIGNED])
+async def test_a_held_pull_that_its_own_consumer_has_outdated_is_made_anew_at_once(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    consumer = await shop.start("one", expression="a", post_subscription_when_pull=True)
+    await world.run_for(ms=200)
+    consumer.subscribe(TOPIC, "b")
+    await shop.producer.send_many([Message(TOPIC, b"new", tags="b") for _ in range(8)])
+    await shop.until_heard(8, within_ms=500)
+
+
 # -- whose time it is --------------------------------------------------------------------------------------------------
 
 
