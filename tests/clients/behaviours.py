@@ -18,6 +18,7 @@ BEHAVIOURS = {
     "broker-restart": "offsets survive a restart of the broker, and the producer finds it again",
     "pull": "queues are pulled from any offset, to and behind their ends",
     "lite-pull": "the lite pull consumer subscribes, is assigned, seeks",
+    "transactions": "a half message is committed, rolled back, asked about: what counts is consumed once",
     "request-reply": "a request is answered by a consumer, and each gets its own reply",
     "queries": "messages are found by key, by unique id, by offset id",
     "too-large": "a message of more than 4 MiB is refused with code 13; the next one is stored",

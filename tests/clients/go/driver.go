@@ -67,6 +67,7 @@ func main() {
 		{"share-queues", shareQueues},
 		{"consumer-restart", consumerRestart},
 		{"pull", pull},
+		{"transactions", transactions},
 		{"too-large", tooLarge},
 		{"auto-create", autoCreate},
 		{"no-auto-create", noAutoCreate},
@@ -526,6 +527,59 @@ func (l *listening) sameNumbers(count int) {
 
 func (l *listening) close() {
 	l.closing.Do(func() { _ = l.consumer.Shutdown() })
+}
+
+// transacting ends a transaction as the message's property says, and when asked commits what is paid.
+type transacting struct {
+	lock  sync.Mutex
+	asked []string
+}
+
+func (t *transacting) ExecuteLocalTransaction(half *primitive.Message) primitive.LocalTransactionState {
+	switch half.GetProperty("end") {
+	case "commit":
+		return primitive.CommitMessageState
+	case "rollback":
+		return primitive.RollbackMessageState
+	}
+	return primitive.UnknowState
+}
+
+func (t *transacting) CheckLocalTransaction(half *primitive.MessageExt) primitive.LocalTransactionState {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.asked = append(t.asked, string(half.Body))
+	if half.GetTags() == "paid" {
+		return primitive.CommitMessageState
+	}
+	return primitive.RollbackMessageState
+}
+
+func transactions() string {
+	send(shared, message("transactions", 0)) // The topic: a half message creates none for this client.
+	ends := &transacting{}
+	made, err := rocketmq.NewTransactionProducer(ends, producer.WithGroupName("transacting-producers"),
+		producer.WithInstanceName("transacting"),
+		producer.WithNsResolver(primitive.NewPassthroughResolver([]string{namesrv})))
+	must(err)
+	must(made.Start())
+	defer made.Shutdown()
+	listening := listen("transactions-readers", "transactions", "*", "a")
+	defer listening.close()
+	for number, each := range [][2]string{
+		{"commit", "paid"}, {"commit", "paid"}, {"unknown", "paid"}, {"rollback", "refused"}, {"unknown", "refused"},
+	} {
+		half := message("transactions", number+1).WithTag(each[1])
+		half.WithProperty("end", each[0])
+		result, err := made.SendMessageInTransaction(background, half)
+		must(err)
+		check(result.Status == primitive.SendOK, "status %v", result.Status)
+	}
+	listening.await(4) // The last one after about six seconds.
+	listening.sameNumbers(4)
+	ends.lock.Lock()
+	defer ends.lock.Unlock()
+	return fmt.Sprintf("asked about %d", len(ends.asked))
 }
 
 func newProducer(namesrv, group string, options ...producer.Option) rocketmq.Producer {

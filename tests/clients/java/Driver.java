@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -39,10 +40,14 @@ import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.RequestCallback;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.client.producer.TransactionSendResult;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -99,6 +104,7 @@ public final class Driver {
         behaviours.put("consumer-restart", this::consumerRestart);
         behaviours.put("pull", this::pull);
         behaviours.put("lite-pull", this::litePull);
+        behaviours.put("transactions", this::transactions);
         behaviours.put("request-reply", this::requestReply);
         behaviours.put("queries", this::queries);
         behaviours.put("too-large", this::tooLarge);
@@ -218,6 +224,53 @@ public final class Driver {
             same(0, got.getReconsumeTimes(), "reconsume times");
         }
         return "";
+    }
+
+    private String transactions() throws Exception {
+        Set<String> asked = Collections.synchronizedSet(new TreeSet<>());
+        TransactionMQProducer transacting = new TransactionMQProducer("transacting-producers");
+        named(transacting::setNamesrvAddr, transacting::setInstanceName, namesrv, "transacting");
+        transacting.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                return (LocalTransactionState) argument;
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                asked.add(message.getTopic() + " " + new String(message.getBody(), StandardCharsets.UTF_8));
+                return message.getTags().equals("paid")
+                    ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
+            }
+        });
+        transacting.start();
+        try (Listening consumer = new Listening(namesrv, "transactions-readers", "transactions", "*", "a")) {
+            consumer.start();
+            for (int number = 0; number < 3; number++) {
+                sendHalf(transacting, number, "paid", LocalTransactionState.COMMIT_MESSAGE);
+            }
+            sendHalf(transacting, 100, "refused", LocalTransactionState.ROLLBACK_MESSAGE);
+            sendHalf(transacting, 3, "paid", LocalTransactionState.UNKNOW);
+            sendHalf(transacting, 101, "refused", LocalTransactionState.UNKNOW);
+            consumer.await(4); // The last one after about six seconds.
+            consumer.sameNumbers(4);
+            for (MessageExt each : consumer.received()) {
+                same(8, each.getSysFlag() & 12, "transaction bits"); // Committed.
+            }
+            same("[transactions body 101, transactions body 3]", asked.toString(), "asked about");
+            return "asked about " + asked.size();
+        } finally {
+            transacting.shutdown();
+        }
+    }
+
+    private static void sendHalf(TransactionMQProducer through, int number, String tags, LocalTransactionState state)
+        throws Exception {
+        Message half = message("transactions", number);
+        half.setTags(tags);
+        TransactionSendResult result = through.sendMessageInTransaction(half, state);
+        same(SendStatus.SEND_OK, result.getSendStatus(), "status");
+        same(state, result.getLocalTransactionState(), "state");
     }
 
     /** By callback: in 5.3 a request that waits gives up as soon as its send is answered. */

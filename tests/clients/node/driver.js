@@ -51,6 +51,7 @@ async function main() {
   cannot('sql92', 'the client has tags only');
   cannot('queries', 'the client has no queries');
   cannot('pull', 'the client has no pull consumer');
+  cannot('transactions', 'the client has no transactions');
   cannot('request-reply', 'the client has no requests');
   cannot('lite-pull', 'the client has no lite pull consumer');
   await Promise.all(Object.entries(behaviours).map(([ name, behaviour ]) => tell(name, behaviour)));

@@ -445,6 +445,7 @@ def main() -> None:
     shared = producer(NAMESRV, "driver-producers")
     say({"behaviour": "sql92", "cannot": "the client has tags only"})
     say({"behaviour": "queries", "cannot": "the client has no queries"})
+    say({"behaviour": "transactions", "cannot": "the client has no transactions"})
     say({"behaviour": "request-reply", "cannot": "the client has no requests"})
     say({"behaviour": "lite-pull", "cannot": "the client has no lite pull consumer"})
     with ThreadPoolExecutor(len(BEHAVIOURS)) as threads:
