@@ -18,10 +18,12 @@ TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it 
 if TYPE_CHECKING:
     from staticfire.client.admin.admin import Admin
     from staticfire.client.admin.clock import ClockReport, ClusterClock
+    from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
     from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
     from staticfire.client.admin.dead_letters import DeadLetter, Death
     from staticfire.client.admin.group_view import GroupMember, GroupView, GroupWarning, HeldQueue, QueueProgress
     from staticfire.client.admin.journal import JournalRecords
+    from staticfire.client.admin.look_ups import FoundMessages
     from staticfire.client.admin.resending import ResendInterrupted, ResendReport
     from staticfire.client.blocking.admin import BlockingAdmin
     from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
@@ -129,9 +131,12 @@ __all__ = [
     "ConsumeReturnType",
     "ConsumeStatus",
     "ConsumerHook",
+    "ConsumptionState",
     "DeadLetter",
     "DeadLetterQueue",
     "Death",
+    "FoundMessages",
+    "GroupConsumption",
     "GroupMember",
     "GroupNotFound",
     "GroupView",
@@ -191,7 +196,9 @@ __all__ = [
 _HOMES = {
     "staticfire.client.admin.group_view": "GroupMember GroupView GroupWarning HeldQueue QueueProgress",
     "staticfire.protocol.requests.journal": "JournalRecord",
+    "staticfire.client.admin.consumption": "ConsumptionState GroupConsumption",
     "staticfire.client.admin.journal": "JournalRecords",
+    "staticfire.client.admin.look_ups": "FoundMessages",
     "staticfire.client.blocking.dead_letter_queue": "BlockingDeadLetterQueue",
     "staticfire.client.admin.resending": "ResendInterrupted ResendReport",
     "staticfire.client.admin.dead_letter_queue": "DeadLetterQueue",

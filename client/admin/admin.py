@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from staticfire.client.admin.consumption import GroupConsumption, consumption_of
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
 from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
+from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -17,7 +19,8 @@ from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import AnswerTimeout, ClientError, GroupNotFound, TopicNotFound, broker_answer
-from staticfire.protocol.names import group_of_topic, is_dead_letter_topic
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.names import group_of_topic, is_dead_letter_topic, is_system_topic
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.connections import (
     ClientConnection,
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
     from staticfire.client.blocking.admin import BlockingAdmin
 
 ADMIN_TIMEOUT_MS = 5_000
+LOOK_UP_TIMEOUT_MS = 15_000
+# A broker whose index is far behind lets it catch up first.
+FOREVER = (1 << 63) - 1
 ROUTE_WAIT_MS = 3_000
 # How long a topic that a broker has created may take until nameservers know it.
 ROUTE_POLL_MS = 5
@@ -239,6 +245,31 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
                     count = await self.max_offset(queue) - await self.min_offset(queue)
                     counts[group] = counts.get(group, 0) + count
         return {group: count for group, count in sorted(counts.items()) if count}
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    async def find(
+        self, text: str, topic: str | None = None, begin_ms: int = 0, end_ms: int = FOREVER, messages_max: int = 64
+    ) -> FoundMessages:
+        """Return the newest messages with this offset message id, unique id or key: of one topic, or of all.
+
+        They may be copies of one: a retry and a dead letter have the unique id of the first. `begin_ms`, `end_ms`:
+        between which times they were stored. Raises: TopicNotFound, and as everything else here.
+        """
+        masters = await self.masters()
+        at_place = await find_by_offset_id(self.client, masters, text, self._timeout_ms)
+        if at_place:
+            return FoundMessages(at_place)
+        if topic is not None:
+            await self.route(topic)
+        topics = [topic] if topic is not None else [one for one in await self.topics() if not is_system_topic(one)]
+        places = [(one, name, address) for one in topics for name, address in masters.items()]
+        wanted = LookUp(text, begin_ms, end_ms, messages_max)
+        return await find_by_key(self.client, places, wanted, max(self._timeout_ms, LOOK_UP_TIMEOUT_MS))
+
+    async def consumption(self, message: ReceivedMessage) -> list[GroupConsumption]:
+        """Return how each group that consumes a message's topic stands to it, as far as offsets tell."""
+        return await consumption_of(self.client, message, self._timeout_ms)
 
     # -- what happened -------------------------------------------------------------------------------------------
 

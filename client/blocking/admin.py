@@ -20,6 +20,8 @@ class BlockingAdmin(BlockingFace[Admin]):
     group = blocking(Admin.group)
     has_group = blocking(Admin.has_group)
     dead_letters = blocking(Admin.dead_letters)
+    find = blocking(Admin.find)
+    consumption = blocking(Admin.consumption)
     journal = blocking(Admin.journal)
     requests = blocking(Admin.requests)
     max_offset = blocking(Admin.max_offset)

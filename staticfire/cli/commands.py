@@ -13,6 +13,7 @@ COMMANDS = {
     "broker": "One broker in the foreground.",
     "send": "Send messages: given ones, or the lines of standard input.",
     "peek": "Show messages of a topic, without side effects.",
+    "message": "Show a message by one of its ids or keys: where it is, and who has consumed it.",
     "consume": "Consume topics as a member of a group, and print the messages.",
     "group": "A consumer group: members, what each holds, lag, rates, what is wrong.",
     "dlq": "Dead letters: show, export, send them again.",

@@ -17,6 +17,8 @@ from staticfire.protocol.properties import format_properties
 from staticfire.protocol.record import pack_record, pack_topic
 from staticfire.runtime.live import live_machine
 
+pytestmark = [pytest.mark.row("F3"), pytest.mark.row("F4")]
+
 FOREVER = (1 << 63) - 1
 
 

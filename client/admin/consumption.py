@@ -1,0 +1,95 @@
+"""Who has consumed a message, as far as offsets tell. RocketMQ: MQAdminExt.messageTrackDetail.
+
+An offset says that a group is past a message, not that its listener was content: it may have been sent back, and be
+found in the group's retry topic, too.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import broker_answer
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests.clients import SubscriptionData
+from staticfire.protocol.requests.connections import QueryGroupsOfTopic, QuerySubscription
+from staticfire.protocol.requests.offsets import OffsetAnswer, QueryConsumerOffset
+from staticfire.protocol.sql92.faults import FilterExpressionError
+from staticfire.protocol.sql92.filters import compile_filter
+from staticfire.protocol.tags import TagExpression, TagExpressionError
+
+
+class ConsumptionState(Enum):
+    """How a group stands to a message."""
+
+    CONSUMED = "consumed"
+    FILTERED = "passed over"
+    """It is past the message, which its subscription doesn't want."""
+    NOT_YET = "not yet"
+    UNKNOWN = "unknown"
+    """It has committed nothing in that queue: it is new there, or keeps its offsets itself (BROADCASTING)."""
+
+
+class GroupConsumption(msgspec.Struct, frozen=True):
+    """One group and one message."""
+
+    group: str
+    state: ConsumptionState
+    committed: int | None
+    """Where it goes on in the message's queue."""
+    is_online: bool
+
+
+async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeout_ms: int) -> list[GroupConsumption]:
+    """Return how all groups that consume its topic, or have, stand to a message, by name.
+
+    Raises: BrokerAnswer, NetworkError.
+    """
+    queue = MessageQueue(message.record.topic, message.broker_name, message.queue_id)
+    answer = await client.ask_broker(queue, QueryGroupsOfTopic(queue.topic, bname=queue.broker_name), timeout_ms)
+    if answer.code != SUCCESS:
+        raise broker_answer(answer.code, answer.remark, f"groups of {queue.topic} at {queue.broker_name}")
+    found = []
+    for group in sorted(answer.body.group_list) if answer.body is not None else []:
+        committed = await _committed(client, group, queue, timeout_ms)
+        request = QuerySubscription(group, queue.topic, bname=queue.broker_name)
+        told = await client.ask_broker(queue, request, timeout_ms)
+        subscribed = told.body.subscription_data if told.code == SUCCESS and told.body is not None else None
+        state = state_of(message, committed, subscribed)
+        found.append(GroupConsumption(group, state, committed, subscribed is not None))
+    return found
+
+
+async def _committed(client: ClusterClient, group: str, queue: MessageQueue, timeout_ms: int) -> int | None:
+    """Return where a group goes on; None, and not the 0 where it would begin, when it has committed nothing."""
+    request = QueryConsumerOffset(group, queue.topic, queue.queue_id, set_zero_if_not_found=False)
+    answer = await client.ask_broker(queue, request, timeout_ms)
+    if answer.code == ResponseCode.QUERY_NOT_FOUND:
+        return None
+    if answer.code != SUCCESS or not isinstance(answer, OffsetAnswer):
+        raise broker_answer(answer.code, answer.remark, f"offset of {group} in {queue}")
+    return answer.offset
+
+
+def state_of(message: ReceivedMessage, committed: int | None, subscribed: SubscriptionData | None) -> ConsumptionState:
+    """Return how a group stands to a message. `subscribed`: to what, None while it is offline."""
+    if committed is None:
+        return ConsumptionState.UNKNOWN
+    if committed <= message.queue_offset:
+        return ConsumptionState.NOT_YET
+    if subscribed is not None and not _wants(subscribed, message):
+        return ConsumptionState.FILTERED
+    return ConsumptionState.CONSUMED
+
+
+def _wants(subscribed: SubscriptionData, message: ReceivedMessage) -> bool:
+    """Whether a subscription wants a message; yes, where that can't be said."""
+    try:
+        if subscribed.expression_type in ("", "TAG"):
+            return TagExpression.parse(subscribed.sub_string).matches(message.tags)
+        return compile_filter(subscribed.sub_string).matches(message.record.properties)
+    except (TagExpressionError, FilterExpressionError):
+        return True

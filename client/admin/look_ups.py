@@ -1,0 +1,103 @@
+"""Messages found by one of their ids or keys, wherever in a cluster they are. RocketMQ: MQAdminImpl.
+
+One message may be found more than once: with its unique id it is stored again for each retry, and as a dead letter.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.consume.pull_answers import packed_address, received
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS, RecordBatch
+from staticfire.protocol.errors import NetworkError, ProtocolError, broker_answer
+from staticfire.protocol.hosts import host_text
+from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests.queries import QueryMessage, ViewMessage
+
+AT_ONCE_MAX = 32
+# Questions under way: a topic is asked about at each of its brokers.
+_NOTHING = "can not find message, maybe time range not correct"
+
+
+class LookUp(msgspec.Struct, frozen=True):
+    """What is looked for: an id or a key, among messages that were stored between two times."""
+
+    text: str
+    begin_ms: int = 0
+    end_ms: int = (1 << 63) - 1
+    messages_max: int = 64
+
+
+class FoundMessages(list[ReceivedMessage]):
+    """Messages, oldest first."""
+
+    def __init__(self, messages: Iterable[ReceivedMessage], gaps: Sequence[str] = ()) -> None:
+        super().__init__(messages)
+        self.gaps = list(gaps)
+        """Where not everything was looked through, and why: nothing more can be said of that."""
+
+
+async def find_by_offset_id(
+    client: ClusterClient, masters: Mapping[str, str], text: str, timeout_ms: int
+) -> list[ReceivedMessage]:
+    """Return the message at the place that an offset message id names; none when it is no such id.
+
+    `masters`: addresses by broker name. If none of them is in the id, since that is how others reach a broker, all are
+    asked: then it may be more than one message. Raises: NetworkError.
+    """
+    try:
+        host, position = parse_offset_id(text)
+        named = host_text(host)
+    except ProtocolError:
+        return []
+    chosen = {name: address for name, address in masters.items() if address == named} or masters
+    found: list[ReceivedMessage] = []
+    for name, address in chosen.items():
+        answer = await client.pool.ask(address, ViewMessage(offset=position, bname=name), timeout_ms)
+        if answer.code == SUCCESS:
+            found += _messages(answer.body, name, address)
+    return [message for message in found if message.log_position == position]
+
+
+async def find_by_key(
+    client: ClusterClient, places: Sequence[tuple[str, str, str]], wanted: LookUp, timeout_ms: int
+) -> FoundMessages:
+    """Return the newest messages with a key or unique id. `places`: topic, broker name, address.
+
+    Raises: BrokerAnswer (a broker refuses).
+    """
+    turns = asyncio.Semaphore(AT_ONCE_MAX)
+
+    async def ask(topic: str, name: str, address: str) -> FoundMessages:
+        async with turns:
+            return await _ask(client, topic, name, address, wanted, timeout_ms)
+
+    parts = await asyncio.gather(*(ask(*place) for place in places))
+    messages = sorted((message for part in parts for message in part), key=_in_time)
+    return FoundMessages(messages[-wanted.messages_max :], [gap for part in parts for gap in part.gaps])
+
+
+async def _ask(
+    client: ClusterClient, topic: str, name: str, address: str, wanted: LookUp, timeout_ms: int
+) -> FoundMessages:
+    request = QueryMessage(topic, wanted.text, wanted.messages_max, wanted.begin_ms, wanted.end_ms, bname=name)
+    try:
+        answer = await client.pool.ask(address, request, timeout_ms)
+    except NetworkError as error:
+        return FoundMessages([], [f"{topic} on {name}: {error}"])
+    if answer.code not in (SUCCESS, ResponseCode.QUERY_NOT_FOUND):
+        raise broker_answer(answer.code, answer.remark, f"look for {wanted.text} in {topic} at {address}")
+    gaps = [f"{topic} on {name}: {answer.remark}"] if answer.remark not in (None, "", _NOTHING) else []
+    return FoundMessages(_messages(answer.body, name, address), gaps)
+
+
+def _messages(batch: RecordBatch | None, name: str, address: str) -> list[ReceivedMessage]:
+    return [] if batch is None else received(batch, name, None, packed_address(address))
+
+
+def _in_time(message: ReceivedMessage) -> tuple[int, str, int]:
+    return message.stored_ms, message.broker_name, message.log_position
