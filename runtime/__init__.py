@@ -16,7 +16,7 @@ Processes:
 
 - `service.py`: what runs for a while and ends in order
 - `process.py`: the main of a server; `light_start.py`: what it imports, and what it doesn't
-- `children.py`: the processes of a cluster, seen from the one that started them
+- `spawning.py`: how processes are started, also early; `children.py`: those of a cluster, seen from who started them
 - `signals.py`: signals, kept from the first moment on; `exit_codes.py`: how a process ends
 - `loop_thread.py`: an event loop in a thread of its own
 - `sampled_counter.py`: numbers that grow, and how fast

@@ -14,7 +14,6 @@ import selectors
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.log_sink import LogSink
 from staticfire.runtime.signals import SignalInbox, StopAsked
+from staticfire.runtime.spawning import EarlyStart, start_process
 
 READY_TIMEOUT_MS = 30_000
 STOP_TIMEOUT_MS = 10_000
@@ -108,13 +108,16 @@ class Children:
         signals: SignalInbox | None = None,
         on_death: Callable[[Child], None] = lambda _child: None,
         stderr: int = 2,
+        early: EarlyStart | None = None,
     ) -> None:
         """`stdout`: where the children's standard output goes; None: where ours goes.
 
         `signals`: a signal to stop that comes there ends the wait for a start, and that for an end.
         `stderr`: where what they write to theirs is passed on to. Nobody waits for who reads it, or doesn't.
+        `early`: processes that wait already to hear what they are to serve; the same standard output is theirs.
         """
         self._stdout = stdout
+        self._early = early
         self._signals = signals
         self._selector = selectors.DefaultSelector()
         self._children: dict[str, Child] = {}
@@ -129,27 +132,17 @@ class Children:
 
     def spawn(self, plan: ChildPlan) -> Child:
         """Start a process and give it the socket; our copy of that is closed."""
-        ours, its = socket.socketpair()
-        arguments = ["--settings", json.dumps(dict(plan.settings))]
-        arguments += ["--listen-fd", str(plan.sock.fileno()), "--parent-fd", str(its.fileno())]
-        if plan.temporary:
-            arguments += ["--temporary", plan.temporary]
         try:
-            process = subprocess.Popen(
-                [*interpreter(), "-m", plan.module, *arguments],
-                pass_fds=[plan.sock.fileno(), its.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=self._stdout,
-                stderr=subprocess.PIPE,
-                env=child_environment(),
-                # Not in our group: Ctrl-C is for us, and we stop the children in their order.
-                process_group=0,
-            )
-        except BaseException:
-            ours.close()
-            raise
+            early = self._early.take(plan.module) if self._early is not None else None
+            if early is not None:
+                process, ours = early
+                _tell_plan(ours, plan)
+            else:
+                arguments = ["--settings", json.dumps(dict(plan.settings)), "--listen-fd", str(plan.sock.fileno())]
+                if plan.temporary:
+                    arguments += ["--temporary", plan.temporary]
+                process, ours = start_process(plan.module, "--parent-fd", arguments, self._stdout, [plan.sock.fileno()])
         finally:
-            its.close()
             plan.sock.close()
         child = self._children[plan.name] = Child(plan.name, process, ours)
         assert process.stderr is not None
@@ -298,22 +291,13 @@ class Children:
             self._stderr.flush()
 
 
-def interpreter() -> list[str]:
-    """Return how Python is started for a program of ours: without `site`, which costs 20 ms of a start."""
-    return [sys.executable, "-S", "-P"]
-
-
-def child_environment() -> dict[str, str]:
-    """Return our environment, with the module path that `site` would have found.
-
-    A server may write bytecode, whatever we were told: pip has done so when it installed, and a checkout without it
-    takes three times as long to start.
-    """
-    home = os.path.dirname(sys.modules["staticfire"].__path__[0])
-    path = [home, *(entry for entry in sys.path if os.path.isabs(entry) and entry != home)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return environment
+def _tell_plan(link: socket.socket, plan: ChildPlan) -> None:
+    """Tell a process that was started early what it is to serve."""
+    told = {"settings": dict(plan.settings), "temporary": plan.temporary}
+    try:
+        socket.send_fds(link, [json.dumps(told).encode() + b"\n"], [plan.sock.fileno()])
+    except OSError:
+        pass  # It has died: who waits for it finds out.
 
 
 def _receive(link: socket.socket) -> bytes | None:

@@ -7,6 +7,8 @@
 `--temporary`  our folder in a temporary one, removed in the end; a parent does that itself, unless it was killed
 `--parent-fd`  a socket to who started us. One JSON line goes out when ready; its end means that the parent is gone,
                killed perhaps, and this process stops as well: nothing is ever left behind.
+`--early-fd`   the same, of a parent that doesn't know yet what we are to serve: settings, temporary folder and socket
+               come in as one JSON line, when everything is imported
 
 Exit codes: 0 stopped, 1 failed, 2 the settings or the machine don't let it run (one line says what). The first
 SIGINT, SIGTERM or SIGHUP stops in order, the second at once; but while there is a parent, it is the one who has no
@@ -37,7 +39,8 @@ from staticfire.runtime.signals import stop_signals
 log = logger("process")
 
 S = TypeVar("S")
-FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--temporary"})
+FLAGS = frozenset({"--settings", "--listen-fd", "--parent-fd", "--early-fd", "--temporary"})
+PLAN_BYTES_MAX = 64 * 1024
 
 
 class Program(NamedTuple, Generic[S]):
@@ -63,6 +66,8 @@ def run_program(program: Program[Any], arguments: Sequence[str]) -> int:
     """Run until stopped and return the exit code."""
     try:
         launch = read_arguments(arguments)
+        if launch is None:
+            return EXIT_STOPPED
         settings = load_settings(program.settings, launch.settings, {}, None)
         asyncio.run(_serve(program, settings, launch))
     except (UsageError, CantStart) as error:
@@ -74,22 +79,43 @@ def run_program(program: Program[Any], arguments: Sequence[str]) -> int:
     return EXIT_STOPPED
 
 
-def read_arguments(arguments: Sequence[str]) -> Launch:
-    """Read flags that come in pairs. Raises: UsageError."""
+def read_arguments(arguments: Sequence[str]) -> Launch | None:
+    """Read flags that come in pairs; None when a parent that started us early doesn't need us. Raises: UsageError."""
     values = dict(zip(arguments[::2], arguments[1::2], strict=False))
     unknown = sorted(values.keys() - FLAGS)
     if unknown or len(arguments) % 2:
         raise UsageError(f"can't read {' '.join(arguments)}; for people there is `staticfire nameserver` and `broker`")
     try:
         settings = json.loads(values.get("--settings", "{}"))
-        listen_fd, parent_fd = (
-            int(values[flag]) if flag in values else None for flag in ("--listen-fd", "--parent-fd")
+        listen_fd, parent_fd, early_fd = (
+            int(values[flag]) if flag in values else None for flag in ("--listen-fd", "--parent-fd", "--early-fd")
         )
     except ValueError as error:
         raise UsageError(f"can't read {' '.join(arguments)}: {error}") from None
+    if early_fd is not None:
+        return _receive_plan(early_fd)
     return Launch(
         {key: str(value) for key, value in settings.items()}, listen_fd, parent_fd, values.get("--temporary", "")
     )
+
+
+def _receive_plan(early_fd: int) -> Launch | None:
+    """Wait until our parent says what we are to serve; None when it has ended."""
+    link = socket.socket(fileno=early_fd)
+    data, fds = b"", list[int]()
+    try:
+        while not data.endswith(b"\n"):
+            more, more_fds, _, _ = socket.recv_fds(link, PLAN_BYTES_MAX, 1)
+            if not more:
+                return None
+            data += more
+            fds += more_fds
+    except OSError:
+        return None
+    finally:
+        link.detach()
+    plan = json.loads(data)
+    return Launch(plan["settings"], fds[0], early_fd, plan["temporary"])
 
 
 class CantStart(StaticfireError):

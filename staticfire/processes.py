@@ -16,6 +16,7 @@ from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.config import non_defaults
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.signals import SignalInbox
+from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, EarlyStart
 
 
 class ProcessCluster:
@@ -28,20 +29,25 @@ class ProcessCluster:
         plan: ClusterPlan,
         stdout: int | None = None,
         signals: SignalInbox | None = None,
+        early: EarlyStart | None = None,
     ) -> None:
         self.folder = folder
         self.plan = plan
         self._ports = ports
         self._tell_of_death: Callable[[Child], None] = lambda _child: None
-        self.children = Children(stdout, signals, lambda child: self._tell_of_death(child))
+        self.children = Children(stdout, signals, lambda child: self._tell_of_death(child), early=early)
 
     @classmethod
     def prepare(
-        cls, wanted: WantedCluster, stdout: int | None = None, signals: SignalInbox | None = None
+        cls,
+        wanted: WantedCluster,
+        stdout: int | None = None,
+        signals: SignalInbox | None = None,
+        early: EarlyStart | None = None,
     ) -> "ProcessCluster":
         """Bind the ports, make the folder, check the settings: everything that can be refused. Raises: UsageError."""
         folder, ports, plan = prepare_places(wanted)
-        return cls(folder, ports, plan, stdout, signals)
+        return cls(folder, ports, plan, stdout, signals, early)
 
     @property
     def namesrv(self) -> str:
@@ -68,7 +74,8 @@ class ProcessCluster:
 
     def start(self) -> None:
         """Start all processes and return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
-        self._wait_ready(*(self._spawn(name) for name in self.names))
+        nameserver, *brokers = self.names
+        self._wait_ready(*(self._spawn(name) for name in [*brokers, nameserver]))  # Brokers take longer.
 
     def kill(self, name: str) -> None:
         """Kill a process with SIGKILL, as a power cut would. Raises: ClientError."""
@@ -124,7 +131,7 @@ class ProcessCluster:
     def _spawn(self, name: str) -> Child:
         is_nameserver = name == NAMESERVER
         settings = self.plan.nameserver if is_nameserver else self.plan.broker(name)
-        module = "staticfire.nameserver" if is_nameserver else "staticfire.broker"
+        module = NAMESERVER_PROGRAM if is_nameserver else BROKER_PROGRAM
         temporary = f"{self.folder.path}/{name}" if self.folder.temporary else ""
         plan = ChildPlan(name, module, non_defaults(settings), self._ports.hand_over(name), temporary)
         return self.children.spawn(plan)

@@ -22,6 +22,23 @@ from typing import Any
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] not in (["up"], ["run"]) or "--help" in given:
+        return _main(given)
+    # Before anything else: what these start takes as long as finding out what the flags say.
+    from subprocess import DEVNULL
+
+    from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, EarlyStart
+
+    early = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], DEVNULL if given[0] == "run" else None)
+    try:
+        return _main(given, early)
+    finally:
+        early.close()
+
+
+def _main(arguments: list[str], early: Any = None) -> int:
+    """`main`; a command that starts a cluster finds `early` in its context."""
     import click
 
     from staticfire.cli.commands import staticfire
@@ -29,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_NOT_AT_REST, EXIT_SIGNAL_BASE, EXIT_USAGE
 
     try:
-        result = staticfire.main(args=arguments, prog_name="staticfire", standalone_mode=False)
+        result = staticfire.main(args=arguments, prog_name="staticfire", standalone_mode=False, obj=early)
     except click.ClickException as error:
         return _say(_words(error), error.exit_code)
     except click.Abort:

@@ -41,7 +41,8 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
     command can't be run or isn't there.
     """
     try:
-        with standing(flags, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
+        early = click.get_current_context().obj
+        with standing(flags, early, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
             return _run_command(stand, command)
     except StopAsked as stop:
         return EXIT_SIGNAL_BASE + stop.number

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 import click
 
-from staticfire.runtime.children import child_environment, interpreter
 from staticfire.runtime.config import load_settings, non_defaults
 from staticfire.runtime.config_help import describe, example_toml
 from staticfire.runtime.live_settings import as_properties
+from staticfire.runtime.spawning import child_environment, interpreter
 
 
 def settings_of(

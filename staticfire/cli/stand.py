@@ -18,6 +18,7 @@ from staticfire.plan import HOST
 from staticfire.processes import ProcessCluster
 from staticfire.runtime.ports import listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
+from staticfire.runtime.spawning import EarlyStart
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,20 @@ class Stand:
 
 @contextmanager
 def standing(
-    flags: ClusterFlags, stdout: int | None = None, more_signals: Sequence[signal.Signals] = ()
+    flags: ClusterFlags,
+    early: EarlyStart | None,
+    stdout: int | None = None,
+    more_signals: Sequence[signal.Signals] = (),
 ) -> Iterator[Stand]:
-    """Start a cluster, and end it when left. Raises: UsageError, ChildFailed, StopAsked."""
+    """Start a cluster, and end it when left. `early`: processes that wait already, with that standard output.
+
+    Raises: UsageError, ChildFailed, StopAsked.
+    """
     signals = SignalInbox(*more_signals)
     try:
         control_socket = listen_on(HOST, flags.control_port, FLAGS.ports)
         try:
-            with _running_cluster(flags.wanted, stdout, signals) as cluster:
+            with _running_cluster(flags.wanted, stdout, signals, early) as cluster:
                 yield Stand(cluster, control_socket, signals, flags.control_hosts)
         finally:
             control_socket.close()
@@ -62,8 +69,10 @@ def standing(
 
 
 @contextmanager
-def _running_cluster(wanted: WantedCluster, stdout: int | None, signals: SignalInbox) -> Iterator[ProcessCluster]:
-    cluster = ProcessCluster.prepare(wanted, stdout, signals)
+def _running_cluster(
+    wanted: WantedCluster, stdout: int | None, signals: SignalInbox, early: EarlyStart | None
+) -> Iterator[ProcessCluster]:
+    cluster = ProcessCluster.prepare(wanted, stdout, signals, early)
     try:
         cluster.start()
         if number := signals.take_stop():

@@ -38,7 +38,7 @@ def up(flags: ClusterFlags) -> int:
     For one command or test run there is `staticfire run`.
     """
     try:
-        with standing(flags) as stand:
+        with standing(flags, click.get_current_context().obj) as stand:
             say(ready_line(stand))
             return _stay(stand)
     except StopAsked:

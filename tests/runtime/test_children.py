@@ -2,14 +2,16 @@
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children, child_environment
+from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.ports import listen_on
+from staticfire.runtime.spawning import NAMESERVER_PROGRAM, EarlyStart, child_environment
 
 
 def plan(name: str = "nameserver", **settings: str) -> ChildPlan:
@@ -100,6 +102,52 @@ def test_child_that_takes_too_long_is_named(children: Children) -> None:
     child = children.spawn(plan())
     with pytest.raises(ChildFailed, match="nameserver was not ready within 0 ms"):
         children.wait_ready([child], timeout_ms=0)
+
+
+@pytest.fixture
+def early() -> Iterator[EarlyStart]:
+    started = EarlyStart([NAMESERVER_PROGRAM], subprocess.DEVNULL)
+    yield started
+    started.close()
+
+
+def test_a_process_that_was_started_early_becomes_what_it_is_told(early: EarlyStart) -> None:
+    children = Children(subprocess.DEVNULL, early=early)
+    first, second = plan("first"), plan("second")
+    port = first.sock.getsockname()[1]
+    started = [children.spawn(first), children.spawn(second)]
+    children.wait_ready(started)
+    socket.create_connection(("127.0.0.1", port)).close()
+    commands = [Path(f"/proc/{child.pid}/cmdline").read_bytes() for child in started]
+    assert [b"--early-fd" in command for command in commands] == [True, False]
+    assert children.stop(started) == []
+    assert [child.exit_code for child in started] == [0, 0]
+    children.close()
+
+
+def test_early_processes_whom_nobody_needs_are_gone(early: EarlyStart) -> None:
+    (started,) = early._waiting.values()
+    early.close()
+    assert started[0].returncode == -signal.SIGKILL
+
+
+def test_an_early_process_ends_with_its_parent(early: EarlyStart) -> None:
+    taken = early.take(NAMESERVER_PROGRAM)
+    assert taken is not None
+    process, link = taken
+    link.close()
+    assert process.wait(30) == 0
+    process.communicate()
+
+
+def test_an_early_process_that_has_died_is_told_as_any_other(early: EarlyStart) -> None:
+    (started,) = early._waiting.values()
+    started[0].kill()
+    started[0].wait()
+    children = Children(subprocess.DEVNULL, early=early)
+    with pytest.raises(ChildFailed, match="was killed by SIGKILL before it was ready"):
+        children.wait_ready([children.spawn(plan())])
+    children.close()
 
 
 def test_child_may_write_bytecode_even_where_its_parent_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
