@@ -26,7 +26,7 @@ from benchmarks.figures.key_queries import KeyQueries
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
 from benchmarks.figures.lite_pull import LitePull
-from benchmarks.figures.producer import ProducerFigure
+from benchmarks.figures.producer import MANY, SINGLE
 from benchmarks.figures.scale_out import ScaleOut
 from benchmarks.figures.starts import Starts
 from benchmarks.figures.throughput import THROUGHPUT
@@ -48,7 +48,8 @@ FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,
     *FIRST_PULLS,
-    ProducerFigure(),
+    SINGLE,
+    MANY,
     EndToEnd(),
     ListenerLatency(),
     FirstMessage(),
