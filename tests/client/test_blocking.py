@@ -31,6 +31,7 @@ from staticfire import (
     ReceivedMessage,
     SendStatus,
     TopicNotFound,
+    TransactionProducer,
 )
 from staticfire.client.blocking.admin import BlockingAdmin
 from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
@@ -39,6 +40,7 @@ from staticfire.client.blocking.lite_pull_consumer import BlockingLitePullConsum
 from staticfire.client.blocking.producer import BlockingProducer
 from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
 from staticfire.client.blocking.push_consumer import BlockingPushConsumer
+from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.runtime.loop_thread import THREAD_NAME
 from staticfire.runtime.service import Service
@@ -50,6 +52,7 @@ FACES: list[tuple[type[BlockingFace[Any]], type[ClientService]]] = [
     (BlockingPullConsumer, PullConsumer),
     (BlockingPushConsumer, PushConsumer),
     (BlockingDeadLetterQueue, DeadLetterQueue),
+    (BlockingTransactionProducer, TransactionProducer),
 ]
 BEFORE_THE_START = {"add_hook", "listener", "ordered_listener", "on_queues_changed", "describe", "is_ordered"}
 """Of consumers: what is set or asked before `with`, on the object itself."""

@@ -165,10 +165,6 @@ async def test_each_update_moves_the_version(stand: Stand) -> None:
         ("brokerName=broker-z", "brokerName=broker-z: it is read at the start only, and is broker-a"),
         ("event=1\nself=2", "event=1: there is no such setting; self=2: there is no such setting"),
         ("dlqPerm=" + "9" * 5_000, f"dlqPerm={'9' * 100}...: it takes a whole number from 0 to 7"),
-        (
-            "enablePropertyFilter=true",
-            "enablePropertyFilter=true: it takes false (SQL92 subscriptions aren't built yet)",
-        ),
         ("fileReservedTime=-1", "fileReservedTime=-1: it takes a whole number from 0 to 1000000"),
         ("cleanResourceInterval=-5", "cleanResourceInterval=-5: it takes a whole number from 1 to 2147483647"),
         ("traceOn=maybe", "traceOn=maybe: it takes true or false"),
