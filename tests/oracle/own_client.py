@@ -39,6 +39,7 @@ from staticfire.protocol.command import Request
 from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.requests.connections import ConsumeDirectly, GetConsumerRunningInfo
 from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetOffset
+from tests.oracle.own_groups import a_group_is_looked_at, dead_letters_go_again
 from tests.oracle.own_pulls import poll_assigned, poll_shared, pull_plainly
 
 CLIENT = ClientSettings(protocol="rocketmq")
@@ -366,7 +367,7 @@ CHECKS: list[Callable[[Check], Awaitable[str]]] = [
     ordered_consumption,
     offsets_survive,
     administrators_ask,
-    *map(pulling, (poll_assigned, poll_shared, pull_plainly)),
+    *map(pulling, (poll_assigned, poll_shared, pull_plainly, dead_letters_go_again, a_group_is_looked_at)),
     the_command_line,
 ]
 
