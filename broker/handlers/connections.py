@@ -97,10 +97,10 @@ class ConnectionHandlers:
     def group_state(self, call: Call) -> Answer:
         """What the broker sees of a group."""
         request: GetGroupState = call.request
+        clock = self._state.machine.clock
         group = self._consumers.get(request.group)
         if group is None:
-            return GroupStateAnswer(body=GroupState())
-        clock = self._state.machine.clock
+            return GroupStateAnswer(body=GroupState(wall_ms=clock.wall_ms()))
         wall_before_ms = clock.wall_ms() - clock.uptime_ms()
         members = [
             MemberState(
@@ -109,7 +109,7 @@ class ConnectionHandlers:
             )
             for member in group.channel_info_table.values()
         ]  # fmt: skip
-        return GroupStateAnswer(body=GroupState(members, findings_of(group)))
+        return GroupStateAnswer(body=GroupState(members, findings_of(group), clock.wall_ms()))
 
     def producers(self, call: Call) -> Answer:
         """The clients of a producer group."""

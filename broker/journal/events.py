@@ -117,6 +117,7 @@ class EventJournal:
             consumeFromWhere=member.data.consume_from_where or "",
             subscriptions={topic: one.sub_string for topic, one in member.subscriptions.items()},
             members=len(group.channel_info_table),
+            counts=member.counts,
         )
 
     def left(self, group: str, client_id: str, reason: str, members: int) -> None:

@@ -7,7 +7,7 @@ from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.journal.events import BurstTime, EventJournal
 from staticfire.broker.journal.reading import Source, Wanted, events_in
 from staticfire.broker.journal.recorder import RequestRecorder
-from staticfire.broker.journal.request_reading import PLACES, Reads, requests_in
+from staticfire.broker.journal.request_reading import PLACES, Reads, RequestReading
 from staticfire.broker.journal.ring import NotedChunk, RecordRing
 from staticfire.broker.journal.spill import JournalSpill
 from staticfire.broker.journal.watched import WatchedConsumers, WatchedLocks, WatchedOffsets
@@ -142,8 +142,9 @@ def fill_with_requests(page: JournalPage, reads: Reads, wanted: Wanted, records_
     """Put the wanted requests of these reads into a page, from its next number on."""
     first_number, scanned = page.next_number, 0
     page.dropped = max(0, reads.chunks[0].first_number - max(1, first_number // PLACES))
+    reading = RequestReading(reads, source)
     for number, read, chunk in reads.from_number(first_number // PLACES):
-        for record in requests_in(reads, number, read, chunk, source):
+        for record in reading.requests_in(number, read, chunk):
             if record.number < first_number:
                 continue
             if len(page.records) >= records_max or scanned >= REQUESTS_SCANNED_MAX:

@@ -65,43 +65,57 @@ class Reads(msgspec.Struct):
                     yield read.data
 
 
-def requests_in(
-    reads: Reads, number: int, read: HeardRead, chunk: NotedChunk, source: Source
-) -> Iterator[JournalRecord]:
-    """Yield the requests that became whole with a read."""
-    begin = _begin_of(reads, number, read)
-    if begin is None:
-        return
-    place = 0
-    for frame in _frames(begin, read.data):
-        record = _request(frame, read, number * PLACES + place, chunk, source)
-        if record is not None:
-            place += 1
-            yield record
+class RequestReading:
+    """Makes requests of reads, one after the other."""
 
+    def __init__(self, reads: Reads, source: Source) -> None:
+        self._reads = reads
+        self._source = source
+        self._tails: dict[str, bytes] = {}
+        # By address, what the last read that was looked at has left: most reads go on there.
 
-def _begin_of(reads: Reads, number: int, read: HeardRead) -> bytes | None:
-    """Return the unread bytes before a read; None if they are gone."""
-    missing, parts = read.unread_bytes, []
-    if missing:
-        for data in reads.before(number, read.peer.address):
+    def requests_in(self, number: int, read: HeardRead, chunk: NotedChunk) -> Iterator[JournalRecord]:
+        """Yield the requests that became whole with a read."""
+        begin = self._begin_of(number, read)
+        if begin is None:
+            return
+        frames, tail = split_frames(begin, read.data)
+        self._tails[read.peer.address] = tail
+        place = 0
+        for frame in frames:
+            record = _request(frame, read, number * PLACES + place, chunk, self._source)
+            if record is not None:
+                place += 1
+                yield record
+
+    def _begin_of(self, number: int, read: HeardRead) -> bytes | None:
+        """Return the unread bytes before a read; None if they are gone."""
+        missing = read.unread_bytes
+        if not missing:
+            return b""
+        tail = self._tails.get(read.peer.address, b"")
+        if len(tail) == missing:
+            return tail
+        parts = []
+        for data in self._reads.before(number, read.peer.address):
             parts.append(data[-missing:])
             missing -= len(parts[-1])
             if not missing:
-                break
-    return b"".join(reversed(parts)) if not missing else None
+                return b"".join(reversed(parts))
+        return None
 
 
-def _frames(begin: bytes, data: bytes) -> Iterator[bytes]:
-    """Yield the frames that end in `data`; those that were whole before it are told with the read that ended them."""
-    stream, at = begin + data, 0
+def split_frames(begin: bytes, data: bytes) -> tuple[list[bytes], bytes]:
+    """Return the frames that end in `data`, and what is behind them. Frames that end before are told already."""
+    stream, at, frames = begin + data, 0, []
     while len(stream) - at >= HEAD_BYTES:
         stop = at + 4 + int.from_bytes(stream[at : at + 4], "big")
         if stop > len(stream) or stop - at < HEAD_BYTES:
-            return
+            break
         if stop > len(begin):
-            yield stream[at:stop]
+            frames.append(stream[at:stop])
         at = stop
+    return frames, stream[at:]
 
 
 def _request(frame: bytes, read: HeardRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord | None:

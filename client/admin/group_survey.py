@@ -41,6 +41,8 @@ class GroupSurvey:
         self._view = GroupView(group, list(brokers))
         self._asked_at: dict[str, str] = {}
         # The broker by whose way a member is asked.
+        self._wall_ms: dict[str, int] = {}
+        # What brokers say that the time is, those that do.
 
     async def look(self) -> GroupView:
         """Return what there is. Raises: NetworkError (a broker is away)."""
@@ -94,10 +96,11 @@ class GroupSurvey:
         """Take in what brokers know of members; return what they have found, None when none of them looks."""
         findings: Findings | None = None
         members = {member.client_id: member for member in self._view.members}
-        for answer in (await self._ask_all(GetGroupState(self._view.group))).values():
+        for name, answer in (await self._ask_all(GetGroupState(self._view.group))).items():
             if answer.code != SUCCESS or answer.body is None:
                 continue
             findings = findings or {}
+            self._wall_ms[name] = answer.body.wall_ms
             findings |= {(one.kind, one.subject): one.words for one in answer.body.findings}
             for state in answer.body.members:
                 member = members.get(state.client_id)
@@ -136,12 +139,11 @@ class GroupSurvey:
         """Look in the journals, where there are any, for members that come and go."""
         found: dict[str, GroupWarning] = {}
         ids = [member.client_id for member in self._view.members]
-        for name, address in self._brokers.items():
+        for name, now_ms in self._wall_ms.items():
             wanted = GetJournal(kinds=f"{JOINED},{LEFT}", group=self._view.group)
             try:
-                records = await read_journals(self._client, {name: address}, wanted, self._timeout_ms)
+                records = await read_journals(self._client, {name: self._brokers[name]}, wanted, self._timeout_ms)
             except BrokerAnswer:
                 continue
-            now_ms = self._client.machine.clock.wall_ms()
             found |= {warning.words: warning for warning in flapping(records, ids, now_ms)}
         return list(found.values())

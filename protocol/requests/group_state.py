@@ -27,6 +27,8 @@ class GroupState(msgspec.Struct, rename="camel", gc=False):
 
     members: list[MemberState] = []
     findings: list[GroupFinding] = []
+    wall_ms: Int64 = 0
+    """What the broker's wall clock shows."""
 
 
 class GroupStateAnswer(Answer, rename="camel"):

@@ -70,6 +70,16 @@ async def letter(namesrv: str, group: str, letter_id: str) -> Answer:
         return _not_found(error)
 
 
+async def why_not(namesrv: str, group: str) -> Answer | None:
+    """Answer why a group's dead letters can't be read; None when they can."""
+    try:
+        async with DeadLetterQueue(group, namesrv) as queue:
+            await queue.count()
+    except (ClientError, GroupNotFound) as error:
+        return _not_found(error)
+    return None
+
+
 async def lines(queue: DeadLetterQueue) -> AsyncIterator[bytes]:
     """Yield all of them as lines of JSON."""
     async for one in queue.read():

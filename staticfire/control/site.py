@@ -118,8 +118,11 @@ class ControlSite:
         return _json(*await dlq.letter(self._cluster.namesrv, place["group"], place["letter"]))
 
     async def _dlq_export(self, request: web.Request) -> web.StreamResponse:
-        async with DeadLetterQueue(request.match_info["group"], self._cluster.namesrv) as queue:
-            await queue.count()  # What is wrong is told before the answer has begun.
+        group_name = request.match_info["group"]
+        wrong = await dlq.why_not(self._cluster.namesrv, group_name)  # Told before the answer has begun.
+        if wrong is not None:
+            return _json(*wrong)
+        async with DeadLetterQueue(group_name, self._cluster.namesrv) as queue:
             answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
             await answer.prepare(request)
             async for line in dlq.lines(queue):

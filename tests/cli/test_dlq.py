@@ -202,7 +202,7 @@ def test_the_control_endpoint_sends_them_again(cluster: Cluster) -> None:
         ("dlq/billing?max=0", 400, "takes ?max=N, 1 or more"),
         ("dlq/billing?first=1", 400, "takes ?max=N"),
         ("dlq/billing/letters/broker-a/0/9", 404, "ends before 3 there"),
-        ("dlq/nobody/export", 502, "no broker that is there knows a group nobody"),
+        ("dlq/nobody/export", 404, "no broker that is there knows a group nobody"),
     ],
 )
 def test_the_control_endpoint_tells_what_is_wrong(cluster: Cluster, path: str, status: int, words: str) -> None:

@@ -138,7 +138,10 @@ async def test_a_member_that_says_nothing_is_told_and_the_others_are_shown(world
     assert any(member.queues for member in view.members)
 
 
-async def test_a_member_that_comes_and_goes_is_told(world: SimulatedWorld, shop: Shop) -> None:
+@pytest.mark.parametrize("skew_ms", [0, 86_400_000])
+async def test_a_member_that_comes_and_goes_is_told(world: SimulatedWorld, shop: Shop, skew_ms: int) -> None:
+    """Whatever the clock of who looks shows."""
+    world.skew("shop", skew_ms)
     await shop.start("steady")
     settings = PushSettings(client=ClientSettings(instance_name="flapper"))
     for _ in range(4):

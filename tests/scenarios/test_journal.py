@@ -77,7 +77,7 @@ async def test_members_come_and_go_each_for_a_reason(world: SimulatedWorld, shop
     world.kill("two")
     await world.run_for(seconds=1)
     joined, gone = await journal(shop, JOINED, group=GROUP), await journal(shop, LEFT, group=GROUP)
-    assert [one.details["members"] for one in joined] == [1, 2]
+    assert [(one.details["members"], one.details["counts"]) for one in joined] == [(1, True), (2, True)]
     assert joined[0].details["subscriptions"] == {TOPIC: "paid || refunded", "%RETRY%billing": "*"}
     assert (joined[0].details["messageModel"], joined[0].details["consumeType"]) == ("CLUSTERING", "CONSUME_PASSIVELY")
     assert told(gone, "client", "reason", "members") == [

@@ -1,10 +1,11 @@
 """What clients ask of a broker is recorded as it came, for assertions about what a client under test really did."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.journal.request_reading import Reads
 from staticfire.client import (
     ClientSettings,
     ConsumeFromWhere,
@@ -158,6 +159,29 @@ async def test_a_long_body_that_came_in_many_reads_is_one_request(world: Simulat
     assert sent.details["bodyBytes"] > 0
     assert sent.topic == TOPIC
     await shop.close()
+
+
+async def test_a_frame_that_came_byte_by_byte_is_read_at_once(shop: Shop) -> None:
+    """Reading takes a step for each read, however many there are."""
+    pool = shop.producer.client.pool
+    transport = (await pool.connection(BROKER_A)).transport
+    assert transport is not None
+    frame = codec_for(2).encode_request(GetMaxOffset("t" * 100, 7), 7, True)
+    for _ in range(200):
+        for at in range(len(frame)):
+            transport.write(frame[at : at + 1])
+            await shop.world.run_for(ms=0.01)
+    steps: list[int] = []
+    reads = Reads.before
+
+    def counted(self: Reads, number: int, address: str) -> Iterator[bytes]:
+        steps.append(number)
+        return reads(self, number, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reads, "before", counted)
+        assert [one.queue_id for one in await shop.admin.requests("GET_MAX_OFFSET")] == [7] * 200
+    assert len(steps) < 50
 
 
 async def test_it_is_read_page_by_page(shop: Shop) -> None:
