@@ -69,6 +69,7 @@ class Membership:
             client.rebalancing.wake()
         client.routes.listeners.append(self._route_changed)
         client.rebalancing.add(group, self._sharing)
+        client.broker_connected.append(self._connected)
         self._service.spawn(self._persist_loop(), f"offsets of {group}")
         self._service.spawn(self._sample_loop(), f"statistics of {group}")
 
@@ -79,6 +80,8 @@ class Membership:
         if self._is_joined:
             client.admin_requests.consumers.pop(group, None)
             client.rebalancing.remove(group)
+            if self._connected in client.broker_connected:
+                client.broker_connected.remove(self._connected)
             if self._route_changed in client.routes.listeners:
                 client.routes.listeners.remove(self._route_changed)
 
@@ -108,6 +111,10 @@ class Membership:
     def _route_changed(self, topic: str, _: TopicRouteData) -> None:
         if topic in self._state.wanted:
             self._client.rebalancing.wake()
+
+    def _connected(self, _: str) -> None:
+        """Compare offsets with a broker that is back: until then it isn't told any."""
+        self._service.spawn(self._held.persist(), f"offsets of {self._state.group}")
 
     async def _persist_loop(self) -> None:
         pause_ms = self._state.settings.persist_first_ms

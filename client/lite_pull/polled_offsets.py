@@ -87,6 +87,11 @@ class PolledOffsets:
         self._positions[queue] = offset
         self._polled[queue] = None
 
+    def move(self, queue: MessageQueue, offset: int) -> None:
+        """Commit an offset that nobody has polled up to."""
+        self._beneath.move(queue, offset)
+        self._noted[queue] = None
+
     def drained(self, queue: MessageQueue) -> None:
         """Do nothing: that all was polled doesn't commit it."""
 

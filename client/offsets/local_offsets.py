@@ -100,6 +100,9 @@ class LocalOffsets:
         if not increase_only or offset > self._offsets.get(queue, NO_OFFSET):
             self._offsets[queue] = offset
 
+    def move(self, queue: MessageQueue, offset: int) -> None:
+        self._offsets[queue] = offset
+
     def drained(self, queue: MessageQueue) -> None:
         """Do nothing: a file isn't written per message."""
 

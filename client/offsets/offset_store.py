@@ -6,6 +6,9 @@ drain. One that the broker has been told over the connection that is open now is
 away, and at the end, it goes once more, and the broker's answer is awaited: RocketMQ's brokers do pulls, commits and
 goodbyes in different threads, so whoever takes the queue next could ask for its offset before what was only told is
 done.
+
+Over a connection that is new a broker is asked before it is told. It may have forgotten what it was told; or this
+member was away for so long that another one has gone on, and then it commits nothing below what that one has.
 """
 
 import asyncio
@@ -26,6 +29,7 @@ from staticfire.runtime.log import logger
 
 log = logger("client")
 
+BELOW_ALL = -1 << 63
 DRAINED_MS = 1
 # How long a drained queue's offset waits for a pull to take it along. A busy queue has one by then.
 
@@ -44,6 +48,9 @@ class OffsetStore(Protocol):
 
     def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
         """Note progress; `increase_only`: an offset below the known one changes nothing. -1 is stored, too, as none."""
+
+    def move(self, queue: MessageQueue, offset: int) -> None:
+        """Note that the group goes on elsewhere, wherever it is: a queue was reset, or had no such offset."""
 
     def drained(self, queue: MessageQueue) -> None:
         """Note that all that was pulled of a queue is done."""
@@ -77,6 +84,8 @@ class RemoteOffsets:
         self._zero_when_young = False if settings.skip_young_history else None
         self._offsets: dict[MessageQueue, int] = {}
         self._told: dict[MessageQueue, tuple[Connection, int]] = {}
+        self._known: dict[MessageQueue, tuple[Connection, int]] = {}
+        """Over which connection it was learnt what the broker has, and below what nothing is committed."""
         self._drained: dict[MessageQueue, None] = {}
 
     async def load(self) -> None:
@@ -86,6 +95,18 @@ class RemoteOffsets:
         return self._offsets.get(queue, NO_OFFSET)
 
     async def stored(self, queue: MessageQueue) -> int:
+        connection = await self._connection(queue)
+        offset = await self._ask(queue, connection)
+        self._known[queue] = connection, BELOW_ALL
+        if offset >= 0:
+            self._offsets[queue] = offset
+        return offset
+
+    async def _connection(self, queue: MessageQueue) -> Connection:
+        return await self._client.pool.connection(await self._client.address_to_read(queue))
+
+    async def _ask(self, queue: MessageQueue, connection: Connection) -> int:
+        """Return what the broker has, -1 for nothing."""
         request = QueryConsumerOffset(
             consumer_group=self._group,
             topic=queue.topic,
@@ -93,18 +114,26 @@ class RemoteOffsets:
             set_zero_if_not_found=self._zero_when_young,
             bname=queue.broker_name,
         )
-        answer = await self._client.ask_broker(queue, request, self._timeout_ms)
+        answer = await connection.ask(request, self._timeout_ms)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return NO_OFFSET
         if answer.code != SUCCESS or not isinstance(answer, OffsetAnswer):
             raise broker_answer(answer.code, answer.remark, f"offset of {self._group} in {queue}")
-        if answer.offset >= 0:
-            self._offsets[queue] = answer.offset
         return answer.offset
+
+    def _may_tell(self, queue: MessageQueue, connection: Connection) -> bool:
+        """Whether the broker is told what is known here."""
+        known = self._known.get(queue)
+        return known is not None and known[0] is connection and self._offsets.get(queue, NO_OFFSET) > known[1]
 
     def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
         if not increase_only or offset > self._offsets.get(queue, NO_OFFSET):
             self._offsets[queue] = offset
+
+    def move(self, queue: MessageQueue, offset: int) -> None:
+        self._offsets[queue] = offset
+        if queue in self._known:
+            self._known[queue] = self._known[queue][0], BELOW_ALL
 
     def drained(self, queue: MessageQueue) -> None:
         if not self._drained:
@@ -113,7 +142,7 @@ class RemoteOffsets:
 
     def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
         offset = self._offsets.get(queue, NO_OFFSET)
-        if offset <= 0:
+        if offset <= 0 or not self._may_tell(queue, connection):
             return 0  # RocketMQ's clients don't commit a 0 this way: it is what brokers assume.
         self._told[queue] = (connection, offset)
         return offset
@@ -124,7 +153,7 @@ class RemoteOffsets:
     def _tell_drained(self) -> None:
         drained, self._drained = self._drained, {}
         for queue in drained:
-            self._tell_now(queue)  # Where there is no connection `persist` has its turn, which connects.
+            self._tell_now(queue)  # Where there is no connection, or a new one, `persist` has its turn.
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         untold = [queue for queue in queues if queue in self._offsets and not self._tell_now(queue)]
@@ -132,7 +161,7 @@ class RemoteOffsets:
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
         known = [queue for queue in queues if queue in self._offsets]
-        outcomes = await asyncio.gather(*map(self._commit, known), return_exceptions=True)
+        outcomes = await asyncio.gather(*map(self._hand_over, known), return_exceptions=True)
         for queue, outcome in zip(known, outcomes, strict=True):
             if isinstance(outcome, NetworkError | BrokerAnswer):
                 self._not_persisted(queue, outcome)
@@ -145,28 +174,47 @@ class RemoteOffsets:
             if outcome is not None:
                 raise outcome
 
+    async def _hand_over(self, queue: MessageQueue) -> None:
+        connection = await self._connection(queue)
+        await self._compare(queue, connection)
+        if self._may_tell(queue, connection):
+            await self._commit(queue)
+
+    async def _compare(self, queue: MessageQueue, connection: Connection) -> None:
+        """Learn what the broker has, over a connection that is new. Raises: BrokerAnswer, NetworkError."""
+        known = self._known.get(queue)
+        if known is None or known[0] is not connection:
+            stored = await self._ask(queue, connection)
+            if queue in self._offsets:
+                is_ahead = stored > self._offsets[queue]
+                self._known[queue] = connection, stored if is_ahead else BELOW_ALL
+
     async def _commit(self, queue: MessageQueue) -> None:
         """Commit, and wait until it is done. Raises: BrokerAnswer, NetworkError."""
         offset = self._offsets[queue]
-        connection = await self._client.pool.connection(await self._client.address_to_read(queue))
+        connection = await self._connection(queue)
         answer = await connection.ask(self._update_request(queue, offset), self._timeout_ms)
         if answer.code != SUCCESS:
             raise broker_answer(answer.code, answer.remark, f"commit {offset} of {self._group} in {queue}")
         if self._offsets.get(queue) == offset:
-            self._told[queue] = (connection, offset)
+            self._told[queue] = connection, offset
+            self._known[queue] = connection, BELOW_ALL
 
     def _tell_now(self, queue: MessageQueue) -> bool:
-        """Commit if there is a connection."""
+        """Commit if there is a connection, and it is known what the broker has."""
         address = address_to_read(self._client.routes.addresses, queue.broker_name)
         connection = self._client.pool.open_connection(address) if address is not None else None
-        if connection is not None:
-            self._tell(queue, connection)
-        return connection is not None
+        known = self._known.get(queue)
+        if connection is None or known is None or known[0] is not connection:
+            return False
+        self._tell(queue, connection)
+        return True
 
     async def _connect_and_tell(self, queue: MessageQueue) -> None:
         try:
-            address = await self._client.address_to_read(queue)
-            self._tell(queue, await self._client.pool.connection(address))
+            connection = await self._connection(queue)
+            await self._compare(queue, connection)
+            self._tell(queue, connection)
         except (NetworkError, BrokerAnswer) as error:
             self._not_persisted(queue, error)
 
@@ -177,6 +225,8 @@ class RemoteOffsets:
         """Commit, unless that broker has been told already."""
         offset, told = self._offsets.get(queue), self._told.get(queue)
         if offset is None or (told is not None and told[0] is connection and told[1] == offset):
+            return
+        if not self._may_tell(queue, connection):
             return
         self._told[queue] = (connection, offset)
         connection.tell(self._update_request(queue, offset))
@@ -193,4 +243,5 @@ class RemoteOffsets:
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
         self._told.pop(queue, None)
+        self._known.pop(queue, None)
         self._drained.pop(queue, None)

@@ -38,7 +38,7 @@ class QueueStarts:
         try:
             start = find_start(settings.consume_from_where, stored, is_retry_topic(queue.topic))
         except IllegalStoredOffset:
-            self._offsets.update(queue, NO_OFFSET, increase_only=False)
+            self._offsets.move(queue, NO_OFFSET)
             await self._offsets.hand_over([queue])
             raise
         if start is Start.QUEUE_END:

@@ -169,7 +169,7 @@ class AssignedQueues:
         uptime_ms, sure = self._uptime_ms(), []
         for held, leave in leaving:
             if leave.queue_offset is not None:
-                self._offsets.update(held.queue, leave.queue_offset, increase_only=False)
+                self._offsets.move(held.queue, leave.queue_offset)
             if leave.queue_offset is not None or held.policy.is_sure(uptime_ms):
                 sure.append(held.queue)
         await self._offsets.hand_over(sure)
