@@ -1,9 +1,13 @@
-"""The background scrub: at a bounded rate a worker reads the whole log again and again, and tells what has rotted."""
+"""The background scrub: at a bounded rate a worker reads the whole log again and again, and tells what has rotted.
+
+Before that it looks once whether the files of all queues are whole: a start looks at the first few hundred only.
+"""
 
 from collections.abc import Awaitable, Callable
 
 from staticfire.broker.store.scrub import SCRUB_BYTES
 from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Workers
@@ -17,6 +21,7 @@ ROUND_PAUSE_MS = 60_000
 BUSY_PERCENT_MAX = 2
 # Of the time: small messages take longer to check than their bytes say, and everything on a machine that is busy.
 BUSY_PAUSE_MS_MAX = 5_000
+LOOK_PAUSE_MS = 20
 
 
 class Scrubbing:
@@ -35,6 +40,7 @@ class Scrubbing:
         if bytes_per_second <= 0:
             return
         await self._pause(FIRST_PAUSE_MS)
+        await self._look_at_ends()
         scrub, uptime_ms = self._store.scrub, self._clock.uptime_ms
         trouble = ""
         while True:
@@ -53,6 +59,17 @@ class Scrubbing:
                     trouble = str(error)
                     log.warning("scrub_interrupted", error=trouble)
             await self._pause(pause_ms)
+
+    async def _look_at_ends(self) -> None:
+        """Find queues whose files lack something, before somebody asks for one of them."""
+        try:
+            for look in self._store.looks_at_ends():
+                if not await self._workers.run(look):
+                    self._store.mend_short_queues()
+                    return
+                await self._pause(LOOK_PAUSE_MS)
+        except (OSError, StorageError) as error:
+            log.warning("queues_not_checked", error=str(error))
 
 
 def pause_after_step_ms(started_ms: UptimeMs, ended_ms: UptimeMs, bytes_per_second: int) -> int:

@@ -298,6 +298,9 @@ def _log_recovery(folder: str, report: RecoveryReport) -> None:
             "so), someone damaged the log, or the disk lost what it had synced"
         )
         log.error("store_damaged", folder=folder, reason=words, **facts)
+    elif report.short_queues:
+        words = "files of queues were removed, cut or damaged while no broker ran; problems says what became of them"
+        log.error("queue_files_lost", folder=folder, reason=words, **facts)
     elif report.cut_bytes:
         words = "the end of the log was cut off: a write that the last process didn't finish, so nobody was told of it"
         log.warning("store_opened", folder=folder, reason=words, **facts)

@@ -19,7 +19,7 @@ from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.statistics import Statistics
-from staticfire.broker.store.findings import MENDED_ENTRY, Finding
+from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, Finding
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
@@ -161,7 +161,12 @@ def _log_trouble(error: StorageError) -> None:
 def _tell_of_damage(finding: Finding) -> None:
     """Log what was found damaged: a person should look at the disk."""
     place = msgspec.structs.asdict(finding)
-    if place.pop("kind") == MENDED_ENTRY:
+    kind = place.pop("kind")
+    if kind == MENDED_ENTRY:
         log.error("queue_entry_mended", **place, way_out="made anew from the log: nothing is lost; look at the disk")
+    elif kind == REBUILT_QUEUE:
+        log.error(
+            "queue_rebuilt", **place, way_out="made anew from the log; look at the disk, and at who removes files"
+        )
     else:
         log.error("damaged_message_skipped", **place, way_out="nobody gets it any more; look at the disk")

@@ -159,6 +159,9 @@ class Files(Protocol):
     def read_bytes(self, path: str) -> bytes:
         """Return a whole file. Raises: FileNotFoundError, OSError."""
 
+    def read_part(self, path: str, position: int, size: int) -> bytes:
+        """Return up to `size` bytes at `position` of a file; nothing where there is none. Raises: OSError."""
+
     def replace(self, path: str, data: bytes) -> None:
         """Put `data` in place of the file at once or not at all (temporary file, fsync, rename), safe from power loss.
 

@@ -63,6 +63,7 @@ class RuntimeInfo:
         yield "scrubbedBytes", store.findings.scrubbed_bytes
         yield "scrubRounds", store.findings.scrub_rounds
         yield "mendedQueueEntries", store.findings.mended_entries
+        yield "rebuiltQueues", store.findings.rebuilt_queues
         for name in ("dispatchBehindBytes", "pageCacheLockTimeMills", "dispatchMaxBuffer", "putMessageFailedTimes"):
             yield name, 0
         yield "remainTransientStoreBufferNumbs", 2**31 - 1

@@ -251,10 +251,19 @@ class CommitLog:
         newest_ms = self.first_stored_ms(end)
         return None if newest_ms is None else OldSegment(end, newest_ms)
 
+    def start_without(self, position: int) -> int:
+        """Return where the log would begin after `remove_before`."""
+        return self.segments.start_without(min(position, self.synced_position)) if self.segments.all else 0
+
     def remove_before(self, position: int) -> int:
         """Remove the segments that end at or below `position` and return how many. Raises: OSError."""
         self._at_hand = None
         return self.segments.remove_before(min(position, self.synced_position))
+
+    def sync_names(self) -> None:
+        """Return when removed segments stay removed, whatever happens to the machine. Raises: OSError."""
+        if self.segments.all:
+            self.segments.sync_names()
 
     def close(self) -> None:
         """Close the files."""

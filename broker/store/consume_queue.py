@@ -12,11 +12,14 @@ has a record. Which queues are written, and when: queue_table.py.
 from typing import Protocol
 
 from staticfire.broker.store.outcomes import Entry
-from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES, QueueFiles, QueueWrite
+from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES, LOST, QueueFiles, QueueWrite
 from staticfire.protocol.plain_records import PlainPacker, plain_packer
 from staticfire.protocol.record import IPV4_HOST_BYTES, pack_topic, record_size
 
+HOLES_MAX = 1_000_000
+# Entries of lost records, one behind another in one queue: more is no salvage but another queue.
 _LOAD_ENTRIES = 1024
+_HOLES = (bytes(ENTRY_BYTES), LOST)
 
 
 class LogStart(Protocol):
@@ -107,15 +110,20 @@ class Queue:
 
     def _trusted_entries(self, start: int, count: int, trusted_below: int) -> int:
         # What the checkpoint vouches for comes first, and behind it whatever was written later, perhaps with holes.
+        lost_end = 0
         while count:
             first = max(0, count - _LOAD_ENTRIES)
             entries = self._files.read(self.folder, start + first, count - first)
             for index in range(len(entries) // ENTRY_BYTES - 1, -1, -1):
                 position, size, _ = ENTRY.unpack_from(entries, index * ENTRY_BYTES)
                 if size > 0 and position < trusted_below:
-                    return first + index + 1
+                    return lost_end or first + index + 1
+                if size > 0:
+                    lost_end = 0
+                elif position < 0 and not lost_end:
+                    lost_end = first + index + 1
             count = first
-        return 0
+        return lost_end
 
     # --- appending
 
@@ -132,9 +140,17 @@ class Queue:
 
     def add_holes(self, count: int) -> None:
         """Append entries of records that are lost, in recovery."""
-        self.tail += bytes(count * ENTRY_BYTES)
+        self.tail += LOST * count
         self.next_offset += count
         self.max_offset = self.next_offset
+
+    def go_on_at(self, end: int) -> int:
+        """Have no message from `max_offset` up to `end`, and go on there; return how many offsets that are."""
+        lost = end - self.max_offset
+        if self.is_empty or lost > HOLES_MAX:
+            self.restart_at(end - 1)
+        self.add_holes(end - self.max_offset)
+        return lost
 
     def roll_back(self) -> None:
         """Forget the entries that aren't visible: their records were not written."""
@@ -174,9 +190,9 @@ class Queue:
     def _next_entry(self, offset: int, end: int) -> int:
         """Return the first offset that isn't a hole; `end` when all are."""
         while offset < end and (entries := self.entry_bytes(offset, min(end - offset, _LOAD_ENTRIES))):
-            entry_count, holes = len(entries) // ENTRY_BYTES, (len(entries) - len(entries.lstrip(b"\0"))) // ENTRY_BYTES
+            holes = _count_holes(entries)
             offset += holes
-            if holes < entry_count:
+            if holes < len(entries) // ENTRY_BYTES:
                 break
         return min(offset, end)
 
@@ -243,3 +259,11 @@ class Queue:
         while (next_file := self.first_file + per_file) < self.flushed_offset and next_file <= self.min_offset:
             self._files.remove(self.folder, self.first_file)
             self.first_file = next_file
+
+
+def _count_holes(entries: bytes | bytearray) -> int:
+    """Return how many entries from the first on are holes."""
+    at, end = 0, len(entries)
+    while at < end and entries[at : at + ENTRY_BYTES] in _HOLES:
+        at += ENTRY_BYTES
+    return at // ENTRY_BYTES

@@ -1,12 +1,12 @@
 """Entering the records of the log into their queues, at start."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TypeAlias
 
 import msgspec
 
 from staticfire.broker.store.commit_log import CommitLog
-from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.consume_queue import HOLES_MAX, Queue
 from staticfire.broker.store.log_scan import LogScan, ScannedRecord
 from staticfire.broker.store.queue_files import ENTRY, write_entries
 from staticfire.broker.store.queue_table import QueueTable
@@ -17,9 +17,6 @@ from staticfire.runtime.machine import Files
 
 ENTRIES_IN_MEMORY_MAX = 1_000_000
 # A rebuild from a long log writes its queues now and then.
-HOLES_MAX = 1_000_000
-# Entries of lost records, one behind another in one queue: more is no salvage but another queue.
-
 _NOWHERE = 1 << 63
 
 TagsCodeOf: TypeAlias = Callable[[str, bytes, int], int]
@@ -65,6 +62,16 @@ class Entering:
         """Go on where a hole was found and is blanked out by now: what was in it is missing in the queues."""
         self.holes_from = min(self.holes_from, position)
         return self._enter_from(position, found, claimed)
+
+    def enter_only(self, names: Container[tuple[str, int]]) -> EnteredRecords:
+        """Enter the records of some queues, from the log's start on and over what is damaged."""
+        found = EnteredRecords(self._log.min_position, last_stored_ms=0)
+        for position, record in self._log.records_from(found.start_position):
+            if (peek_topic_and_properties(record, 0)[0], peek_record(record, 0).queue_id) in names:
+                self._enter(ScannedRecord(position, len(record), record, 0), found)
+                if found.records % ENTRIES_IN_MEMORY_MAX == 0:
+                    self._write_queues()
+        return found
 
     def _enter_from(self, position: int, found: EnteredRecords, claimed: int) -> LogScan:
         scan = LogScan(self._log.segments, position, may_end_segment=True)

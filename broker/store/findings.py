@@ -6,6 +6,7 @@ import msgspec
 
 DAMAGED_RECORD = "damaged_record"
 MENDED_ENTRY = "mended_entry"
+REBUILT_QUEUE = "rebuilt_queue"
 TOLD_MAX = 1_000
 # Lines about findings; after that they are only counted.
 
@@ -14,7 +15,8 @@ class Finding(msgspec.Struct, frozen=True):
     """One damaged place."""
 
     kind: str
-    """DAMAGED_RECORD: nobody gets it any more. MENDED_ENTRY: a queue's entry was wrong, and made anew from the log."""
+    """DAMAGED_RECORD: nobody gets it any more. MENDED_ENTRY: a queue's entry was wrong, and made anew from the log.
+    REBUILT_QUEUE: its files lacked entries, and all of them were made anew; `queue_offset` is where it goes on."""
     log_position: int
     """-1: nobody knows."""
     reason: str
@@ -32,6 +34,7 @@ class Findings:
         self._told: set[tuple[str, int, str, int, int]] = set()
         self.damaged_records = 0
         self.mended_entries = 0
+        self.rebuilt_queues = 0
         self.scrubbed_bytes = 0
         """Of the log, since the store was opened."""
         self.scrub_rounds = 0
@@ -47,6 +50,12 @@ class Findings:
         """Note an entry that was wrong."""
         self.mended_entries += 1
         if self._is_new("mended", 0, finding.topic, finding.queue_id, finding.queue_offset):
+            self._say(finding)
+
+    def rebuilt(self, finding: Finding) -> None:
+        """Note a queue that was made anew."""
+        self.rebuilt_queues += 1
+        if self._is_new("rebuilt", 0, finding.topic, finding.queue_id, finding.queue_offset):
             self._say(finding)
 
     def _is_new(self, *what: *tuple[str, int, str, int, int]) -> bool:

@@ -1,8 +1,9 @@
 """Bringing the consume queues to the disk, as a row of blocking steps that somebody carries out.
 
-A round writes the queues that were dirty when it began, a number at a time. When the last one is safe, the checkpoint
-moves to where the log ended when the round began. Invariants: entries are written only after their records are safe;
-the checkpoint only after all entries; a round that is broken off leaves its queues dirty.
+A round writes the queues that were dirty when it began, a number at a time. When the last one is safe, their ends are
+noted, and the checkpoint moves to where the log ended when the round began. Invariants: entries are written only after
+their records are safe; ends only after all entries; the checkpoint last; a round that is broken off leaves its queues
+dirty.
 """
 
 from collections.abc import Callable, Generator
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.queue_ends import Ends
 from staticfire.broker.store.queue_files import QueueWrite, write_entries
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.runtime.machine import Files
@@ -50,6 +52,14 @@ class Round:
         """All queues of it."""
         return [queue for queue, _ in self._queues]
 
+    def ends(self) -> Ends:
+        """Return up to where the queues were written that are still there."""
+        ends: Ends = {}
+        for queue, up_to_offset in self._queues:
+            if not queue.deleted and up_to_offset:
+                ends.setdefault(queue.topic, {})[queue.queue_id] = up_to_offset
+        return ends
+
 
 class FlushStep(NamedTuple):
     """What has to be carried out, in a worker, before the round is asked for its next step."""
@@ -79,8 +89,11 @@ def flush_steps(
             batch = round_.next_batch(queues_max)
             yield FlushStep(partial(write_entries, files, batch.writes), not round_.is_done)
             queues.written(batch)
+        changed = round_.ends()
+        if changed:
+            yield FlushStep(partial(state.ends.append, end_position, changed), False)
         is_safe = True
-        checkpoint = checkpoint._replace(synced_position=log.synced_position)
+        checkpoint = checkpoint._replace(synced_position=log.synced_position, ends_position=state.ends.log_position)
         yield FlushStep(partial(state.write_checkpoint, checkpoint), False)
     finally:
         if not is_safe:

@@ -137,8 +137,10 @@ class ReadProof:
         )
 
     def _entry_fits(self, queue: Queue, offset: int, entry: Entry) -> bool:
-        """Whether a whole record of that queue and offset is where the entry says."""
+        """Whether a whole record of that queue and offset is where the entry says; or it is known to be lost."""
         position, size, tags_code = entry
+        if position < 0 and size == 0:
+            return True
         slices = self._read((position,), (size,), size) if size > 0 else None
         if (
             slices is None

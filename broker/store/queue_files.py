@@ -3,10 +3,11 @@
     <folder>/<topic>/<queue id>/00000000000000000000     log position i64, record bytes i32, tags code i64; ...
     <folder>/<topic>/<queue id>/00000000000006000000     the name is the first byte's place among all entries
 
-Read through a bounded number of open files, written by a worker through files of its own. An entry of zeros is a hole:
-the record it stood for is gone.
+Read through a bounded number of open files, written by a worker through files of its own. LOST is the entry of a
+message whose record is known to be gone. One of zeros was never written, or by an older version, which meant the same.
 """
 
+import errno
 import posixpath
 from struct import Struct
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from staticfire.runtime.machine import File, Files
 
 ENTRY = Struct(">qiq")
 ENTRY_BYTES = 20
+LOST = ENTRY.pack(-1, 0, 0)
 FILE_NAME_DIGITS = 20
 ENTRIES_READ_MAX = 1024
 PLACE_MAX = (1 << 62) - 1
@@ -76,15 +78,20 @@ class QueueFiles:
         return [start // ENTRY_BYTES for start in starts]
 
     def first_position(self, folder: str) -> int | None:
-        """Return where the record of the first entry that is no hole lies; None without one. Raises: OSError."""
+        """Return where the record of the first entry that is no hole lies; None without one. Raises: OSError.
+
+        Of a queue that has nothing but holes, and is known to have lost all, it is a place behind any log.
+        """
+        is_lost = False
         for start in self.starts(folder):
             offset, end = start, start + self.entries_per_file
             while offset < end and (entries := self.read(folder, offset, ENTRIES_READ_MAX)):
                 for position, size, _ in ENTRY.iter_unpack(entries):
-                    if position or size:
+                    if size or position > 0:
                         return int(position)
+                    is_lost |= position < 0
                 offset += len(entries) // ENTRY_BYTES
-        return None
+        return PLACE_MAX if is_lost else None
 
     def read(self, folder: str, offset: int, count: int) -> bytes:
         """Return up to `count` entries, as far as the file has them. Raises: OSError."""
@@ -96,6 +103,24 @@ class QueueFiles:
         entries = file.read(in_file * ENTRY_BYTES, count * ENTRY_BYTES)
         rest = len(entries) % ENTRY_BYTES
         return entries[:-rest] if rest else entries
+
+    def has_end(self, folder: str, end: int, trusted_below: int) -> bool:
+        """Whether the files have the last entry before `end`, of a record below a position, or LOST. Raises: OSError.
+
+        What is open stays so: this is asked of thousands of queues at once.
+        """
+        offset = end - 1
+        at = offset % self.entries_per_file * ENTRY_BYTES
+        try:
+            entry = self.files.read_part(self.path(folder, offset), at, ENTRY_BYTES)
+        except OSError as error:
+            if error.errno not in (errno.EIO, errno.EISDIR):
+                raise
+            return False  # A bad sector, or somebody's folder.
+        if len(entry) < ENTRY_BYTES:
+            return False
+        position, size, _ = ENTRY.unpack(entry)
+        return (size > 0 and 0 <= position < trusted_below) or entry == LOST
 
     def _file(self, path: str) -> File | None:
         file = self._open.pop(path, None)

@@ -1,15 +1,27 @@
 """All consume queues of a store: found on demand.
 
 A queue is loaded from its files when it is first asked for, so that opening a store with 40,000 of them costs nothing.
-Invariant: a queue with entries that its files don't safely have is in `dirty`, or in the flush round under way.
+Invariants: a queue with entries that its files don't safely have is in `dirty`, or in the flush round under way; once
+`recorded` is there, no queue is shorter than it says.
 """
+
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from staticfire.broker.store.consume_queue import LogStart, Queue
 from staticfire.broker.store.flush_round import QueueBatch, Round
+from staticfire.broker.store.queue_ends import Ends
 from staticfire.broker.store.queue_files import QueueFiles
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import Files
+
+QueueName: TypeAlias = tuple[str, int]
+"""Topic and queue id."""
+
+
+class QueueShort(Exception):
+    """A queue's files have lost entries that they are known to have had."""
 
 
 class QueueTable:
@@ -27,6 +39,8 @@ class QueueTable:
         self.dirty: dict[Queue, None] = {}
         self.trusted_below = 0
         """Entries of records from there on are made anew by recovery; what the files have of them is cut off."""
+        self.recorded: Ends = {}
+        """Where queues ended that aren't loaded yet; filled at the end of recovery."""
 
     # --- finding
 
@@ -52,11 +66,20 @@ class QueueTable:
                 self._files.remove_folder(folder)
 
     def load(self, topic: str, queue_id: int) -> Queue:
-        """Return a queue that wasn't asked for before: from its files, or a new one. Raises: OSError, StorageError."""
+        """Return a queue that wasn't asked for before: from its files, or a new one.
+
+        Raises: OSError, StorageError, QueueShort (its files were removed or cut; it has to be rebuilt).
+        """
         if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
             raise StorageError(f"no queue can be made for the topic {topic!r}: it can't be the name of a folder")
         queue = Queue(topic, queue_id, f"{self._folder}/{topic}/{queue_id}", self._entries, self._log)
-        if topic in self._topics_on_disk and queue.load(self.trusted_below):
+        is_cut = topic in self._topics_on_disk and queue.load(self.trusted_below)
+        recorded = self.recorded.get(topic)
+        if recorded is not None and queue_id in recorded:
+            if recorded[queue_id] > queue.max_offset:
+                raise QueueShort
+            del recorded[queue_id]
+        if is_cut:
             self.dirty[queue] = None
         self.by_name[topic, queue_id] = queue
         self._of_topic.setdefault(topic, []).append(queue)
@@ -81,6 +104,36 @@ class QueueTable:
                 if name.isdecimal() and (topic, int(name)) not in self.by_name:
                     self.load(topic, int(name))
 
+    def without_end(self, names: Iterable[tuple[QueueName, int]]) -> dict[QueueName, int]:
+        """Return those of these queues that lack the entry before the end given with them. Raises: OSError."""
+        lacking = {}
+        for name, end in names:
+            queue = self.by_name.get(name)
+            if queue is not None:
+                has_end = queue.max_offset >= end
+            else:
+                has_end = self._entries.has_end(f"{self._folder}/{name[0]}/{name[1]}", end, self.trusted_below)
+            if not has_end:
+                lacking[name] = end
+        return lacking
+
+    def forget(self, name: QueueName) -> None:
+        """Remove a queue that nobody has, to be made anew from the log. Raises: OSError."""
+        self._drop(name)
+        self.recorded.get(name[0], {}).pop(name[1], None)
+        self._remove_folder(f"{self._folder}/{name[0]}/{name[1]}")
+
+    def leave_short(self, name: QueueName, end: int) -> None:
+        """Take back what was begun of making a queue anew: who asks for it hears QueueShort."""
+        self._drop(name)
+        self.recorded.setdefault(name[0], {})[name[1]] = end
+
+    def _drop(self, name: QueueName) -> None:
+        queue = self.by_name.pop(name, None)
+        if queue is not None:
+            self.dirty.pop(queue, None)
+            self._of_topic[queue.topic].remove(queue)
+
     def forget_all(self) -> None:
         """Remove all queues: they are rebuilt from the log. Raises: OSError."""
         self._entries.close()
@@ -97,6 +150,7 @@ class QueueTable:
             queue.deleted = True
             del self.by_name[topic, queue.queue_id]
             self.dirty.pop(queue, None)
+        self.recorded.pop(topic, None)
         self._topics_on_disk.discard(topic)
         self._remove_folder(f"{self._folder}/{topic}")
 

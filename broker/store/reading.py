@@ -74,8 +74,7 @@ def _read_each(
     found_positions: list[int] = []
     found_sizes: list[int] = []
     count = total = first = last = 0
-    removed, unreadable = False, queue.unreadable
-    at = offset
+    at, removed, unreadable = offset, False, queue.unreadable
     while at < end:
         entries = queue.entry_bytes(at, end - at)
         if not entries:
@@ -87,10 +86,12 @@ def _read_each(
                 end = at
                 break
             if at in unreadable:
-                at += 1
-                removed = True
+                at, removed = at + 1, True
                 continue
             if position < lowest_position or size <= 0:
+                if size == 0 and position < 0:  # LOST: a start has told of it.
+                    at, removed = at + 1, True
+                    continue
                 if count:
                     end = at
                     break

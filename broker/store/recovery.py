@@ -11,17 +11,17 @@ more than what is true at that moment, so recovery may be killed and begin anew 
 leaves the state files as they were.
 """
 
-from typing import NamedTuple
-
 import msgspec
 
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.damage import Damage, LogDamaged, Survey, blank_out, move_aside, survey_behind
 from staticfire.broker.store.entering import EnteredRecords, Entering, QueuesDisagree, TagsCodeOf
+from staticfire.broker.store.left_behind import LeftBehind, look
 from staticfire.broker.store.log_scan import LogScan
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
-from staticfire.broker.store.state_files import Checkpoint, InUse, StateFiles
+from staticfire.broker.store.short_queues import EndsCheck, ShortQueues
+from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import Found, peek_record
 from staticfire.runtime.machine import Files
@@ -50,41 +50,17 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     """Files with what was cut off or blanked out, unless it was a torn write."""
     rebuilt: bool
     """The queues were made anew from the whole log."""
+    lost_files: int
+    """So many files of the log below its checkpoint are missing, cut or spoilt."""
+    short_queues: int
+    """Of so many queues the files lacked what they had: these were made anew."""
     problems: tuple[str, ...]
     took_ms: int = 0
 
     @property
     def is_damaged(self) -> bool:
         """Whether something is gone that a torn last write does not explain: a person should look at it."""
-        return self.lost_records > 0 or self.lost_synced_bytes > 0 or bool(self.kept_aside)
-
-
-class _Known(NamedTuple):
-    """What was known of the store before its log was read."""
-
-    in_use: InUse | None
-    now_in_use: InUse
-    checkpoint: Checkpoint | None
-    """Only if there are queues that it can be true of."""
-    claimed: Checkpoint
-    """What it says of the log, or what is known without one."""
-
-    has_checkpoint: bool
-    """There is always one, unless it was lost: then `claimed` may say too little."""
-
-    def explains_holes_at(self, position: int) -> bool:
-        """Whether holes from there on are no damage: the disk had not said of what they had that it is safe.
-
-        With the power it is lost; without, after an fsync that failed, when memory is needed for something else.
-        """
-        is_known = self.in_use is not None and (self.has_checkpoint or self.has_lost_power)
-        return is_known and 0 <= self.claimed.synced_position <= position
-
-    @property
-    def has_lost_power(self) -> bool:
-        """Whether the machine went down after the last process had begun."""
-        in_use = self.in_use
-        return in_use is not None and (not in_use.boot_id or in_use.boot_id != self.now_in_use.boot_id)
+        return self.lost_records > 0 or self.lost_synced_bytes > 0 or self.lost_files > 0 or bool(self.kept_aside)
 
 
 class Recovery:
@@ -107,6 +83,7 @@ class Recovery:
         self._state = state
         self._settings = settings
         self._entering = Entering(files, log, queues, settings, tags_code_of)
+        self._ends = EndsCheck(log, queues, state, ShortQueues(files, log, queues, settings, tags_code_of), settings)
         self.deleted_topics: dict[str, int] = {}
         self.last_position = -1
         """Where the last record begins; -1 when only the start of a segment is known to be its end."""
@@ -118,7 +95,10 @@ class Recovery:
 
     def run(self) -> RecoveryReport:
         """Bring log and queues into agreement. Raises: OSError, StorageError (LogDamaged: nothing was changed)."""
-        known = self._look()
+        known = look(self._files, self._log, self._queues, self._state)
+        self.deleted_topics = self._entering.deleted_topics = known.deleted_topics
+        self._has_checkpoint = known.has_checkpoint
+        self._ends.look(known)
         was_closed, claimed = known.in_use is None, known.claimed
         if was_closed:
             self._state.mark_in_use(known.now_in_use)
@@ -134,6 +114,10 @@ class Recovery:
         if not was_closed:
             # Not before: until here it tells whether the machine went down before this process.
             self._state.mark_in_use(known.now_in_use)
+        if known.lost_files and self._state.read_log_start() is None:
+            self._state.write_log_start(self._log.min_position)
+        short_queues = self._ends.complete(self.deleted_topics)
+        found.problems += known.lost_files + self._ends.problems
         self.last_position, self.last_stored_ms = found.last_position, found.last_stored_ms
         return RecoveryReport(
             was_closed=was_closed,
@@ -146,38 +130,12 @@ class Recovery:
             lost_synced_bytes=max(0, claimed.synced_position - scan.position),
             kept_aside=tuple(self._kept_aside),
             rebuilt=rebuilt,
+            lost_files=len(known.lost_files),
+            short_queues=short_queues,
             problems=tuple(found.problems),
         )
 
-    def _look(self) -> _Known:
-        """Find out what the last process left."""
-        segments, state = self._log.segments, self._state
-        in_use = state.read_in_use()
-        segments.load()
-        segments.pinned_position = 1 << 63  # nothing is being synced: any segment may be closed
-        self.deleted_topics = self._entering.deleted_topics = state.read_deleted_topics()
-        has_queues = self._queues.open(self.deleted_topics)
-        checkpoint = state.read_checkpoint()
-        self._has_checkpoint = checkpoint is not None
-        if checkpoint is not None and checkpoint.log_start >= 0:
-            # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its
-            # first segments with the power, before anything of them was safe. What there is lies behind a gap.
-            segments.begin_at(checkpoint.dispatched_position)
-        if checkpoint is not None:
-            synced = checkpoint.synced_position
-        elif in_use is not None:
-            synced = in_use.synced_position
-        else:
-            synced = -1 if segments.all else 0
-        return _Known(
-            in_use,
-            InUse(self._files.boot_id(), synced),
-            checkpoint if has_queues else None,
-            checkpoint or Checkpoint(synced_position=synced),
-            self._has_checkpoint,
-        )
-
-    def _check_and_decide(self, known: _Known) -> tuple[EnteredRecords, LogScan, Survey, bool]:
+    def _check_and_decide(self, known: LeftBehind) -> tuple[EnteredRecords, LogScan, Survey, bool]:
         """Check the log; where it is damaged refuse, or salvage what is whole. Raises: LogDamaged, OSError."""
         found, scan, rebuilt = self._check(known.checkpoint, known.claimed)
         survey = self._survey(scan, known)
@@ -268,14 +226,17 @@ class Recovery:
         start, entries = self._log.min_position, self._settings.queue_file_entries
         # Without a checkpoint nobody knows what was safe, and after a refusal the next start must not know more.
         synced = known.synced_position if self._has_checkpoint or not self._log.segments.all else -1
-        self._state.write_checkpoint(Checkpoint(start, synced, queue_file_entries=entries, log_start=start))
+        ends_position = self._state.ends.log_position
+        self._state.write_checkpoint(
+            Checkpoint(start, synced, queue_file_entries=entries, log_start=start, ends_position=ends_position)
+        )
         self._queues.forget_all()
         found = EnteredRecords(self._log.min_position, last_stored_ms=0, problems=problems)
         return found, self._entering.enter_all(found, found.start_position)
 
     # --- after
 
-    def _survey(self, scan: LogScan, known: _Known) -> Survey:
+    def _survey(self, scan: LogScan, known: LeftBehind) -> Survey:
         """Look at what lies behind the last whole record."""
         segments = self._log.segments
         segment = segments.at(scan.position)
@@ -323,6 +284,7 @@ class Recovery:
                     last_position=claimed.last_position if found.start_position == claimed.dispatched_position else -1,
                     queue_file_entries=self._settings.queue_file_entries,
                     log_start=self._log.min_position,
+                    ends_position=min(self._state.ends.log_position, end),
                 )
             )
         deleted = {
@@ -330,6 +292,7 @@ class Recovery:
             for topic, position in self.deleted_topics.items()
             if position > self._log.min_position
         }
+        self._ends.take_back(end, deleted != self.deleted_topics)
         if deleted != self.deleted_topics:
             self._state.write_deleted_topics(deleted)
             self.deleted_topics = deleted

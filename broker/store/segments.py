@@ -56,10 +56,8 @@ class Segments:
         names = self._files.list_folder(self._folder)
         starts = [int(name) for name in names if len(name) == SEGMENT_NAME_DIGITS and name.isdecimal()]
         if starts and starts[-1] > POSITION_MAX:
-            raise StorageError(f"{self._path(starts[-1])} is no segment of a log, its name is too large: move it away")
-        self.all = [
-            Segment(self._path(start), start, end) for start, end in zip(starts, [*starts[1:], 0], strict=False)
-        ]
+            raise StorageError(f"{self.path(starts[-1])} is no segment of a log, its name is too large: move it away")
+        self.all = [Segment(self.path(start), start, end) for start, end in zip(starts, [*starts[1:], 0], strict=False)]
         if self.all:
             last = self.all[-1]
             last.end = last.start + max(self._segment_bytes_max, self._written_bytes(last))
@@ -73,7 +71,8 @@ class Segments:
         finally:
             file.close()
 
-    def _path(self, start: int) -> str:
+    def path(self, start: int) -> str:
+        """Return the file that begins at a position."""
         return f"{self._folder}/{start:0{SEGMENT_NAME_DIGITS}d}"
 
     def _note_starts(self) -> None:
@@ -104,7 +103,7 @@ class Segments:
 
     def create(self, start: int) -> Segment:
         """Open a new last segment. Raises: OSError."""
-        segment = Segment(self._path(start), start, start + self._segment_bytes_max)
+        segment = Segment(self.path(start), start, start + self._segment_bytes_max)
         self.names += 1
         self.file_of(segment)
         self.all.append(segment)
@@ -115,7 +114,7 @@ class Segments:
         """Put an empty segment before the first one if that begins behind `position`. Raises: OSError."""
         if self.all and self.all[0].start > position:
             self.names += 1
-            self.all.insert(0, Segment(self._path(position), position, self.all[0].start))
+            self.all.insert(0, Segment(self.path(position), position, self.all[0].start))
             self._note_starts()
 
     def file_of(self, segment: Segment) -> File:
@@ -149,6 +148,10 @@ class Segments:
         self.file_of(last).truncate(max(0, position - last.start))
         self.file_of(last).sync()
         self.sync_names()
+
+    def start_without(self, position: int) -> int:
+        """Return where the log would begin after `remove_before`."""
+        return next((segment.start for segment in self.all if segment.end > position), self.last.start)
 
     def remove_before(self, position: int) -> int:
         """Remove the segments that end at or below `position`, never the last, and return how many. Raises: OSError."""

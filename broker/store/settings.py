@@ -47,6 +47,10 @@ class StoreSettings:
     queue_tail_entries: int = 32
     """Entries of a queue that stay in memory after they were written: a pull's worth."""
 
+    queues_checked_at_start: int = 500
+    """Of so many queues a start looks whether their files are whole, which takes 10 us each; when one isn't, of all.
+    Whoever asks for one of the others looks first, and the scrub looks at all soon after the start."""
+
     queue_files_open_max: int = 256
     segments_open_max: int = 64
     """Mapped segments; address space and descriptors, not memory."""

@@ -2,9 +2,13 @@
 
     <folder>/checkpoint       how far log and queues are safe: where recovery begins
     <folder>/deletedTopics    topic -> where the log ended when its queues were removed: older records stay buried
+    <folder>/logStart         where the log begins; there once segments were removed
     <folder>/abort            there while the store is open (RocketMQ: abort): since which run of the machine
+    <folder>/queueEnds        where queues ended: queue_ends.py
 
-Invariant: each is replaced at once or not at all; the checkpoint never claims more than what was synced.
+Invariants: each but the last is replaced at once or not at all; the checkpoint never claims more than what was synced;
+logStart is written before a segment is removed. All but abort carry a checksum (sealed.py); older versions wrote bare
+JSON, which is taken as it is.
 """
 
 import errno
@@ -12,6 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from staticfire.broker.store.queue_ends import QueueEndsFile
+from staticfire.broker.store.sealed import seal, unseal
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.numbers import INT64_MAX, LogPosition
 from staticfire.runtime.machine import Files
@@ -30,6 +36,14 @@ class Checkpoint(NamedTuple):
     queue_file_entries: int = 0
     log_start: int = -1
     """Where the log began; -1: unknown, older versions didn't say."""
+    ends_position: int = -2
+    """The log position of the last line of queueEnds, so that a line that is lost there is missed; -1: there is none;
+    -2: an older version wrote this, which kept neither queueEnds nor logStart."""
+
+    @property
+    def knows_log_start(self) -> bool:
+        """Whether no segment was removed after this was written, but for what logStart says."""
+        return self.ends_position > -2 and self.log_start >= 0
 
 
 class InUse(NamedTuple):
@@ -44,6 +58,8 @@ class InUse(NamedTuple):
 _in_use_decoder = msgspec.json.Decoder(InUse)
 _checkpoint_decoder = msgspec.json.Decoder(Checkpoint)
 _deleted_decoder = msgspec.json.Decoder(dict[str, LogPosition])
+_log_start_decoder = msgspec.json.Decoder(LogPosition)
+_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class StateFiles:
@@ -54,36 +70,61 @@ class StateFiles:
         self._folder = folder
         self._checkpoint = f"{folder}/checkpoint"
         self._deleted = f"{folder}/deletedTopics"
+        self._log_start = f"{folder}/logStart"
         self._abort = f"{folder}/abort"
+        self.deleted_topics: dict[str, int] = {}
+        """As they were read, or were to be written, last."""
+        self.ends = QueueEndsFile(files, f"{folder}/queueEnds", lambda: self.deleted_topics)
 
     def read_checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint; None when there is none that can be read: everything is rebuilt then."""
         try:
-            checkpoint = _checkpoint_decoder.decode(self._files.read_bytes(self._checkpoint))
-        except (FileNotFoundError, msgspec.DecodeError, ValueError, RecursionError):
+            checkpoint = _checkpoint_decoder.decode(self._read(self._checkpoint))
+        except (FileNotFoundError, *_UNREADABLE):
             return None
-        is_possible = all(-1 <= number <= INT64_MAX for number in checkpoint) and checkpoint.dispatched_position >= 0
+        positions = checkpoint._replace(ends_position=max(checkpoint.ends_position, -1))  # -2 is an older version's.
+        is_possible = all(-1 <= number <= INT64_MAX for number in positions) and checkpoint.dispatched_position >= 0
         return checkpoint if is_possible else None
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint. Blocks. Raises: OSError."""
-        self._files.replace(self._checkpoint, msgspec.json.encode(checkpoint))
+        self._files.replace(self._checkpoint, seal(msgspec.json.encode(checkpoint)))
 
     def read_deleted_topics(self) -> dict[str, int]:
         """Return topic -> log position of its deletion. Raises: StorageError."""
         try:
-            return _deleted_decoder.decode(self._files.read_bytes(self._deleted))
+            self.deleted_topics = _deleted_decoder.decode(self._read(self._deleted))
         except FileNotFoundError:
-            return {}
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            self.deleted_topics = {}
+        except _UNREADABLE as error:
             raise StorageError(
                 f"{self._deleted} can't be read ({error}); without it the messages of deleted topics come back: "
                 f"repair it, or remove it if that does not matter"
             ) from error
+        return self.deleted_topics
 
     def write_deleted_topics(self, deleted: dict[str, int]) -> None:
         """Replace the table of deleted topics. Blocks. Raises: OSError."""
-        self._files.replace(self._deleted, msgspec.json.encode(deleted))
+        self.deleted_topics = deleted
+        self._files.replace(self._deleted, seal(msgspec.json.encode(deleted)))
+
+    def read_log_start(self) -> int | None:
+        """Return where the log begins; -1 when no segment was removed yet, None when nobody knows. Raises: OSError."""
+        try:
+            return _log_start_decoder.decode(self._read(self._log_start))
+        except FileNotFoundError:
+            return -1
+        except _UNREADABLE:
+            return None
+
+    def write_log_start(self, position: int) -> None:
+        """Note where the log is about to begin. Blocks. Raises: OSError."""
+        self._files.replace(self._log_start, seal(msgspec.json.encode(position)))
+
+    def _read(self, path: str) -> bytes:
+        """Return what a file says. Raises: FileNotFoundError, OSError, ValueError (it isn't what was written)."""
+        data = self._files.read_bytes(path)
+        return data if data[:1] in (b"[", b"{") else unseal(data)
 
     def read_in_use(self) -> InUse | None:
         """Return what the process left that never closed the store; None when the last one did."""

@@ -23,17 +23,18 @@ from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.damage import next_whole
 from staticfire.broker.store.entering import TagsCodeOf
-from staticfire.broker.store.findings import Finding, Findings
+from staticfire.broker.store.findings import REBUILT_QUEUE, Finding, Findings
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import Entry, OldSegment, OnStored, ReadResult
 from staticfire.broker.store.proof import ReadProof
-from staticfire.broker.store.queue_table import QueueTable
+from staticfire.broker.store.queue_table import QueueShort, QueueTable
 from staticfire.broker.store.reading import WRONG_ENTRIES_MAX, WrongEntry, read_queue
 from staticfire.broker.store.recovery import Recovery, RecoveryReport
 from staticfire.broker.store.scrub import Scrub
 from staticfire.broker.store.settings import READ_ENTRIES_MAX, StoreSettings
 from staticfire.broker.store.settling import Settling, WaitForSync
+from staticfire.broker.store.short_queues import ShortQueues
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, search_offset
 from staticfire.protocol.errors import StorageError, os_words
@@ -65,6 +66,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         self.log = CommitLog(files, f"{folder}/commitlog", settings)
         self._queues = QueueTable(files, f"{folder}/consumequeue", self.log, settings)
         self._by_name = self._queues.by_name
+        self._short = ShortQueues(files, self.log, self._queues, settings, tags_code_of)
         self._state = StateFiles(files, folder)
         self._checkpoint = Checkpoint()
         self._deleted_topics: dict[str, int] = {}
@@ -114,6 +116,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             if isinstance(error, OSError):
                 raise StorageError(f"the store in {self._folder} can't be recovered: {error}") from error
             raise
+        self.findings.rebuilt_queues = report.short_queues
         self._deleted_topics = recovery.deleted_topics
         self._checkpoint = Checkpoint(dispatched_position=report.start_position)
         self._burst.open(recovery.last_position, MessageMs(recovery.last_stored_ms))
@@ -132,6 +135,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
                 self.flush()
             else:
                 self.log.sync()
+            self.log.sync_names()
             self._state.mark_closed()
         except OSError as error:
             raise StorageError(f"the store in {self._folder} could not be closed in order: {error}") from error
@@ -153,7 +157,28 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
 
         Raises: StorageError (the topic can't be the name of a folder), OSError.
         """
-        return self._by_name.get((topic, queue_id)) or self._queues.load(topic, queue_id)
+        return self._by_name.get((topic, queue_id)) or self._load(topic, queue_id)
+
+    def _load(self, topic: str, queue_id: int) -> Queue:
+        try:
+            return self._queues.load(topic, queue_id)
+        except QueueShort:
+            self.mend_short_queues((topic, queue_id))
+            return self._by_name[topic, queue_id]
+
+    def looks_at_ends(self) -> Iterator[Callable[[], bool]]:
+        """Yield what workers do to find out whether the files of all queues are whole: False is a reason to mend."""
+        return self._short.looks(self._queues.recorded)
+
+    def mend_short_queues(self, *names: tuple[str, int]) -> None:
+        """Make queues anew whose files were removed or cut: these, and all that lack something and aren't in use.
+
+        It takes as long as reading the log, and nothing else happens meanwhile. Raises: OSError, StorageError.
+        """
+        rebuilt = self._short.rebuild(self._short.find_all(self._queues.recorded, names), self._deleted_topics)
+        for (topic, queue_id), end in rebuilt.ends.items():
+            reason = f"its files lacked entries that they had; {rebuilt.lost.get((topic, queue_id), 0)} are lost"
+            self.findings.rebuilt(Finding(REBUILT_QUEUE, -1, reason, topic, queue_id, end))
 
     def delete_queues(self, topic: str) -> None:
         """Remove the queues of a topic; created again they begin with offset 0. Its records stay in the log.
@@ -435,13 +460,29 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
 
         Raises: StorageError.
         """
+        below = min(log_position, self._checkpoint.dispatched_position)
+        start = self.log.start_without(below)
+        if start <= self.log.min_position:
+            return 0
         try:
-            removed = self.log.remove_before(min(log_position, self._checkpoint.dispatched_position))
-            if removed:
-                self._queues.remove_old_files()
+            is_noted = self._note_log_start(start)
+            removed = self.log.remove_before(below)
+            if not is_noted:
+                self._note_log_start(start)  # There is room now.
+            self._queues.remove_old_files()
         except OSError as error:
             raise StorageError(f"old segments of {self._folder} could not be removed: {error}") from error
         return removed
+
+    def _note_log_start(self, position: int) -> bool:
+        """Note where the log begins; return whether there was room for it on the disk. Raises: OSError."""
+        try:
+            self._state.write_log_start(position)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return False
+        return True
 
     # --- bringing things to the disk
 

@@ -114,6 +114,14 @@ class SimulatedFiles:
             raise disk_error(errno.EISDIR if self._path(path) in self.disk.folders else errno.ENOENT, path)
         return inode.read(0, inode.size)
 
+    def read_part(self, path: str, position: int, size: int) -> bytes:
+        inode = self.disk.files.get(self._path(path))
+        if inode is None and self._path(path) in self.disk.folders:
+            raise disk_error(errno.EISDIR, path)
+        if self.disk.is_bad(path, position, size):
+            raise disk_error(errno.EIO, path)
+        return b"" if inode is None else inode.read(position, size)
+
     def replace(self, path: str, data: bytes) -> None:
         self.history.record_bytes(self.process.name, "replaces", data, path)
         self.disk.replace(self._path(path), data)

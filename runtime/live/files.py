@@ -53,6 +53,19 @@ class LiveFiles:
         with open(path, "rb", buffering=0) as file:
             return file.read()
 
+    def read_part(self, path: str, position: int, size: int) -> bytes:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        try:
+            return os.pread(descriptor, size, position)
+        except OSError as error:
+            error.filename = path
+            raise
+        finally:
+            os.close(descriptor)
+
     def replace(self, path: str, data: bytes) -> None:
         # The name is used once: two threads that replace one file would else write into each other's.
         temporary = f"{path}.{os.getpid()}-{next(_temporary_serial)}{TEMPORARY_SUFFIX}"

@@ -145,6 +145,19 @@ async def test_replacing_puts_new_content_in_place(stand: Stand) -> None:
     assert files.list_folder(stand.folder) == ["state.json"]
 
 
+async def test_a_part_of_a_file_is_read_without_opening_it(stand: Stand) -> None:
+    files, path = stand.machine.files, f"{stand.folder}/state"
+    files.replace(path, b"0123456789")
+    assert files.read_part(path, 2, 3) == b"234"
+    assert files.read_part(path, 8, 5) == b"89"
+    assert files.read_part(path, 10, 5) == b""
+    assert files.read_part(f"{stand.folder}/missing", 0, 5) == b""
+    assert files.read_part(f"{path}/in-a-file", 0, 5) == b""
+    assert not files.exists(f"{stand.folder}/missing")
+    with pytest.raises(IsADirectoryError):
+        files.read_part(stand.folder, 0, 5)
+
+
 async def test_the_names_in_a_folder_are_synced(stand: Stand) -> None:
     files = stand.machine.files
     files.make_folder(f"{stand.folder}/a")

@@ -11,15 +11,16 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.faults.simulation.disk import Disk
 from staticfire.faults.simulation.files import SimulatedFiles
 from staticfire.faults.simulation.history import History
-from staticfire.faults.simulation.process import Process
+from staticfire.faults.simulation.process import Process, ProcessKilled
 from staticfire.protocol.record import decode_records, join_records
 from staticfire.protocol.tags import java_hash, tags_code
 from staticfire.protocol.times import MessageMs
-from staticfire.runtime.machine import Files
+from staticfire.runtime.machine import Bytes, Files
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x30, 0x39])
 SMALL = StoreSettings(segment_bytes_max=4096, queue_file_entries=16, queue_tail_entries=4, queues_per_flush_max=3)
 FOLDER = "/store"
+LOG = f"{FOLDER}/commitlog/{0:020d}"
 
 
 @dataclass
@@ -124,3 +125,32 @@ class StoreStand:
                 found += [record.body for record in records]
             offset = result.next_offset
         return found
+
+
+# --- what can happen to it
+
+
+def kill_in_write(stand: StoreStand, file: str, written_bytes: int) -> None:
+    """Let the process be killed in the next write to that file, when so many bytes are written."""
+
+    def on_write(path: str, position: int, data: Bytes) -> None:
+        if path == file:
+            stand.disk.on_write = None
+            if written_bytes:
+                stand.disk.files[path].write(position, bytes(data)[:written_bytes])
+            raise ProcessKilled
+
+    stand.disk.on_write = on_write
+
+
+def overwrite(stand: StoreStand, position: int, data: bytes, file: str = LOG) -> None:
+    stand.disk.files[file].write(position, data)
+
+
+def lose_before(stand: StoreStand, lost: list[Sent], kept: list[Sent]) -> None:
+    """Leave a hole where the first of these lies, as a failed fsync does."""
+    segment = stand.store.log.segments.at(lost[0].log_position)
+    assert segment is not None
+    start, end = lost[0].log_position, kept[0].log_position
+    content = stand.disk.files[segment.path].content
+    content[start - segment.start : end - segment.start] = bytes(end - start)

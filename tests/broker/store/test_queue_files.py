@@ -64,7 +64,7 @@ def test_a_read_goes_from_one_file_into_the_next_and_into_memory(stand: StoreSta
     assert (result.record_count, result.next_offset) == (32, 46)
 
 
-def test_a_round_writes_a_number_of_queues_at_a_time_and_then_the_checkpoint(stand: StoreStand) -> None:
+def test_a_round_writes_a_number_of_queues_at_a_time_then_their_ends_and_then_the_checkpoint(stand: StoreStand) -> None:
     for queue_id in range(8):
         stand.append(b"x", queue_id=queue_id)
     stand.store.commit()
@@ -73,7 +73,7 @@ def test_a_round_writes_a_number_of_queues_at_a_time_and_then_the_checkpoint(sta
     for step in steps:
         step.carry_out()
         written.append((len(files_below(stand, QUEUES)), step.more_queues))
-    assert written == [(0, False), (3, True), (6, True), (8, False), (8, False)]
+    assert written == [(0, False), (3, True), (6, True), (8, False), (8, False), (8, False)]
     assert stand.restart().checked_records == 0
 
 

@@ -1,0 +1,133 @@
+"""What the last process left behind, as far as it can be seen without reading the log: state files and names.
+
+Files of the log that are missing, cut or zeroed below the checkpoint are told. Nothing is changed: readers skip
+what isn't there, and who puts a file back before the next start has all of it again. What lies behind the checkpoint is
+checked byte by byte (recovery.py).
+"""
+
+import errno
+from typing import NamedTuple
+
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.queue_table import QueueTable
+from staticfire.broker.store.segments import Segment, Segments
+from staticfire.broker.store.state_files import Checkpoint, InUse, StateFiles
+from staticfire.protocol.record import BLANK_BYTES_MIN
+from staticfire.runtime.machine import Files
+
+WAY_OUT = "stop the broker and put the file back to have them again"
+_POSITION_AT = 19
+
+
+class LeftBehind(NamedTuple):
+    """What is known of a store before its log is read."""
+
+    in_use: InUse | None
+    now_in_use: InUse
+    checkpoint: Checkpoint | None
+    """Only if there are queues that it can be true of."""
+    claimed: Checkpoint
+    """What it says of the log, or what is known without one."""
+
+    has_checkpoint: bool
+    """There is always one, unless it was lost: then `claimed` may say too little."""
+
+    deleted_topics: dict[str, int]
+    lost_files: list[str]
+    """Which files of the log are missing or damaged, in words."""
+
+    def explains_holes_at(self, position: int) -> bool:
+        """Whether holes from there on are no damage: the disk had not said of what they had that it is safe.
+
+        With the power it is lost; without, after an fsync that failed, when memory is needed for something else.
+        """
+        is_known = self.in_use is not None and (self.has_checkpoint or self.has_lost_power)
+        return is_known and 0 <= self.claimed.synced_position <= position
+
+    @property
+    def has_lost_power(self) -> bool:
+        """Whether the machine went down after the last process had begun."""
+        in_use = self.in_use
+        return in_use is not None and (not in_use.boot_id or in_use.boot_id != self.now_in_use.boot_id)
+
+
+def look(files: Files, log: CommitLog, queues: QueueTable, state: StateFiles) -> LeftBehind:
+    """Find out what the last process left. Raises: OSError, StorageError."""
+    segments = log.segments
+    in_use = state.read_in_use()
+    segments.load()
+    segments.pinned_position = 1 << 63  # nothing is being synced: any segment may be closed
+    deleted_topics = state.read_deleted_topics()
+    has_queues = queues.open(deleted_topics)
+    checkpoint = state.read_checkpoint()
+    if checkpoint is not None:
+        synced = checkpoint.synced_position
+    elif in_use is not None:
+        synced = in_use.synced_position
+    else:
+        synced = -1 if segments.all else 0
+    known = LeftBehind(
+        in_use,
+        InUse(files.boot_id(), synced),
+        checkpoint if has_queues else None,
+        checkpoint or Checkpoint(synced_position=synced),
+        checkpoint is not None,
+        deleted_topics,
+        [],
+    )
+    return known._replace(lost_files=_look_at_files(files, segments, state.read_log_start(), known))
+
+
+def _look_at_files(files: Files, segments: Segments, log_start: int | None, known: LeftBehind) -> list[str]:
+    """Find out where the log begins, and what is missing of it below the checkpoint. Raises: OSError."""
+    lost, checkpoint = [], known.claimed
+    if log_start is None:
+        lost.append("logStart can't be read: nobody knows whether the log's first files are missing")
+    elif known.has_lost_power and log_start > segments.min_position:
+        segments.remove_before(log_start)  # Removed files whose names came back.
+    if known.has_checkpoint and checkpoint.log_start >= 0:
+        below = checkpoint.dispatched_position
+        if log_start is not None and checkpoint.knows_log_start:
+            lost += _missing_start(segments, max(log_start, checkpoint.log_start), below)
+        lost += _damaged_files(files, segments, min(below, checkpoint.synced_position))
+        # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its first
+        # segments with the power, before anything of them was safe. What there is lies behind a gap.
+        segments.begin_at(below)
+    return lost
+
+
+def _missing_start(segments: Segments, log_start: int, below: int) -> list[str]:
+    """Say that the log begins behind the place where it is known to begin; below `below` all was safe."""
+    if not segments.all or not 0 <= log_start < segments.all[0].start <= below:
+        return []
+    start = segments.all[0].start
+    return [
+        f"{segments.path(log_start)} is missing: the log began at {log_start} and begins at {start} now, the messages "
+        f"in between are gone; {WAY_OUT}"
+    ]
+
+
+def _damaged_files(files: Files, segments: Segments, below: int) -> list[str]:
+    """Say which segments that end at or below a position aren't whole files. Raises: OSError."""
+    return [
+        f"{segment.path} {fault}, messages of it are gone; {WAY_OUT}"
+        for segment in segments.all[:-1]
+        if segment.end <= below and (fault := _fault(files, segment))
+    ]
+
+
+def _fault(files: Files, segment: Segment) -> str:
+    """Return what is wrong with a file that another one follows."""
+    try:
+        last = files.read_part(segment.path, segment.end - segment.start - 1, 1)
+        head = files.read_part(segment.path, 0, BLANK_BYTES_MIN)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return "can't be read"
+    if not last:
+        return "is cut short, or files behind it are missing"
+    if not any(head):
+        return "begins with nothing but zeros"
+    position = int.from_bytes(head[_POSITION_AT:], "big", signed=True)
+    return "" if position == segment.start else f"begins with something else than the record at {segment.start}"

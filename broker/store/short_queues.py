@@ -1,0 +1,181 @@
+"""Queues whose files lack what they had: found by the ends that were noted of them, and made anew from the log.
+
+A file was removed, cut, zeroed, or put back from an old copy. What the log still has of such a queue is entered again;
+what it hasn't stays a hole, and the queue goes on where it had ended: no offset is given to two messages.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, islice
+from typing import NamedTuple
+
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.entering import Entering, TagsCodeOf
+from staticfire.broker.store.left_behind import LeftBehind
+from staticfire.broker.store.queue_ends import Ends, RecordedEnds
+from staticfire.broker.store.queue_table import QueueName, QueueTable
+from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.state_files import StateFiles
+from staticfire.runtime.machine import Files
+
+NAMES_TOLD_MAX = 8
+LOOK_QUEUES = 500
+# Of one piece of a look: 5 ms of a worker.
+
+
+class Rebuilt(NamedTuple):
+    """What became of short queues."""
+
+    ends: dict[QueueName, int]
+    """Where each goes on."""
+    lost: dict[QueueName, int]
+    """Of how many offsets at its end the log has no message: the queues that have some."""
+    problems: list[str]
+
+    def words(self) -> list[str]:
+        """Say it to a person."""
+        lost = [
+            f"queue {queue_id} of {topic} goes on at offset {self.ends[topic, queue_id]}, where it had ended: the log "
+            f"has no message of its last {count} offsets"
+            for (topic, queue_id), count in islice(self.lost.items(), NAMES_TOLD_MAX)
+        ]
+        more = len(self.lost) - len(lost)
+        return [
+            f"{len(self.ends)} queues lacked entries that they had, their files were removed, cut or damaged: they are "
+            f"made anew from the log ({_some(self.ends)})",
+            *self.problems,
+            *lost,
+            *([f"so do {more} more queues"] if more else []),
+        ]
+
+
+class ShortQueues:
+    """Looks for them and mends them."""
+
+    def __init__(
+        self, files: Files, log: CommitLog, queues: QueueTable, settings: StoreSettings, tags_code_of: TagsCodeOf
+    ) -> None:
+        self._files = files
+        self._log = log
+        self._queues = queues
+        self._settings = settings
+        self._tags_code_of = tags_code_of
+
+    def find(self, ends: Ends, count_max: int) -> dict[QueueName, int]:
+        """Return which queues are shorter than that, with the ends they had. Raises: OSError.
+
+        At most `count_max` are looked at if none of these is short: each costs a read.
+        """
+        names = _each(ends)
+        short = self._queues.without_end(islice(names, count_max))
+        return {**short, **self._queues.without_end(names)} if short else short
+
+    def find_all(self, ends: Ends, certain: Iterable[QueueName]) -> dict[QueueName, int]:
+        """Return all that are shorter than that, among them those that are certain to be. Raises: OSError."""
+        short = {(topic, queue_id): ends[topic][queue_id] for topic, queue_id in certain}
+        return short | self._queues.without_end(_each(ends))
+
+    def looks(self, ends: Ends) -> Iterator[Callable[[], bool]]:
+        """Yield pieces of a look at all, for workers: whether the queues of a piece are whole. Each raises: OSError."""
+        names = list(_each(ends))
+        for at in range(0, len(names), LOOK_QUEUES):
+            yield partial(self._are_whole, names[at : at + LOOK_QUEUES])
+
+    def _are_whole(self, names: list[tuple[QueueName, int]]) -> bool:
+        return not self._queues.without_end(names)
+
+    def rebuild(self, short: dict[QueueName, int], deletions: dict[str, int]) -> Rebuilt:
+        """Make these queues anew, up to the ends they had. Takes as long as reading the log.
+
+        Raises: OSError, StorageError (they stay short, and whoever asks for one of them tries it again).
+        """
+        try:
+            for name in short:
+                self._queues.forget(name)
+            return self._rebuild(short, deletions)
+        except BaseException:
+            for name, end in short.items():
+                self._queues.leave_short(name, end)
+            raise
+
+    def _rebuild(self, short: dict[QueueName, int], deletions: dict[str, int]) -> Rebuilt:
+        entering = Entering(self._files, self._log, self._queues, self._settings, self._tags_code_of)
+        entering.deleted_topics = deletions
+        problems = entering.enter_only(short).problems
+        lost = {}
+        for name, end in short.items():
+            queue = self._queues.by_name.get(name) or self._queues.load(*name)
+            if queue.max_offset < end:
+                lost[name] = queue.go_on_at(end)
+            self._queues.dirty[queue] = None
+        return Rebuilt(short, lost, problems)
+
+
+class EndsCheck:
+    """What a start does: `look`, then `take_back` before the table of deleted topics is written, then `complete`."""
+
+    def __init__(
+        self, log: CommitLog, queues: QueueTable, state: StateFiles, short: ShortQueues, settings: StoreSettings
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._state = state
+        self._short = short
+        self._settings = settings
+        self._recorded = RecordedEnds({}, -1, False, False)
+        self._is_lost = self._is_unknown = False
+        self.problems: list[str] = []
+
+    def look(self, known: LeftBehind) -> None:
+        """Read what was noted. Raises: OSError."""
+        self._recorded = recorded = self._state.ends.read(known.deleted_topics)
+        self._is_lost = recorded.is_damaged or recorded.log_position < known.claimed.ends_position
+        self._is_unknown = recorded.log_position < 0 and bool(self._queues.topics())
+
+    def take_back(self, end_position: int, deletions_change: bool) -> None:
+        """Correct what was noted when the log ended later than it does, or of topics whose deletion is forgotten now.
+
+        Raises: OSError.
+        """
+        recorded = self._recorded
+        if recorded.log_position > end_position or (recorded.is_stale and deletions_change):
+            self._state.ends.replace(min(recorded.log_position, end_position), recorded.ends)
+
+    def complete(self, deletions: dict[str, int]) -> int:
+        """Make short queues anew and return how many there were. Raises: OSError."""
+        ends = self._recorded.ends
+        short = self._short.find(ends, self._settings.queues_checked_at_start)
+        if short:
+            self.problems += self._short.rebuild(short, deletions).words()
+        if self._is_lost:
+            self.problems.append(
+                "queueEnds was lost, cut or damaged: it is made anew from the queues' files. If one of them was lost, "
+                "too, nobody knows of it: started without the file `checkpoint` a broker makes all queues anew"
+            )
+        if self._is_lost or self._is_unknown:
+            self._note_all(ends)
+        for topic, queue_id in self._queues.by_name:
+            ends.get(topic, {}).pop(queue_id, None)
+        self._queues.recorded = ends
+        return len(short)
+
+    def _note_all(self, ends: Ends) -> None:
+        """Note what the files have. An older version didn't, or it is lost."""
+        self._queues.load_all()
+        for (topic, queue_id), queue in self._queues.by_name.items():
+            noted = ends.setdefault(topic, {})
+            noted[queue_id] = max(noted.get(queue_id, 0), queue.flushed_offset)
+        self._state.ends.replace(self._log.end_position, ends)
+
+
+def _each(ends: Ends) -> Iterator[tuple[QueueName, int]]:
+    return chain.from_iterable(
+        (((topic, queue_id), end) for queue_id, end in queues.items()) for topic, queues in ends.items()
+    )
+
+
+def _some(names: dict[QueueName, int]) -> str:
+    told = [f"queue {queue_id} of {topic}" for topic, queue_id in islice(names, NAMES_TOLD_MAX)]
+    if len(names) > len(told):
+        told.append(f"and {len(names) - len(told)} more")
+    return ", ".join(told)

@@ -1,0 +1,117 @@
+"""What a deletion of a topic takes with it, and what not, whatever happens meanwhile."""
+
+import errno
+
+import pytest
+
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.times import MessageMs
+from tests.broker.store.stand import StoreStand, lose_before
+
+
+@pytest.fixture
+def stand() -> StoreStand:
+    stand = StoreStand()
+    stand.open()
+    return stand
+
+
+def test_a_deleted_topic_begins_with_offset_0_again(stand: StoreStand) -> None:
+    stand.send(b"old", b"old")
+    stand.send(b"kept", topic="bills")
+    stand.store.flush()
+    stand.store.delete_queues("orders")
+    assert stand.bodies() == []
+    stand.send(b"new")
+    assert stand.bodies() == [b"new"]
+    for _ in range(2):
+        stand.restart()
+        assert (stand.bodies(), stand.bodies(topic="bills")) == ([b"new"], [b"kept"])
+    stand.store.close()
+    stand.open()
+    assert (stand.bodies(), stand.bodies(topic="bills")) == ([b"new"], [b"kept"])
+
+
+def test_who_still_has_a_deleted_queue_can_not_append_to_it(stand: StoreStand) -> None:
+    queue = stand.store.queue("orders", 0)
+    stand.send(b"old")
+    stand.store.delete_queues("orders")
+    with pytest.raises(StorageError, match="deleted"):
+        stand.store.append(queue, 0, 0, 0, 0, 0, bytes(8), b"", b"", 0, MessageMs(stand.stored_ms))
+    assert stand.store.read(queue, 0, 32).record_count == 1
+
+
+def test_a_deleted_topic_stays_deleted_when_the_queues_are_rebuilt(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.store.delete_queues("orders")
+    stand.store.close()
+    stand.disk.remove("/store/checkpoint")
+    stand.open()
+    assert stand.bodies() == []
+
+
+def test_a_deletion_in_the_midst_of_a_burst_takes_what_came_before_it(stand: StoreStand) -> None:
+    old = stand.append(b"old")
+    other = stand.append(b"other", topic="bills")
+    stand.store.delete_queues("orders")
+    assert (old.outcome, other.outcome) == (PutOutcome.STORED, PutOutcome.STORED)
+    stand.append(b"new")
+    orders, bills = stand.store.queue("orders", 0), stand.store.queue("bills", 0)
+    assert stand.store.commit() == {orders: 0, bills: 0}
+    assert stand.bodies() == [b"new"]
+    stand.restart()
+    assert stand.bodies() == [b"new"]
+
+
+def test_a_deletion_whose_folder_was_not_removed_any_more_is_finished_at_start(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.store.flush()
+    stand.store._state.write_deleted_topics({"orders": stand.store.max_position})
+    stand.restart()
+    assert stand.bodies() == []
+    assert not stand.files.exists("/store/consumequeue/orders/0")
+
+
+def test_a_queue_that_begins_with_a_hole_is_no_remnant_of_a_deletion(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.store.flush()
+    stand.store.delete_queues("orders")
+    stand.store.flush()
+    lose_before(stand, stand.send(b"lost"), stand.send(b"whole"))
+    for _ in range(3):
+        stand.restart()
+        assert stand.bodies_with_gaps() == [b"whole"]
+        assert stand.store.queue("orders", 0).max_offset == 2
+        stand.store.flush()
+
+
+def test_a_deletion_beyond_the_recovered_end_does_not_bury_what_comes_after(stand: StoreStand) -> None:
+    stand.send(b"synced", topic="bills")
+    stand.store.flush()
+    stand.send(b"not synced")
+    stand.store.delete_queues("orders")
+    stand.lose_power()
+    stand.open()
+    stand.send(b"new")
+    stand.restart()
+    assert stand.bodies() == [b"new"]
+
+
+def test_what_follows_a_deletion_that_failed_halfway_is_not_buried_with_it(stand: StoreStand) -> None:
+    """The table of deleted topics was put in place, and then its name could not be synced."""
+    stand.send(b"old")
+    stand.store.flush()
+
+    def before(what: str, path: str) -> None:
+        if (what, path) == ("sync names", "/store"):
+            raise OSError(errno.EIO, "Input/output error")
+
+    stand.disk.before = before
+    with pytest.raises(StorageError, match="could not be removed for good"):
+        stand.store.delete_queues("orders")
+    stand.disk.before = None
+    stand.send(b"new")
+    stand.store.close()
+    stand.open()
+    assert stand.bodies() == [b"new"]
