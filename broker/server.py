@@ -181,7 +181,7 @@ class Broker(Service):
                 "offsets_left_out", offsets=len(state.offsets.left_out), first=state.offsets.left_out[0], reason=words
             )
         knows_log = report.was_closed or state.offsets.saved_position is not None
-        is_doubtful = report.is_damaged or report.rebuilt or not knows_log
+        is_doubtful = report.is_damaged or report.rebuilt or report.short_queues > 0 or not knows_log
         taken_back = take_back_offsets(state.offsets, state.store, is_doubtful)
         if taken_back:
             words = "groups stood behind the end of what the log has left; they go on there, and skip nothing new"

@@ -122,8 +122,8 @@ class DelayQueue:
         for level, offset in self._offsets.items():
             head = self._heads.get(level)
             first, end = self._entries.bounds(level)
-            if head is None or offset < first:
-                self._heads.pop(level, None)  # Retention may have removed it meanwhile.
+            if head is None or not first <= offset < end:
+                self._heads.pop(level, None)  # Retention may have removed it meanwhile, or a deletion of the topic.
                 if offset < first:
                     offset = self._offsets[level] = first
                 head = self._entries.head(level, offset) if offset < end else None

@@ -15,10 +15,11 @@ from staticfire.broker.delay.service import DelayService
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import NotForGood
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.names import SCHEDULE_TOPIC, is_system_group
+from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, is_system_group
 from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
@@ -48,13 +49,11 @@ class ResetHandlers:
         """Forget everything, in one go: no other request sees a half-empty broker."""
         state = self._state
         forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
+        # Ends of transactions go before what they end: new ones would else be taken for ended, should a deletion fail.
+        for topic in sorted(state.topics.topics, key=lambda topic: (topic == HALF_TOPIC, topic)):
+            self._forget_messages(topic)
         state.offsets.forget_all()
         state.progress.forget_all()
-        for topic in sorted(state.topics.topics):
-            state.store.delete_queues(topic)
-            if topic == SCHEDULE_TOPIC:
-                self._delays.forget()  # at once: the next topic may be one whose queues can't be deleted now
-        self._transactions.forget()
         state.queue_locks.forget_all()
         state.consumers.forget_away()
         for topic in forgotten.topics:
@@ -67,6 +66,24 @@ class ResetHandlers:
         state.config_files.changed("consumerOffset.json")
         await state.config_files.saved()
         return ResetAnswer(body=forgotten)
+
+    def _forget_messages(self, topic: str) -> None:
+        """Remove a topic's queues with all that refers to them, at once: the next topic's may be unremovable now.
+
+        Raises: StorageError (nothing has happened, or it isn't safe).
+        """
+        trouble = None
+        try:
+            self._state.store.delete_queues(topic)
+        except NotForGood as error:
+            trouble = error
+        self._state.offsets.forget_topic(topic)
+        if topic == SCHEDULE_TOPIC:
+            self._delays.forget()
+        if topic == HALF_TOPIC:
+            self._transactions.forget()
+        if trouble is not None:
+            raise trouble
 
     def _user_groups(self) -> list[str]:
         return sorted(name for name in self._state.groups.groups if not is_system_group(name))

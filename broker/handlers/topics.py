@@ -11,6 +11,7 @@ import msgspec
 
 from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import NotForGood
 from staticfire.broker.topics import check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -106,11 +107,18 @@ class TopicHandlers:
         if not request.topic.strip():
             return refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
         self._check_not_system(request.topic)
-        if self._state.topics.delete(request.topic):
+        if self._state.topics.get(request.topic) is not None:
+            trouble = None
+            try:
+                self._state.store.delete_queues(request.topic)
+            except NotForGood as error:
+                trouble = error
+            self._state.topics.delete(request.topic)
             self._state.offsets.forget_topic(request.topic)
             self._state.config_files.changed("consumerOffset.json")
-            self._state.store.delete_queues(request.topic)
             await self._state.config_files.saved("topics.json")
+            if trouble is not None:
+                raise trouble
         return Answer()
 
     def config(self, call: Call) -> Answer:

@@ -4,7 +4,12 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
+from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import MessageMs
+
+
+class NotForGood(StorageError):
+    """It has happened, and may not have after a loss of power."""
 
 
 class PutOutcome(Enum):

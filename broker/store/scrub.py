@@ -13,11 +13,12 @@ from functools import partial
 from typing import NamedTuple
 
 from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.damage import next_whole
 from staticfire.broker.store.entering import TagsCodeOf
 from staticfire.broker.store.findings import DAMAGED_RECORD, MENDED_ENTRY, Finding, Findings
 from staticfire.broker.store.log_scan import read_readable
-from staticfire.broker.store.queue_files import ENTRY
+from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.protocol.record import Found, check_record, peek_record, peek_record_bytes, peek_topic_and_properties
 from staticfire.protocol.sys_flag import enters_consume_queue
@@ -25,6 +26,8 @@ from staticfire.runtime.machine import File
 
 SCRUB_BYTES = 64 * 1024
 # Looked at by one step: a millisecond or two of a worker if messages are small, in which nobody else runs Python.
+NEIGHBOURS = 32
+# Entries before a wrong one, and behind it, that tell whether a record belongs there.
 
 
 class Indexed(NamedTuple):
@@ -119,12 +122,25 @@ class Scrub:
         offset = record.queue_offset
         if queue is None or offset >= queue.flushed_offset or record.log_position < self._log.min_position:
             return
-        if record.log_position < self._deleted_below(record.topic) or queue.entry_bytes(offset, 1) == record.entry:
+        entry = queue.entry_bytes(offset, 1)
+        if record.log_position < self._deleted_below(record.topic) or entry == record.entry:
             return
+        if self._is_anothers(entry, record) or not _is_in_order(queue, offset, record.log_position):
+            return  # Of an earlier life of the queue: its topic was deleted, and nobody could write that down.
         queue.mend(offset, record.entry)
         queue.unreadable.discard(offset)
         reason = "the scrub found another entry there, or none"
         self._findings.mended(Finding(MENDED_ENTRY, record.log_position, reason, record.topic, record.queue_id, offset))
+
+    def _is_anothers(self, entry: bytes | bytearray, record: Indexed) -> bool:
+        """Whether an entry is that of another record with the same topic, queue and offset."""
+        position, size, _ = ENTRY.unpack(entry) if len(entry) == ENTRY_BYTES else (-1, 0, 0)
+        other = self._log.record_at(position) if size > 0 and position != record.log_position else None
+        if other is None or len(other) != size:
+            return False
+        peek = peek_record(other)
+        topic, _ = peek_topic_and_properties(other)
+        return (topic, peek.queue_id, peek.queue_offset) == (record.topic, record.queue_id, record.queue_offset)
 
     def _damaged(self, part: Part) -> None:
         """Look again at a damaged place, tell it, and go on behind it."""
@@ -136,3 +152,14 @@ class Scrub:
             return  # a blank
         self._findings.damaged(Finding(DAMAGED_RECORD, position, part.fault))
         self._position = end if found is None else found
+
+
+def _is_in_order(queue: Queue, offset: int, log_position: int) -> bool:
+    """Whether the record of that offset can lie there: behind those of the offsets before it."""
+    first = max(0, offset - NEIGHBOURS)
+    neighbours = list(ENTRY.iter_unpack(queue.entry_bytes(first, offset - first))) if offset > first else []
+    if any(size > 0 and position > log_position for position, size, _ in neighbours):
+        return False
+    following = min(NEIGHBOURS, queue.max_offset - offset - 1)
+    neighbours = list(ENTRY.iter_unpack(queue.entry_bytes(offset + 1, following))) if following > 0 else []
+    return all(size <= 0 or position > log_position for position, size, _ in neighbours)

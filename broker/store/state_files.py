@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from staticfire.broker.store.outcomes import NotForGood
 from staticfire.broker.store.queue_ends import QueueEndsFile
 from staticfire.broker.store.sealed import seal, unseal
 from staticfire.protocol.errors import StorageError
@@ -104,9 +105,28 @@ class StateFiles:
         return self.deleted_topics
 
     def write_deleted_topics(self, deleted: dict[str, int]) -> None:
-        """Replace the table of deleted topics. Blocks. Raises: OSError."""
+        """Replace the table of deleted topics. Blocks.
+
+        Raises: OSError (the table is as it was), NotForGood (it is in its place, but perhaps not on the disk).
+        """
+        data = seal(msgspec.json.encode(deleted))
+        try:
+            self._files.replace(self._deleted, data)
+        except OSError as error:
+            if not self._has(self._deleted, data):
+                raise
+            self.deleted_topics = deleted
+            raise NotForGood(f"{self._deleted} was written, but the disk doesn't confirm it: {error}") from error
         self.deleted_topics = deleted
-        self._files.replace(self._deleted, seal(msgspec.json.encode(deleted)))
+
+    def _has(self, path: str, data: bytes) -> bool:
+        """Whether a file has this; when nobody can tell, it may."""
+        try:
+            return self._files.read_bytes(path) == data
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
 
     def read_log_start(self) -> int | None:
         """Return where the log begins; -1 when no segment was removed yet, None when nobody knows. Raises: OSError."""

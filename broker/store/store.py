@@ -26,7 +26,7 @@ from staticfire.broker.store.entering import TagsCodeOf
 from staticfire.broker.store.findings import REBUILT_QUEUE, Finding, Findings
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
 from staticfire.broker.store.new_record import NewRecord
-from staticfire.broker.store.outcomes import Entry, OldSegment, OnStored, ReadResult
+from staticfire.broker.store.outcomes import Entry, NotForGood, OldSegment, OnStored, ReadResult
 from staticfire.broker.store.proof import ReadProof
 from staticfire.broker.store.queue_table import QueueShort, QueueTable
 from staticfire.broker.store.reading import WRONG_ENTRIES_MAX, WrongEntry, read_queue
@@ -166,6 +166,11 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             self.mend_short_queues((topic, queue_id))
             return self._by_name[topic, queue_id]
 
+    def end_at_least(self, topic: str, queue_id: int) -> int:
+        """Return an offset up to which a queue is known to reach, without a look at its files."""
+        queue = self._by_name.get((topic, queue_id))
+        return self._queues.recorded.get(topic, {}).get(queue_id, 0) if queue is None else queue.max_offset
+
     def looks_at_ends(self) -> Iterator[Callable[[], bool]]:
         """Yield what workers do to find out whether the files of all queues are whole: False is a reason to mend."""
         return self._short.looks(self._queues.recorded)
@@ -183,19 +188,24 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
     def delete_queues(self, topic: str) -> None:
         """Remove the queues of a topic; created again they begin with offset 0. Its records stay in the log.
 
-        Raises: StorageError (they are gone, but may come back after a kill).
+        Raises: NotForGood (they are gone, but may come back after a loss of power), StorageError (nothing happened).
         """
         self._early_arrivals |= self.commit()
-        self._deleted_topics = {**self._deleted_topics, topic: self.log.end_position}
+        deleted_topics = {**self._deleted_topics, topic: self.log.end_position}
+        trouble: Exception | None = None
         try:
-            # Also when the table can't be written: perhaps it was. A start would then take what is sent from now on for
-            # messages that were deleted, if they went on in the old queues.
-            try:
-                self._state.write_deleted_topics(self._deleted_topics)
-            finally:
-                self._queues.delete(topic)
+            self._state.write_deleted_topics(deleted_topics)
+        except NotForGood as error:
+            trouble = error  # In the old queues a start would take for deleted what is sent from now on.
         except OSError as error:
-            raise StorageError(f"the queues of {topic} could not be removed for good: {error}; try again") from error
+            raise StorageError(f"the queues of {topic} can't be removed: {error}; they are as they were") from error
+        self._deleted_topics = deleted_topics
+        try:
+            self._queues.delete(topic)
+        except OSError as error:
+            trouble = error  # A start removes what is left of them.
+        if trouble is not None:
+            raise NotForGood(f"the queues of {topic} could not be removed for good: {trouble}; try again") from trouble
 
     @property
     def deletions(self) -> dict[str, int]:

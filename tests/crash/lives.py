@@ -5,6 +5,8 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.queue_files import LOST
 from staticfire.broker.store.store import MessageStore
 from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.faults.simulation.running import simulate
@@ -179,19 +181,25 @@ def _entries(store: MessageStore, topic: str, queue_id: int) -> list[tuple[int, 
     entries: list[tuple[int, bytes]] = []
     while offset < queue.max_offset:
         found = store.read(queue, offset, 32)
-        if not found.record_count and queue.unreadable and found.next_offset > offset:
-            offset = found.next_offset  # Lost with the power, or by a failing disk: the ledger knows whether it may be.
-            continue
-        if not found.record_count:
+        if not found.record_count and found.next_offset == offset:
             raise Fault(f"{topic} {queue_id} shows nothing at {offset} of {queue.max_offset}: {found.status}")
-        is_holed = bool(queue.unreadable)
-        for record in decode_records(join_records(store.records(found), found.record_count)):
-            offset = record.queue_offset if is_holed else offset
-            if (record.topic, record.queue_id, record.queue_offset) != (topic, queue_id, offset):
+        records = decode_records(join_records(store.records(found), found.record_count)) if found.record_count else []
+        for record in records:
+            if (record.topic, record.queue_id) != (topic, queue_id) or record.queue_offset < offset:
                 raise Fault(f"{topic} {queue_id} shows at {offset} a record of {record.topic} {record.queue_id}")
-            entries.append((offset, record.body))
-            offset += 1
+            _check_hole(store, queue, offset, record.queue_offset)
+            entries.append((record.queue_offset, record.body))
+            offset = record.queue_offset + 1
+        _check_hole(store, queue, offset, found.next_offset)
+        offset = found.next_offset
     return entries
+
+
+def _check_hole(store: MessageStore, queue: Queue, offset: int, end: int) -> None:
+    """Passed over is only what is known to be lost; the ledger knows whether it may be."""
+    for at in range(offset, end):
+        if at not in queue.unreadable and queue.entry_bytes(at, 1) != LOST:
+            raise Fault(f"{queue.topic} {queue.queue_id} passes over {at}, which isn't known to be lost")
 
 
 __all__ = ["Fault", "State", "play"]

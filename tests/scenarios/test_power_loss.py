@@ -4,6 +4,7 @@ import errno
 import re
 
 import msgspec
+import pytest
 
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.clock import ClockReading
@@ -68,7 +69,8 @@ async def test_offsets_are_not_saved_while_the_log_can_not_be_synced(world: Simu
     await stand.close()
 
 
-async def test_offsets_behind_the_end_of_a_damaged_log_are_taken_back_for_good(world: SimulatedWorld) -> None:
+async def damaged(world: SimulatedWorld) -> BrokerStand:
+    """A broker that was killed with three messages in its log, all consumed, of which a part was cut off then."""
     stand = await stand_of(world)
     for number in range(3):
         await stand.send("orders", b"%d" % number)
@@ -78,6 +80,24 @@ async def test_offsets_behind_the_end_of_a_damaged_log_are_taken_back_for_good(w
     file = world.machine(NAME).files.open("/store/commitlog/00000000000000000000")
     file.truncate(200)
     file.close()
+    return stand
+
+
+async def test_offsets_stay_and_go_on_when_the_log_has_lost_its_end(world: SimulatedWorld) -> None:
+    stand = await damaged(world)
+    await stand.start()
+    for number in range(2):
+        assert await committed(stand) == 3
+        answer = await stand.send("orders", b"new")
+        assert answer.queue_offset == 3 + number
+        await stand.kill_and_start()
+
+
+async def test_offsets_behind_the_end_of_a_damaged_log_are_taken_back_for_good(world: SimulatedWorld) -> None:
+    """Nobody knows any more where the queue ended."""
+    stand = await damaged(world)
+    for name in ("queueEnds", "checkpoint"):
+        world.machine(NAME).files.remove(f"/store/{name}")
     await stand.start()
     left = len(await stand.bodies("orders"))
     assert left < 3
@@ -109,6 +129,68 @@ async def test_a_kill_after_a_topic_was_deleted_leaves_no_offset_of_it(world: Si
     await stand.send("orders", b"first of the new ones")
     assert await committed(stand) == -1
     await stand.close()
+
+
+@pytest.mark.parametrize("step", ["sync", "sync names"])
+async def test_a_deletion_that_fails_halfway_can_be_tried_again(world: SimulatedWorld, step: str) -> None:
+    """Either nothing has happened, or all of it has and only its safety is in doubt."""
+    stand = await stand_of(world)
+    for number in range(3):
+        await stand.send("orders", b"%d" % number)
+    await commit(stand, 3)
+    await world.run_for(seconds=20)
+    fail_once(world, step, "/store/deletedTopics" if step == "sync" else "/store")
+    assert (await stand.ask(DeleteTopic("orders"))).code != 0
+    is_there = step == "sync"
+    for _ in range(2):
+        await stand.put_topic("orders", 1)
+        assert await stand.bodies("orders") == ([b"0", b"1", b"2"] if is_there else [])
+        assert await committed(stand) == (3 if is_there else -1)
+        await stand.kill_and_start()
+    assert (await stand.ask(DeleteTopic("orders"))).code == 0
+    await stand.put_topic("orders", 1)
+    assert await stand.bodies("orders") == []
+    await stand.close()
+
+
+@pytest.mark.parametrize("step", ["sync", "sync names"])
+async def test_delays_go_on_after_a_reset_that_fails_at_the_topic_that_has_them(
+    world: SimulatedWorld, step: str
+) -> None:
+    """Their queues were gone and nobody had told the delays: they waited for what will never come, and without rest."""
+    stand = await stand_of(world)
+    for number in range(3):
+        await stand.send("orders", b"old %d" % number, DELAY="1")
+    await world.run_for(seconds=2)
+    await stand.send("orders", b"waits", DELAY="2")
+    delivered = await stand.bodies("orders")
+    assert delivered == [b"old 0", b"old 1", b"old 2"]
+
+    def before(what: str, path: str) -> None:
+        deleted = stand.broker.state.store.deletions
+        is_next = "SCHEDULE_TOPIC_XXXX" not in deleted and "RMQ_SYS_TRANS_OP_HALF_TOPIC" in deleted
+        if is_next and what == step and path in ("/store", "/store/deletedTopics"):
+            world.disk(NAME).before = None
+            _fail(errno.EIO)
+
+    world.disk(NAME).before = before
+    assert (await stand.ask(Reset())).code != 0
+    await stand.put_topic("orders", 1)
+    await stand.send("orders", b"new", DELAY="2")
+    await world.run_for(seconds=6)
+    assert await stand.bodies("orders") == [*delivered, *([b"waits"] if step == "sync" else []), b"new"]
+    await stand.close()
+
+
+def fail_once(world: SimulatedWorld, step: str, at: str) -> None:
+    """Let one step of the disk fail."""
+
+    def before(what: str, path: str) -> None:
+        if (what, path) == (step, at):
+            world.disk(NAME).before = None
+            _fail(errno.EIO)
+
+    world.disk(NAME).before = before
 
 
 async def test_delays_after_a_reset_and_a_loss_of_power_are_counted_once(world: SimulatedWorld) -> None:

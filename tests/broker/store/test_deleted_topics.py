@@ -115,3 +115,17 @@ def test_what_follows_a_deletion_that_failed_halfway_is_not_buried_with_it(stand
     stand.store.close()
     stand.open()
     assert stand.bodies() == [b"new"]
+
+
+def test_a_deletion_that_could_not_be_written_has_not_happened(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.store.flush()
+    stand.disk.fail_sync()
+    with pytest.raises(StorageError, match="they are as they were"):
+        stand.store.delete_queues("orders")
+    stand.send(b"new")
+    for _ in range(2):
+        assert stand.bodies() == [b"old", b"new"]
+        stand.restart()
+    stand.store.delete_queues("orders")
+    assert stand.bodies() == []

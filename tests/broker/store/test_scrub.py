@@ -85,3 +85,17 @@ def test_a_record_larger_than_a_step_is_scrubbed_as_well() -> None:
 )
 def test_the_scrub_takes_its_share_of_bytes_and_of_time(took_ms: int, bytes_per_second: int, pause_ms: int) -> None:
     assert pause_after_step_ms(UptimeMs(7), UptimeMs(7 + took_ms), bytes_per_second) == pause_ms
+
+
+def test_a_record_of_a_queues_earlier_life_is_put_into_none() -> None:
+    """Its topic was deleted, and a loss of power took the note of that."""
+    stand = DamagedStand()
+    stand.store.delete_queues("orders")
+    stand.send(*[b"new %d" % number for number in range(5)])
+    stand.store.flush()
+    stand.disk.remove("/store/deletedTopics")
+    stand.open_with()
+    assert stand.store.queue("orders", 0).max_offset == 5
+    scrub(stand)
+    assert stand.told == []
+    assert stand.consumed(0) == [b"new %d" % number for number in range(5)]
