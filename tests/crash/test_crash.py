@@ -11,8 +11,8 @@ from staticfire.faults.simulation.files import SimulatedFiles
 from tests.crash.lives import play
 
 SEEDS = (0, 173, 208, 244, 328, 344, 427)
-# All but the first have found something once: holes, and what they did to segments, queues and deletions; deletions that
-# failed, and what they left of offsets and delays.
+# All but the first have found something once: holes, and what they did to segments, queues and deletions; deletions
+# that failed, and what they left of offsets and delays.
 BREAKAGE_SEEDS = (0, 6, 7, *range(40))
 # The first few find what is broken here as the harness is now.
 
