@@ -109,7 +109,7 @@ class Recovery:
                 self._state.mark_closed()
             raise
         self._cut(scan, survey, claimed)
-        self._take_back(claimed, scan.position, found)
+        self._take_back(claimed, scan.position, found, was_closed)
         self._log.start_at(scan.position, claimed.synced_position, was_closed)
         if not was_closed:
             # Not before: until here it tells whether the machine went down before this process.
@@ -272,8 +272,12 @@ class Recovery:
         if leftovers or segment is not segments.last:
             segments.cut(end)
 
-    def _take_back(self, claimed: Checkpoint, end: int, found: EnteredRecords) -> None:
-        """Correct what the state files claim about positions that are now behind the end."""
+    def _take_back(self, claimed: Checkpoint, end: int, found: EnteredRecords, was_closed: bool) -> None:
+        """Correct what the state files claim about positions that are now behind the end.
+
+        A deletion of which the log has no record any more is forgotten after an orderly stop: then all that refers to
+        what was deleted, offsets and progress of delays, has been saved without it.
+        """
         if end < max(claimed.synced_position, claimed.dispatched_position):
             self._queues.load_all()
             self._state.write_checkpoint(
@@ -290,7 +294,7 @@ class Recovery:
         deleted = {
             topic: min(position, end)
             for topic, position in self.deleted_topics.items()
-            if position > self._log.min_position
+            if position > self._log.min_position or not was_closed
         }
         self._ends.take_back(end, deleted != self.deleted_topics)
         if deleted != self.deleted_topics:

@@ -11,6 +11,7 @@ from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.protocol.requests.upkeep import DeleteExpired
 from staticfire.protocol.times import MessageMs
 from tests.scenarios.broker_stand import NAME, BrokerStand
 
@@ -110,8 +111,11 @@ async def test_offsets_behind_the_end_of_a_damaged_log_are_taken_back_for_good(w
     await stand.close()
 
 
-async def test_a_kill_after_a_topic_was_deleted_leaves_no_offset_of_it(world: SimulatedWorld) -> None:
-    stand = await stand_of(world)
+@pytest.mark.parametrize("its_records_are_removed", [False, True])
+async def test_a_kill_after_a_topic_was_deleted_leaves_no_offset_of_it(
+    world: SimulatedWorld, its_records_are_removed: bool
+) -> None:
+    stand = await stand_of(world, mapped_file_size_commit_log=16 * 1024, file_reserved_time=0)
     for number in range(3):
         await stand.send("orders", b"%d" % number)
     await commit(stand, 3)
@@ -123,6 +127,13 @@ async def test_a_kill_after_a_topic_was_deleted_leaves_no_offset_of_it(world: Si
 
     world.disk(NAME).before = fail
     await stand.ask(DeleteTopic("orders"))
+    if its_records_are_removed:
+        await stand.put_topic("bills", 1)
+        for _ in range(10):
+            await stand.send("bills", bytes(4_000))
+        await world.run_for(seconds=2)
+        await stand.ask(DeleteExpired())
+        assert stand.broker.state.store.min_position > 0
     world.disk(NAME).before = None
     await stand.kill_and_start()
     await stand.put_topic("orders", 1)
