@@ -15,6 +15,8 @@ NEED_UNWRAP = 0x40
 INNER_BATCH = 0x80
 UNSEEN = 0x4
 # The bit that prepared and rolled back messages share.
+UNUSUAL = UNSEEN | INNER_BATCH
+# What a send has to be looked at for.
 COMPRESSION_MASK = 0x700
 
 

@@ -34,7 +34,7 @@ from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
-from staticfire.protocol.sys_flag import UNSEEN
+from staticfire.protocol.sys_flag import UNUSUAL
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 Sent = tuple[Call, int, str, int, int]
@@ -88,7 +88,7 @@ class SendHandlers:
             body: bytes = request.body
             prepared = properties, unique_id, tags_code, may_wait = self._prepare(request.properties or "", body)
             queue = target.at_hand.get(request.queue_id) or target.queue(request.queue_id, call.peer)
-            if may_wait or target.is_special or request.sys_flag & UNSEEN:
+            if may_wait or target.is_special or request.sys_flag & UNUSUAL:
                 self._send_slow_path(call, request, target, prepared, queue)
                 return None
             sent, on_stored = self._sent, None

@@ -25,7 +25,7 @@ from staticfire.protocol.plain_records import Row
 from staticfire.protocol.properties import DELAY, UNIQ_KEY, find_property, with_last_end
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.rocketmq_record import decode_batch
-from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK
+from staticfire.protocol.sys_flag import COMPRESSED, COMPRESSION_MASK, INNER_BATCH
 from staticfire.runtime.dispatcher import Call
 
 TRANSACTION_FLAGS = 0xC
@@ -68,7 +68,7 @@ class BatchHandler:
         if len(request.body) > body_bytes_max:
             size = f"msg total size: {len(request.body)}, maxMessageSize: {body_bytes_max}"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"message body size exceeded, {size}")
-        if find_property(header, DELAY) is not None or sys_flag & TRANSACTION_FLAGS:
+        if find_property(header, DELAY) is not None or sys_flag & (TRANSACTION_FLAGS | INNER_BATCH):
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
         self._refuse_half(header)
         if b"DEL" in header:

@@ -21,7 +21,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendMany, SendManyAnswer, SendMessage
-from staticfire.protocol.sys_flag import UNSEEN
+from staticfire.protocol.sys_flag import UNUSUAL
 from staticfire.runtime.dispatcher import Call
 
 _STORED = OUTCOME_CODE[PutOutcome.STORED]
@@ -66,7 +66,7 @@ class ManyHandler:
                     encoded.decode("latin-1"), message.body, encoded
                 )
                 queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
-                if may_wait or target.is_special or message.sys_flag & UNSEEN:
+                if may_wait or target.is_special or message.sys_flag & UNUSUAL:
                     self._send_slow_path(many, index, target, queue, prepared)
                     continue
                 # fmt: off

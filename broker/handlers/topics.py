@@ -38,7 +38,10 @@ _ATTRIBUTES: dict[str, tuple[tuple[str, ...] | None, bool]] = {
     "reserve.time": (None, True),
 }
 """Topic attributes: their values (None: a number from -1 on) and whether they can be changed later."""
-_NOT_BUILT = frozenset({"BatchCQ", "COMPACTION"})
+_REFUSED = {
+    "BatchCQ": "each message of a batch is stored by itself here, which every client can read",
+    "COMPACTION": "it isn't built yet",
+}
 
 
 class TopicHandlers:
@@ -170,8 +173,8 @@ def change_attributes(old: dict[str, str] | None, changes: str | None) -> dict[s
             continue
         if values is not None and value not in values:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"value is not in set: [{', '.join(values)}]")
-        if value in _NOT_BUILT:
-            words = f"{key}={value} is not supported: it isn't built yet; leave the attribute out"
+        if value in _REFUSED:
+            words = f"{key}={value} is not supported: {_REFUSED[value]}; leave the attribute out"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if values is None and not _is_number_from_minus_one(value):
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"value is not in range(-1, 9223372036854775807): {value}")

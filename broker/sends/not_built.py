@@ -16,13 +16,13 @@ from staticfire.protocol.properties import (
     TRAN_MSG,
     find_property,
 )
-from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.protocol.sys_flag import INNER_BATCH, enters_consume_queue
 
 
 def refuse_not_built(
     properties: bytes, sys_flag: int, reconsume_times: int, settings: BrokerSettings, host_ip: str
 ) -> None:
-    """Raise for part of a transaction where that can't be, and for a message with a delivery time of its own.
+    """Raise for part of a transaction where that can't be, a batch in one message, a delivery time of its own.
 
     Half messages are let through: whoever can't store one refuses it. Raises: BrokerAnswer.
     """
@@ -33,6 +33,9 @@ def refuse_not_built(
         )
     if not half and not enters_consume_queue(sys_flag):
         words = "the sysFlag says that this is half of a transaction, and there is no TRAN_MSG: nobody would get it"
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+    if sys_flag & INNER_BATCH:
+        words = "the sysFlag says that this is a batch in one message: only queues of the type BatchCQ would have such"
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     if not settings.timer_wheel_enable and asks_for_a_time(properties):
         words = "accurate timer message is not enabled, timerWheelEnable is false: there are delay levels (DELAY) only"

@@ -59,6 +59,8 @@ async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeou
         told = await client.ask_broker(queue, request, timeout_ms)
         subscribed = told.body.subscription_data if told.code == SUCCESS and told.body is not None else None
         state = state_of(message, committed, subscribed)
+        if group == queue.topic and committed is None and subscribed is None:
+            continue  # RocketMQ 5.3 names an online group like its topic.
         found.append(GroupConsumption(group, state, committed, subscribed is not None))
     return found
 

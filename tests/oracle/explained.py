@@ -64,12 +64,10 @@ EXPLAINED = [
     Explained(
         "delete it again", "code", "with timerWheelEnable=false RocketMQ's deletion ends in a NullPointerException"
     ),
-    Explained(
-        "send half a transaction*", "remark", "they aren't built yet", "*sending transaction message is forbidden"
-    ),
     Explained("send with TIMER_*", "remark", "the way out stands behind it", "accurate timer message is not enabled*"),
-    Explained("create with *BatchCQ*", "*", "a kind of queue that isn't built is refused"),
-    Explained("config after *BatchCQ*", "*", "a kind of queue that isn't built is refused"),
+    Explained("create with *BatchCQ*", "*", "queues of whole batches are refused in words: docs/decisions/0022"),
+    Explained("config after *BatchCQ*", "*", "queues of whole batches are refused in words: docs/decisions/0022"),
+    Explained("send a batch in one message*", "remark", "the remark says which rule it breaks", "the message is*"),
     Explained("create with *COMPACTION*", "*", "a kind of topic that isn't built is refused"),
     Explained("config after *COMPACTION*", "*", "a kind of topic that isn't built is refused"),
     # Better answers

@@ -115,12 +115,31 @@ async def test_a_retry_that_an_old_client_sent_with_the_mark_of_a_half_message(s
     assert (await send_as(stand, 0, TRAN_MSG="false")).code == OK
 
 
-@pytest.mark.parametrize("attribute", ["queue.type=BatchCQ", "cleanup.policy=COMPACTION"])
-async def test_kinds_of_topics(stand: BrokerStand, attribute: str) -> None:
+@pytest.mark.parametrize("sys_flag", [0x80, 0xC0, 0x81])
+async def test_a_batch_in_one_message(stand: BrokerStand, sys_flag: int) -> None:
+    many = await stand.ask(
+        SendMany("producers", "TBW102", 4, body=[ManyMessage("orders", 0, b"", b"x", sys_flag=sys_flag)])
+    )
+    assert [result.code for result in many.body] == [ILLEGAL]
+    for is_batch in (False, True):
+        request = SendMessage("producers", "orders", "TBW102", 4, 0, sys_flag, 1, 7, "", 0, batch=is_batch, body=b"x")
+        answer = await stand.ask(request)
+        assert answer.code == ILLEGAL
+    assert await stand.bodies("orders") == []
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason"),
+    [
+        ("queue.type=BatchCQ", "each message of a batch is stored by itself here, which every client can read"),
+        ("cleanup.policy=COMPACTION", "it isn't built yet"),
+    ],
+)
+async def test_kinds_of_topics(stand: BrokerStand, attribute: str, reason: str) -> None:
     topic = UpdateTopic("orders", 4, 4, 6, attributes=f"+{attribute}")
     answer = await stand.ask(topic)
     assert answer.code == SYSTEM_ERROR
-    assert answer.remark == f"{attribute} is not supported: it isn't built yet; leave the attribute out"
+    assert answer.remark == f"{attribute} is not supported: {reason}; leave the attribute out"
     usual = attribute.replace("BatchCQ", "SimpleCQ").replace("COMPACTION", "DELETE")
     assert (await stand.ask(UpdateTopic("orders", 4, 4, 6, attributes=f"+{usual}"))).code == OK
 

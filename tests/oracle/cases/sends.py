@@ -155,6 +155,10 @@ def _kinds() -> Iterator[Step]:
             f"send delayed by {level}", topic="{run}delayed", properties=f"DELAY\x01{level}\x02UNIQ_KEY\x01d\x02"
         )
         yield replace(delayed, apart=("queueOffset",))
+    for flag in ("128", "192", "64"):
+        yield send(f"send a batch in one message with {flag}", topic="{run}inner", sysFlag=flag)
+    flagged = {"topic": "{run}inner", "batch": "true", "sysFlag": "128"}
+    yield send_v2("batch with the flag of one in a message", batch(2), SEND_BATCH, **flagged)
     yield send(
         "send half a transaction", topic="{run}trans", properties="TRAN_MSG\x01true\x02UNIQ_KEY\x01h\x02", sysFlag="4"
     )
