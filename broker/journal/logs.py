@@ -85,8 +85,8 @@ class Journals:
         """Loop: write what memory has no room for."""
         while True:
             await pause(SPILL_PAUSE_MS)
-            if self._spill.is_waiting:
-                await self._machine.workers.run(self._spill.write)
+            while (chunk := self._spill.take()) is not None:
+                await self._machine.workers.run(self._spill.write, chunk)
 
     def close(self) -> None:
         """Let go of the files."""

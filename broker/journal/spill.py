@@ -51,6 +51,7 @@ class JournalSpill:
         self._pending: deque[NotedChunk] = deque()
         self._pending_count = 0
         # Of entries.
+        self._writing: NotedChunk | None = None
         self._index: deque[SpilledChunk] = deque()
         self._file: File | None = None
         self._path = ""
@@ -64,6 +65,8 @@ class JournalSpill:
             if name.startswith(NAME):
                 self._files.remove(f"{self._folder}/{name}")
 
+    # -- in the event loop ---------------------------------------------------------------------------------------
+
     def put(self, chunk: NotedChunk) -> None:
         """Take a chunk; it is written by and by."""
         if self._bytes_max <= 0:
@@ -73,32 +76,35 @@ class JournalSpill:
         while self._pending_count > PENDING_MAX:
             self._pending_count -= len(self._pending.popleft().entries)
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether there is anything to write."""
-        return bool(self._pending)
+    def take(self) -> NotedChunk | None:
+        """Return the next chunk to `write`, None if there is nothing to do."""
+        self._writing = self._pending.popleft() if self._pending else None
+        if self._writing is not None:
+            self._pending_count -= len(self._writing.entries)
+        return self._writing
 
     @property
     def first_number(self) -> int | None:
         """The oldest entry that is here; None without any."""
-        if self._index:
-            return self._index[0].first_number
-        return self._pending[0].first_number if self._pending else None
+        there: list[SpilledChunk | NotedChunk] = [*list(self._index)[:1], *self._in_memory()]
+        return there[0].first_number if there else None
 
-    def write(self) -> None:
-        """Write what waits. Blocks."""
-        while self._pending:
-            chunk = self._pending[0]
-            try:
-                self._write(chunk)
-                self._trouble = ""
-            except OSError as error:
-                if self._trouble != str(error):
-                    self._trouble = str(error)
-                    log.warning("journal_not_spilled", folder=self._folder, error=self._trouble)
-            if self._pending and self._pending[0] is chunk:
-                self._pending.popleft()
-                self._pending_count -= len(chunk.entries)
+    def _in_memory(self) -> list[NotedChunk]:
+        """Return what isn't written yet, or is about to be."""
+        writing = self._writing
+        return [*([] if writing is None else [writing]), *self._pending]
+
+    # -- in workers ----------------------------------------------------------------------------------------------
+
+    def write(self, chunk: NotedChunk) -> None:
+        """Write a chunk. Blocks; one at a time."""
+        try:
+            self._write(chunk)
+            self._trouble = ""
+        except (OSError, ValueError) as error:  # ValueError: it was closed meanwhile.
+            if self._trouble != str(error):
+                self._trouble = str(error)
+                log.warning("journal_not_spilled", folder=self._folder, error=self._trouble)
 
     def _write(self, chunk: NotedChunk) -> None:
         data = _encode((chunk.first_number, chunk.face, chunk.entries))
@@ -128,7 +134,7 @@ class JournalSpill:
         for spilled in list(self._index):
             if spilled.next_number > first_number and (chunk := self._read(spilled)) is not None:
                 return chunk
-        return next((chunk for chunk in list(self._pending) if chunk.next_number > first_number), None)
+        return next((chunk for chunk in self._in_memory() if chunk.next_number > first_number), None)
 
     def _read(self, spilled: SpilledChunk) -> NotedChunk | None:
         try:

@@ -53,21 +53,20 @@ async def read_journals(
     client: ClusterClient, brokers: Mapping[str, str], wanted: GetJournal, timeout_ms: int
 ) -> JournalRecords:
     """Return what all these brokers have, by real time. Raises: BrokerAnswer (one keeps no journal), NetworkError."""
-    records: list[JournalRecord] = []
+    dated: list[tuple[int, JournalRecord]] = []
     dropped = 0
     for name, address in brokers.items():
         request = msgspec.structs.replace(wanted, records_max=PAGE_RECORDS)
-        is_first = True
-        while True:
+        is_end, latest_ms = False, 0
+        while not is_end:
             answer = await client.pool.ask(address, request, timeout_ms)
             if answer.code != SUCCESS or not isinstance(answer, JournalAnswer):
                 raise broker_answer(answer.code, answer.remark, f"journal of {name} at {address}")
             page: JournalPage = answer.body or JournalPage()
-            dropped += page.dropped if is_first else 0
-            is_first = False
-            records += page.records
-            if page.is_end:
-                break
-            request.first_number = page.next_number
-    records.sort(key=lambda record: (record.real_ms, record.broker, record.number))
-    return JournalRecords(records, dropped)
+            dropped += page.dropped
+            for record in page.records:
+                latest_ms = max(latest_ms, record.real_ms)  # What a broker has numbered stays in that order.
+                dated.append((latest_ms, record))
+            is_end, request.first_number = page.is_end, page.next_number
+    dated.sort(key=lambda one: one[0])
+    return JournalRecords([record for _, record in dated], dropped)
