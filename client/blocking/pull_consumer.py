@@ -17,5 +17,7 @@ class BlockingPullConsumer(BlockingFace[PullConsumer]):
     min_offset = blocking(PullConsumer.min_offset)
     max_offset = blocking(PullConsumer.max_offset)
     search_offset = blocking(PullConsumer.search_offset)
+    earliest_stored_ms = blocking(PullConsumer.earliest_stored_ms)
+    send_back = blocking(PullConsumer.send_back)
     committed = blocking(PullConsumer.committed)
     commit = blocking(PullConsumer.commit)

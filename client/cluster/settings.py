@@ -104,6 +104,8 @@ class PullSettings:
     hold_margin_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
     """How much longer than the asked hold an answer is waited for: RocketMQ gives up at 30 s after a hold of 20 s."""
     offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
+    max_reconsume_times: int = field(default=16, metadata=within(0, INT32_MAX))
+    """How often a message that was sent back comes again before it is dead."""
     max_msg_bytes: int = field(default=262_144, metadata=within(1, INT32_MAX))
 
     def __post_init__(self) -> None:

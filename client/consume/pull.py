@@ -19,9 +19,11 @@ from staticfire.client.cluster.settings import PullSettings
 from staticfire.client.cluster.subscriptions import TAG, expected_tags
 from staticfire.client.consume.condition_check import refuse_too_old
 from staticfire.client.consume.pull_answers import PullResult, packed_address, read_pull
+from staticfire.client.consume.send_back import SendBacks
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.limits import PULL_MESSAGES_MAX
+from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import group_fault
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.runtime.machine import Machine
@@ -52,6 +54,7 @@ class PullConsumer(ClientService):
             raise ClientError(fault)
         self.group = group
         self._offsets = QueueOffsets(self.client, self.settings.offset_timeout_ms)
+        self._send_backs = SendBacks(group, self.client, self.settings.max_reconsume_times)
         self._suggested: dict[MessageQueue, int] = {}
 
     def __enter__(self) -> "BlockingPullConsumer":
@@ -126,6 +129,18 @@ class PullConsumer(ClientService):
         """
         return await self._offsets.search_offset(queue, stored_ms, upper)
 
+    async def earliest_stored_ms(self, queue: MessageQueue) -> int | None:
+        """Return when a queue's oldest message was stored, None without one. Raises: BrokerAnswer, NetworkError."""
+        return await self._offsets.earliest_stored_ms(queue)
+
+    async def send_back(self, message: ReceivedMessage, delay_level: int = 0) -> None:
+        """Give a message that couldn't be worked on to the retries of this group, where its push consumers get it.
+
+        `delay_level`: 0 the broker decides, 1 to 18 that level, -1 the dead letters. Raises: StaticfireError when no
+        broker takes it.
+        """
+        await self._send_backs.send_back(message, delay_level)
+
     async def committed(self, queue: MessageQueue) -> int | None:
         """Return where this group goes on, None when it has committed nothing. Raises: BrokerAnswer, NetworkError."""
         return await self._offsets.committed(self.group, queue)
@@ -133,3 +148,6 @@ class PullConsumer(ClientService):
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Store where this group goes on. Raises: BrokerAnswer (an unknown group or topic), NetworkError."""
         await self._offsets.commit(self.group, queue, queue_offset)
+
+    async def _part(self) -> None:
+        await self._send_backs.close()

@@ -39,7 +39,7 @@ class PushParts:
         group, settings, machine, spawn = state.group, state.settings, client.machine, service.spawn
         self.state = state
         self.offsets = offsets = offsets_of(group, client, settings)
-        self.send_backs = send_backs = SendBacks(group, client, settings)
+        self.send_backs = send_backs = SendBacks(group, client, settings.retries_max)
 
         hooked = with_hooks(listener, group, state.hooks, state.limits, machine.clock)
 

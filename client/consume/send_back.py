@@ -8,7 +8,6 @@ broker takes; the delay is then the one that the broker would have chosen.
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
-from staticfire.client.consume.push_settings import PushSettings
 from staticfire.client.produce.sender import Sender
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.delay_levels import retry_level
@@ -38,10 +37,11 @@ _NOT_COPIED = frozenset({DELAY, WAIT, TRAN_MSG})
 class SendBacks:
     """The failed messages of one consumer."""
 
-    def __init__(self, group: str, client: ClusterClient, settings: PushSettings) -> None:
+    def __init__(self, group: str, client: ClusterClient, retries_max: int) -> None:
+        """`retries_max`: after so many failures a message is dead."""
         self._group = group
         self._client = client
-        self._retries_max = settings.retries_max
+        self._retries_max = retries_max
         self._inner: Sender | None = None
 
     async def send_back(self, message: ReceivedMessage, delay_level: int) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from staticfire.client import ConsumeStatus, MessageModel
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.errors import ClientError
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Reaction, Shop
 
@@ -130,6 +130,27 @@ async def test_no_broker_takes_it_and_it_is_tried_again_while_its_listener_runs(
     await shop.until_heard(2)
     await world.run_for(seconds=60)
     assert shop.committed() == 1
+
+
+@pytest.mark.row("C9")
+async def test_a_broker_that_dies_between_the_send_back_and_its_answer_loses_nothing(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    consumer = shop.consumer("one", hanging(b"0"), consume_timeout_ms=30_000)
+    world.set_link("one", "broker-a", LinkQuality(delay_ms=50))
+    await world.start("one", consumer)
+    await shop.send(b"0", b"1", queue=0)
+    await shop.until_heard(2)
+    await world.run_for(ms=30_060)
+    stored = shop.brokers["broker-a"].state.store.queue("SCHEDULE_TOPIC_XXXX", 2).max_offset
+    assert stored == 1, "it has the message, and its answer is under way"
+    world.kill("broker-a")
+    await world.run_for(ms=100)
+    await shop.start_broker("broker-a")
+    await shop.until_heard(3)
+    await world.run_for(seconds=60)
+    assert set(shop.bodies[2:]) == {b"0"}, "once more, or twice: the other broker took it, too"
+    assert shop.committed() == 2
 
 
 @pytest.mark.row("C9")

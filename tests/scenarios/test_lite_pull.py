@@ -7,12 +7,14 @@ import pytest
 
 from staticfire.client import (
     ClientSettings,
+    ClusterClient,
     ConsumeFromWhere,
     LitePullConsumer,
     LitePullSettings,
     Message,
     MessageModel,
     MessageQueue,
+    PullConsumer,
 )
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, UsageError
@@ -321,6 +323,34 @@ async def test_a_queue_is_read_from_a_time_on(world: SimulatedWorld, shop: Shop)
         await consumer.assign([QUEUE])
         await consumer.seek(QUEUE, await consumer.offset_for_timestamp(QUEUE, since_ms))
         assert await poll_all(consumer, 2) == [b"new"]
+
+
+@pytest.mark.row("P6")
+async def test_conditions_choose_what_is_polled(world: SimulatedWorld, shop: Shop) -> None:
+    for number in range(6):
+        await shop.producer.send(Message(TOPIC, b"%d" % number, properties={"price": str(number * 10)}), queue=QUEUE)
+    consumer = lite_pull(shop, "one", consume_from_where=FIRST)
+    consumer.subscribe(TOPIC, "price >= 40", "SQL92")
+    async with consumer:
+        assert await poll_all(consumer, 3) == [b"4", b"5"]
+
+
+# -- the plain pull consumer -------------------------------------------------------------------------------------------
+
+
+@BOTH_PROTOCOLS
+async def test_what_was_pulled_can_be_sent_back_to_the_groups_retries(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.start("one", topic=None)
+    client = ClusterClient(NAMESRV, shop.settings, world.machine("reader", host="10.0.5.1"))
+    async with client, PullConsumer(GROUP, client=client) as puller:
+        assert await puller.earliest_stored_ms(QUEUE) is None
+        await shop.send(b"bad", queue=0)
+        [message] = (await puller.pull(QUEUE, 0)).messages
+        assert await puller.earliest_stored_ms(QUEUE) == message.stored_ms
+        await puller.send_back(message, delay_level=1)
+    await shop.until_heard(1)
+    [heard] = shop.heard
+    assert (heard.message.body, heard.message.topic, heard.message.reconsume_times) == (b"bad", TOPIC, 1)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
