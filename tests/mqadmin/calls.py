@@ -105,6 +105,7 @@ DURING = [
         "^PROP_CONSUME_TYPE +: CONSUME_PASSIVELY",
         f"^{TOPIC} +{{holder}} +{{queue_id}} +1 ",
         f"listener of {OURS}|rebalance",
+        rf"^{TOPIC}( +\d+\.\d\d){{{{5}}}} +\d+$",
     ),
     call(
         f"queryMsgById -t {TOPIC} -i {{offset_id}} -g {OURS} -d {{client_id}}",
