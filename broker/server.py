@@ -79,7 +79,7 @@ class Broker(Service):
         index = _key_index(state)
         self._disk_watch = DiskWatch(state, self.pause_for, self.delays.queue.keep_within_bounds, index.forget_old)
         self._pull = PullHandlers(state)
-        self._clients = ClientHandlers(state)
+        self._clients = ClientHandlers(state, self._pull.look_anew)
         self._administration = Administration(state, self._pull, self.delays, index, self._disk_watch.remove_expired)
         self._dead_letters = DeadLetters(state)
         self._intake = Intake(state, DelayDoor(state.store, self.delays), self._dead_letters)

@@ -50,9 +50,20 @@ class Service:
             await self._cancel_tasks()
 
     def stop(self) -> None:
-        """Let `wait` return."""
+        """Let `wait` return. Any thread may call it."""
+        self.in_loop(self._stop_waiting)
+
+    def _stop_waiting(self) -> None:
         if self._end is not None and not self._end.done():
             self._end.set_result(None)
+
+    def in_loop(self, act: Callable[[], None]) -> None:
+        """Do something in the event loop of this service: at once there, or before it has one; soon for a thread."""
+        loop = None if self._end is None else self._end.get_loop()
+        if loop is None or loop is _running_loop():
+            act()
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(act)
 
     async def wait(self) -> None:
         """Return after `stop`; raise what a loop of this service crashed with."""
@@ -89,3 +100,10 @@ class Service:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

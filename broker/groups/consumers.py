@@ -42,6 +42,8 @@ class ConsumerGroup(msgspec.Struct):
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
     channel_info_table: dict[Connection, Member] = {}
     subscriptions: dict[str, SubscriptionData] = {}
+    resubscribed: list[str] = []
+    """Topics of which something else is wanted now; who looks at the held pulls of these empties it."""
     fingerprint: int | None = None
     """Of the last heartbeat, 0 of those in full: see `knows`."""
 
@@ -223,16 +225,18 @@ def _speak_for(group: ConsumerGroup, member: Member, keep_subscriptions: bool) -
     group.consume_type = data.consume_type or group.consume_type
     group.message_model = data.message_model or group.message_model
     group.consume_from_where = data.consume_from_where or group.consume_from_where
-    return not keep_subscriptions and _subscribe(group.subscriptions, list(member.subscriptions.values()))
+    return not keep_subscriptions and _subscribe(group, list(member.subscriptions.values()))
 
 
-def _subscribe(table: dict[str, SubscriptionData], wanted: list[SubscriptionData]) -> bool:
+def _subscribe(group: ConsumerGroup, wanted: list[SubscriptionData]) -> bool:
     """Bring a group's subscriptions up to a heartbeat's; return whether topics came or went."""
-    changed = False
+    table, changed = group.subscriptions, False
     for subscription in wanted:
         old = table.get(subscription.topic)
         if old is None:
             changed = True
+        elif subscription.sub_version > old.sub_version and not _is_same(old, subscription):
+            group.resubscribed.append(subscription.topic)
         if old is None or subscription.sub_version > old.sub_version:
             table[subscription.topic] = subscription
     named = {subscription.topic for subscription in wanted}
@@ -240,3 +244,7 @@ def _subscribe(table: dict[str, SubscriptionData], wanted: list[SubscriptionData
         del table[topic]
         changed = True
     return changed
+
+
+def _is_same(one: SubscriptionData, other: SubscriptionData) -> bool:
+    return (one.sub_string, one.expression_type) == (other.sub_string, other.expression_type)

@@ -6,8 +6,11 @@ Behaviour
 - Heartbeats with a fingerprint (useHeartbeatV2) may come without subscriptions as long as the broker knows them: the
   answer says in IS_SUB_CHANGE whether the next one has to be whole. It says so, too, when a short one came that the
   broker can do nothing with; RocketMQ doesn't.
+- The held pulls of a group that wants something else of a topic now look again, at what they have passed over, too.
 - A client that falls silent for two minutes is removed without a notification, as in RocketMQ.
 """
+
+from collections.abc import Callable, Iterable
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
 from staticfire.broker.handlers.group_watch import GroupWatch
@@ -37,8 +40,10 @@ log = logger("broker")
 class ClientHandlers:
     """Keeps the tables of consumers and producers."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, look_anew: Callable[[str, Iterable[str]], None]) -> None:
+        """`look_anew`: looks again at the held pulls of a group on topics of which it wants something else now."""
         self._state = state
+        self._look_anew = look_anew
         self._uptime_ms = state.machine.clock.uptime_ms
         self._watch = GroupWatch(state)
 
@@ -62,6 +67,7 @@ class ClientHandlers:
             self._register_consumer(consumer, call.connection, data.client_id, uptime_ms, data.without_sub)
             group = self._state.consumers.consumer_table.get(consumer.group_name)
             if group is not None:
+                self._wake_pulls(group)
                 group.fingerprint = data.heartbeat_fingerprint
                 news.append(self._watch.news(group, call.connection))
         for producer in data.producer_data_set:
@@ -113,6 +119,11 @@ class ClientHandlers:
             if member.counts and member.connection.is_open:
                 member.connection.tell(NotifyConsumerIdsChanged(group.name))
 
+    def _wake_pulls(self, group: ConsumerGroup) -> None:
+        topics, group.resubscribed = group.resubscribed, []
+        if topics:
+            self._look_anew(group.name, dict.fromkeys(topics))
+
     def unregister(self, call: Call) -> Answer:
         """Let a client's producer or consumer go."""
         request: UnregisterClient = call.request
@@ -144,6 +155,7 @@ class ClientHandlers:
     def let_in(self, uptime_ms: UptimeMs) -> None:
         """Notify the groups of which somebody counts now, or counts no more, because time has passed."""
         for group in self._state.consumers.let_in(uptime_ms):
+            self._wake_pulls(group)
             self.notify(group)
 
     def expire(self, uptime_ms: UptimeMs) -> None:

@@ -2,8 +2,9 @@
 
 Behaviour
 - The checks of RocketMQ 5.3 in its order, with its codes and remarks; what is found is slices of the log.
-- A pull that finds nothing and may wait is held; each arrival in its queue looks again. It ends with a message, at its
-  deadline, or with its connection. What a look means is decided in pulls/decision.py.
+- A pull that finds nothing and may wait is held; each arrival in its queue looks again, and so does a heartbeat with
+  another subscription. It ends with a message, at its deadline, or with its connection. What a look means is decided
+  in pulls/decision.py.
 - The committed offset that rides along is stored on the first pass, also when the pull is then held.
 
 Not done
@@ -28,7 +29,7 @@ from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records, RocketmqRecords
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
-from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, ForbiddenAnswer, PullMessage
+from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, ForbiddenAnswer, PullMessage
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
@@ -155,6 +156,21 @@ class PullHandlers:
         # These leave before the answers to those who sent: the way to a listener is the longer one.
         for connection in woken:
             connection.flush()
+
+    def look_anew(self, group: str, topics: Iterable[str]) -> None:
+        """Look again at the pulls of a group that wants something else of these topics now.
+
+        From where they began: what they have passed over since then may be wanted.
+        """
+        held = self._state.held
+        for topic in topics:
+            for pull in held.take_topic(topic):
+                request: PullMessage = pull.call.request
+                if request.consumer_group != group or request.sys_flag & FLAG_SUBSCRIPTION:
+                    held.hold(pull)
+                elif pull.call.connection.is_open:
+                    pull.offset = request.queue_offset
+                    self._look_again(pull, _WOKEN)
 
     def expire(self, uptime_ms: UptimeMs) -> None:
         """Answer the pulls whose time is over."""

@@ -96,10 +96,11 @@ class Membership:
         self._client.rebalancing.wake()
 
     def subscriptions_changed(self) -> None:
-        """Tell every broker, and share queues anew."""
+        """Tell every broker, share queues anew, and pull again what waited because nobody wanted it."""
         if self._is_joined:
             self._client.send_heartbeats()
             self._client.rebalancing.wake()
+            self._held.resume()
 
     async def _fetch_routes(self) -> None:
         """Learn where the topics are. Raises: NetworkError when no nameserver answers."""

@@ -94,8 +94,7 @@ class PushConsumer(ClientService):
         self._subscriptions_changed()
 
     def _subscriptions_changed(self) -> None:
-        if self._working is not None:
-            self._working.membership.subscriptions_changed()
+        self.in_loop(lambda: None if self._working is None else self._working.membership.subscriptions_changed())
 
     def listener(self, listener: L) -> L:
         """Set what consumes: `listener(messages, context)` returns a ConsumeStatus. It may be used as a decorator.
@@ -211,6 +210,9 @@ class PushConsumer(ClientService):
     def resume(self) -> None:
         """Pull again."""
         self._state.is_suspended = False
+        self.in_loop(self._resumed)
+
+    def _resumed(self) -> None:
         if self._working is not None:
             self._working.held.resume()
             self.client.rebalancing.wake()

@@ -99,10 +99,9 @@ class AssignedQueue(Generic[P]):
     def _decide_pull(self, out: Instructions, uptime_ms: UptimeMs) -> None:
         """Pull again, or find out why not and until when."""
         state = self._state
-        self._paused_until_ms = None
-        self._is_full = False
-        if self.is_dropped or state.is_over:
-            return
+        self._paused_until_ms, self._is_full = None, False
+        if self._asked is not None or self.is_dropped or state.is_over:
+            return  # Beside one that is under way another would bring the same messages, and go on for good.
         settings = state.settings
         self.last_pull_ms = uptime_ms
         if state.is_paused(self.queue):

@@ -57,6 +57,17 @@ def test_an_answer_to_a_suspended_consumer_is_pulled_again_when_it_resumes() -> 
     assert again.queue_offset == 0
 
 
+def test_there_is_one_pull_under_way_whatever_happens_meanwhile() -> None:
+    """A second one would bring the same messages, and each would be followed by its own."""
+    state = state_of()
+    queue = concurrent(state)
+    assert kinds(queue.assigned(at(0))) == [Pull]
+    for out in (queue.hurry(at(1)), queue.assigned(at(2)), queue.time(at(10**6)), queue.done(several(0), at(3))):
+        assert Pull not in kinds(out)
+    assert kinds(queue.pulled(found(0, 1), at(4))) == [Deliver, Pull]
+    assert kinds(queue.connected(at(5))) == [Pull], "that one never left"
+
+
 def test_a_full_queue_is_pulled_again_as_soon_as_half_of_it_is_free() -> None:
     queue = concurrent(state_of())
     queue.assigned(at(0))

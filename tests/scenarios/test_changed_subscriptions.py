@@ -66,6 +66,19 @@ async def test_the_first_messages_with_a_new_tag_are_heard(
     await world.until(shop.is_committed, within_ms=1_000)
 
 
+@BOTH_PROTOCOLS
+@pytest.mark.row("P6")
+async def test_what_a_held_pull_has_passed_over_is_heard_when_it_is_wanted(world: SimulatedWorld, shop: Shop) -> None:
+    """It was stored just before the change, and the pull that passed over it may be held for 15 s more."""
+    consumer = await start(world, shop, "a")
+    await send_everywhere(shop, b"new", "b")
+    await world.run_for(ms=100)
+    consumer.subscribe(TOPIC, "a || b")
+    await world.until(lambda: shop.bodies == [b"new"] * 4, within_ms=500)
+    await world.run_for(seconds=20)
+    assert shop.bodies == [b"new"] * 4
+
+
 async def test_a_tag_that_is_wanted_no_more_is_not_heard(world: SimulatedWorld, shop: Shop) -> None:
     consumer = await start(world, shop, "a || b")
     consumer.subscribe(TOPIC, "a")
