@@ -291,8 +291,8 @@ uint8_t *put_record(uint8_t *start, uint32_t size, const Record *record, PyObjec
     at = put(at, numbers, sizeof numbers);
     at = put32(at, crc & 0x7FFFFFFFu);
     *at++ = 0xC4;
-    *at++ = HOST_V4_BYTES;
-    at = put(at, record->born_host, HOST_V4_BYTES);
+    *at++ = (uint8_t)record->born_host.bytes;
+    at = put(at, record->born_host.at, record->born_host.bytes);
     at = put(at, record->packed_topic.at, record->packed_topic.bytes);
     *at++ = 0xC5;
     at = put16(at, (uint16_t)properties_bytes);
@@ -386,7 +386,7 @@ static PyObject *pack_batch(PyObject *Py_UNUSED(module), PyObject *arguments) {
     }
     Record record = {
         .position = log_position, .queue_offset = queue_offset, .stored_ms = stored_ms, .born_ms = born_ms,
-        .queue_id = queue_id, .born_host = born_host.buf,
+        .queue_id = queue_id, .born_host = {born_host.buf, (size_t)born_host.len},
         .packed_topic = {packed_topic.buf, (size_t)packed_topic.len}, .added = {added.buf, (size_t)added.len},
     };
     PyObject *result = born_host.len == HOST_V4_BYTES ? pack_row(&batch, &record, record_bytes_max, crc32)
@@ -421,7 +421,7 @@ static struct PyModuleDef definition = {
 };
 
 /* What this does, as a number: compiled.py has the same, and takes no module that was built from an older source. */
-enum { MADE_FOR = 4 };
+enum { MADE_FOR = 5 };
 
 PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *module = PyModule_Create(&definition);

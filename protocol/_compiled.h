@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define HOST_V4_BYTES 8
+#define HOST_V6_BYTES 20
 #define TOPIC_BYTES_MAX_V1 127
 #define PROPERTIES_BYTES_MAX 32767
 #define ROCKETMQ_MAGIC_V1 0xDAA320A7u
@@ -19,7 +20,7 @@ enum {
     RECORD_BYTES_AT = 4, LOG_POSITION_AT = 19, QUEUE_ID_AT = 28, QUEUE_OFFSET_AT = 33, STORED_MS_AT = 42, BORN_MS_AT = 51,
     SYS_FLAG_AT = 60, FLAG_AT = 65, RECONSUME_TIMES_AT = 70, PREPARED_POSITION_AT = 75, BODY_CRC_AT = 84,
     BORN_HOST_HEAD_AT = 88, BORN_HOST_AT = 90, TOPIC_AT = 98, COVERED_AT = 13,
-    RECORD_BYTES_MIN = 109, RECORD_FIXED_BYTES = 106, ENTRY_BYTES = 20
+    RECORD_BYTES_MIN = 109, RECORD_FIXED_BYTES = 98, ENTRY_BYTES = 20
 };
 
 static inline uint16_t get16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
@@ -66,17 +67,16 @@ typedef struct {
     size_t bytes;
 } Span;
 
-/* A plain record: its flags, times of consumption and prepared position are 0, its born host is IPv4. */
+/* A plain record: its flags, times of consumption and prepared position are 0. */
 typedef struct {
     int64_t position, queue_offset, stored_ms, born_ms;
     int32_t queue_id;
-    const uint8_t *born_host;
-    Span packed_topic, properties, added, body;
+    Span born_host, packed_topic, properties, added, body;
     int needs_end;  /* the properties don't end with 0x02 */
 } Record;
 
 static inline size_t size_of_record(const Record *record) {
-    return RECORD_FIXED_BYTES + record->packed_topic.bytes + record->properties.bytes + (size_t)record->needs_end +
+    return RECORD_FIXED_BYTES + record->born_host.bytes + record->packed_topic.bytes + record->properties.bytes + (size_t)record->needs_end +
            record->added.bytes + record->body.bytes;
 }
 

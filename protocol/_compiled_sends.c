@@ -81,6 +81,8 @@ typedef struct {
     int32_t queue_id;
 } Send;
 
+static int is_host(const Py_buffer *host) { return host->len == HOST_V4_BYTES || host->len == HOST_V6_BYTES; }
+
 static void begin(Run *run) {
     memset(run->heads, -1, sizeof run->heads);
     run->log.room = (run->stop > run->at ? (size_t)(run->stop - run->at) / 4 * 5 : 0) + 1024;
@@ -271,7 +273,8 @@ static int put_send(Run *run, Send *send) {
     Place *place = &run->places[index];
     Record record = {
         .position = run->position, .queue_offset = place->next_offset, .stored_ms = run->stored_ms,
-        .born_ms = send->born_ms, .queue_id = send->queue_id, .born_host = run->born_host.buf,
+        .born_ms = send->born_ms, .queue_id = send->queue_id,
+        .born_host = {run->born_host.buf, (size_t)run->born_host.len},
         .packed_topic = place->packed_topic, .properties = send->properties,
         .added = {run->added.buf, (size_t)run->added.len}, .body = send->body,
     };
@@ -574,7 +577,7 @@ PyObject *take_native_sends(PyObject *Py_UNUSED(module), PyObject *arguments) {
                           &native.tail, &native.sent, &native.many, &run.position, &run.room_end, &run.record_bytes_max,
                           &run.body_bytes_max, &run.stored_ms, &run.born_host, &run.added, &run.find, &run.crc32))
         return NULL;
-    int is_usual = run.at >= 0 && run.stop <= run.data.len && run.born_host.len == HOST_V4_BYTES &&
+    int is_usual = run.at >= 0 && run.stop <= run.data.len && is_host(&run.born_host) &&
                    native.tail.len == TAIL_BYTES && native.sent.len >= SENT_UNIQUE_ID_AT + UNIQUE_ID_BYTES &&
                    native.many.len > ENVELOPE_BYTES;
     begin(&run);
@@ -680,6 +683,19 @@ static int number_in(Span digits, int64_t *number) {
     return 1;
 }
 
+/* A string as above, or a number, true, false without quotes: `is_bare`. */
+static int read_value(Text *text, Span *value, int *is_bare) {
+    *is_bare = text->at < text->end && *text->at != '"';
+    if (!*is_bare)
+        return read_string(text, value);
+    const uint8_t *start = text->at;
+    while (text->at < text->end && *text->at != ',' && *text->at != '}')
+        text->at++;
+    *value = (Span){start, (size_t)(text->at - start)};
+    int64_t number;
+    return is(start, value->bytes, "true", 4) || is(start, value->bytes, "false", 5) || number_in(*value, &number);
+}
+
 static int read_number(Text *text, int64_t least, int64_t most, int64_t *number) {
     const uint8_t *start = text->at;
     while (text->at < text->end && (*text->at == '-' || (*text->at >= '0' && *text->at <= '9')))
@@ -707,18 +723,20 @@ static int field_of(Span name, int is_v2) {
     return -1;
 }
 
-static int take_field(Send *send, int field, Span value) {
+/* A field of a send but its properties: 0 if it isn't plain. Without quotes, numbers are no truth and the other way round. */
+static int take_field(Send *send, int field, Span value, int is_bare) {
+    int is_false = is(value.at, value.bytes, "false", 5), is_true = is(value.at, value.bytes, "true", 4);
     int64_t number = 0;
     switch (field) {
     case PRODUCER_GROUP: case DEFAULT_TOPIC: case BNAME:
-        return 1;
+        return !is_bare;
     case TOPIC:
         send->topic = value;
-        return 1;
-    case UNIT_MODE:
-        return is(value.at, value.bytes, "false", 5) || is(value.at, value.bytes, "true", 4);
-    case BATCH:
-        return is(value.at, value.bytes, "false", 5);
+        return !is_bare;
+    case BATCH: case UNIT_MODE:
+        is_false |= !is_bare && is(value.at, value.bytes, "0", 1);
+        is_true |= !is_bare && is(value.at, value.bytes, "1", 1);
+        return is_false || (is_true && field == UNIT_MODE);
     case BORN_TIMESTAMP:
         return number_in(value, &send->born_ms);
     }
@@ -740,15 +758,15 @@ static int read_fields(Run *run, Text *text, int is_v2, Send *send) {
         Span name, value;
         if (!read_string(text, &name) || !SKIP(text, ":"))
             return 0;
-        int field = field_of(name, is_v2), done;
-        if (field < 0 || seen & 1u << field)
+        int field = field_of(name, is_v2), is_bare, done;
+        if (field >= 0 && seen & 1u << field)
             return 0;
-        seen |= 1u << field;
+        seen |= field < 0 ? 0 : 1u << field;
         if (field == PROPERTIES) {
             if ((done = read_escaped(run, text, &send->properties)) != 1)
                 return done;
-        } else if (!read_string(text, &value) || !take_field(send, field, value))
-            return 0;
+        } else if (!read_value(text, &value, &is_bare) || (field >= 0 && !take_field(send, field, value, is_bare)))
+            return 0;  /* A field of another name means nothing to a send, as long as it is one. */
     } while (SKIP(text, ","));
     return (seen & WANTED) == WANTED && SKIP(text, "}");
 }
@@ -883,7 +901,7 @@ PyObject *take_json_sends(PyObject *Py_UNUSED(module), PyObject *arguments) {
                           &run.record_bytes_max, &run.body_bytes_max, &run.stored_ms, &run.born_host, &run.added,
                           &run.find, &run.crc32))
         return NULL;
-    int is_usual = run.at >= 0 && run.stop <= run.data.len && run.born_host.len == HOST_V4_BYTES &&
+    int is_usual = run.at >= 0 && run.stop <= run.data.len && is_host(&run.born_host) &&
                    PyTuple_GET_SIZE(parts) == PARTS;
     for (Py_ssize_t part = 0; is_usual && part < PARTS; part++) {
         PyObject *bytes = PyTuple_GET_ITEM(parts, part);

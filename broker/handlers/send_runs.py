@@ -12,7 +12,7 @@ Behaviour
 from typing import Any
 
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
-from staticfire.broker.sends.targets import TargetTable
+from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import PutOutcome
@@ -22,7 +22,8 @@ from staticfire.protocol.codecs.hot_json import sent_parts
 from staticfire.protocol.codecs.hot_native import sent_forms
 from staticfire.protocol.command import Answer, answer_shape
 from staticfire.protocol.compiled import TakenSends, Twin
-from staticfire.protocol.frame_reader import AnswerFrame, answers_in
+from staticfire.protocol.errors import BrokerAnswer, StorageError
+from staticfire.protocol.frame_reader import AnswerFrame, Peer, answers_in
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
 from staticfire.runtime.connection import Connection
 
@@ -80,8 +81,16 @@ class SendRunHandler:
         target = self._find_target(topic)
         if target is None or target.is_special:
             return None
-        queue = target.at_hand.get(queue_id)
+        queue = target.at_hand.get(queue_id) or self._new_at_hand(target, queue_id)
         return None if queue is None or queue.deleted else (queue, queue.packed_topic, queue.next_offset)
+
+    def _new_at_hand(self, target: Target, queue_id: int) -> Queue | None:
+        if queue_id < 0:
+            return None  # Any queue: a matter of chance.
+        try:
+            return target.queue(queue_id, _NOBODY)
+        except (BrokerAnswer, StorageError, OSError):
+            return None  # It comes again, in words.
 
     def _new_forms(self, prefix: str) -> tuple[bytes, bytes] | None:
         if len(self._forms) >= FORMS_KEPT_MAX:
@@ -127,4 +136,5 @@ class SendRunHandler:
         return ManyResult(OUTCOME_CODE[outcome], result.queue_id, result.queue_offset, result.log_position)
 
 
+_NOBODY = Peer("?")
 _NATIVE, _JSON = codec_for(NATIVE), codec_for(JSON)

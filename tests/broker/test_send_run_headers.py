@@ -74,6 +74,19 @@ HEADERS: dict[str, Callable[[], str]] = {
     "a queue beyond an int": lambda: header(FIELDS | {"e": str(2**31)}),
     "a truth in another case": lambda: header(FIELDS | {"k": "True", "m": "FALSE"}),
     "a truth as a number": lambda: header(FIELDS | {"m": "0"}),
+    "truths as truths": lambda: header(FIELDS | {"k": True, "m": False}),
+    "a truth for a number": lambda: header(FIELDS | {"e": True}),
+    "a number for a truth": lambda: header(FIELDS | {"m": 0}),
+    "a number for a text": lambda: header(FIELDS | {"b": 5}),
+    "a truth for a text": lambda: header(FIELDS | {"a": False}),
+    "a fraction without quotes": lambda: header(FIELDS | {"e": 1.0}),
+    "a list in another field": lambda: header(FIELDS | {"z": [1]}),
+    "a fraction in another field": lambda: header(FIELDS | {"z": 1.5}),
+    "an escape in another field": lambda: header(FIELDS | {"z": "ä\n"}),
+    "as C++ writes it": lambda: header(
+        FIELDS | {"d": 4, "e": 1, "f": 0, "h": 0, "k": "0", "m": "0", "Signature": "//iq+="}
+    ),
+    "batch 1": lambda: header(FIELDS | {"m": "1"}),
     "no truth": lambda: header(FIELDS | {"k": "maybe"}),
     "a batch": lambda: header(FIELDS | {"m": "true"}),
     "nothing for a field": lambda: header(FIELDS | {"j": None}),
@@ -123,7 +136,18 @@ HEADERS: dict[str, Callable[[], str]] = {
     "a code alone": lambda: '{"code":310}',
     "an array": lambda: "[]",
 }
-TAKEN = ["as Java writes it", "a time below zero", "how often", "an escape in capitals", "an empty remark", "no remark"]
+TAKEN = [
+    "as C++ writes it",
+    "another field",
+    "numbers as numbers",
+    "truths as truths",
+    "as Java writes it",
+    "a time below zero",
+    "how often",
+    "an escape in capitals",
+    "an empty remark",
+    "no remark",
+]
 TAKEN += ["no flag", "an opaque below zero", "a short id", "no group"]
 
 

@@ -126,7 +126,8 @@ def test_plain_sends_need_no_call(both: Both, codec: int, kind: type[SendMessage
     assert both.quick.reader.unread_bytes == 40
 
 
-def test_neither_do_many(both: Both) -> None:
+def test_neither_do_many(tmp_path: Path) -> None:
+    both = Both(tmp_path, mapped_file_size_commit_log=16 * SEGMENT_BYTES)
     request = many(*[one_of_many(queue_id=number % 4, body=bytes(number + 1)) for number in range(40)])
     frame = codec_for(NATIVE).encode_request(request, 7, False)
     (answer,) = both.take(frame)

@@ -130,9 +130,9 @@ class Both:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(send, "twin", None)
             self.slow = Side(folder / "side-2", hosts, **settings)
-        for codec in (NATIVE, JSON):  # So that queues are at hand, and what the peer speaks is known.
+        for codec in (NATIVE, JSON):  # So that topics are looked at, and what the peer speaks is known.
             for topic in TOPICS:
-                for queue_id in range(4):
+                for queue_id in range(2):
                     request = sent(topic=topic, queue_id=queue_id)
                     self.take(codec_for(codec).encode_request(request, 1, False))
 
