@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 
 from staticfire.broker.groups.protection import PROTECTION_MS_MAX
 from staticfire.protocol.limits import FRAME_BYTES_MAX, PULL_BYTES_MAX, PULL_MESSAGES_MAX, QUEUES_OF_TOPIC_MAX
-from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERCENT, PERIOD, PERIOD_OR_NONE, PORT, chars, within
+from staticfire.runtime.ranges import (
+    INT32_MAX,
+    INT64_MAX,
+    PERCENT,
+    PERIOD,
+    PERIOD_OR_NONE,
+    PORT,
+    SettingsValue,
+    chars,
+    within,
+)
 from staticfire.runtime.reach import Reach
 
 KIB, MIB = 1024, 1024 * 1024
@@ -17,8 +27,8 @@ PERMISSION = within(0, 7)
 PROTECTION = within(0, PROTECTION_MS_MAX)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSettings:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class BrokerSettings(SettingsValue):
     """One broker. Read once, passed down as a value."""
 
     # Who it is

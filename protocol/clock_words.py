@@ -11,7 +11,7 @@ from staticfire.protocol.requests.clock import ADVANCE, FREEZE, NOW, RUN, SCALE,
 
 FORMS = "+2h, freeze, run, skip, 60x, now, or a time like 2026-11-21T13:30:00Z"
 
-_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)x")
+_RATE = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)x"
 
 
 def parse_clock_words(text: str) -> Clock:
@@ -19,7 +19,7 @@ def parse_clock_words(text: str) -> Clock:
     word = text.strip()
     if word.lower() in (NOW, FREEZE, RUN, SKIP):
         return Clock(word.lower())
-    rate = _RATE.fullmatch(word)
+    rate = re.fullmatch(_RATE, word)
     if rate is not None:
         return Clock(SCALE, rate=float(rate[1]))
     for advance in (_by, _to):

@@ -15,7 +15,7 @@ UNKNOWN_LEVEL_DELAY_MS = 1_000
 FIRST_RETRY_LEVEL = 3
 
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_ITEM = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
+_DIGITS_MAX = 9
 _JAVA_INT = re.compile(rb"[+-]?[0-9]{1,10}")
 _INT_MAX = 2**31 - 1
 
@@ -30,10 +30,10 @@ class DelayLevels(msgspec.Struct, frozen=True):
         """Return the levels of a setting like `1s 5s 10m 2h 1d`. Raises: UsageError."""
         delays_ms = []
         for item in text.split():
-            match = _ITEM.fullmatch(item)
-            if match is None:
+            number, unit = item[:-1], item[-1]
+            if unit not in _UNIT_MS or not (number.isascii() and number.isdigit()) or len(number) > _DIGITS_MAX:
                 raise UsageError(f"messageDelayLevel: {item!r} is no delay; write them as in `1s 5s 10m 2h 1d`")
-            delays_ms.append(int(match[1]) * _UNIT_MS[match[2]])
+            delays_ms.append(int(number) * _UNIT_MS[unit])
         if not delays_ms:
             raise UsageError("messageDelayLevel: it names no delay; write them as in `1s 5s 10m 2h 1d`")
         return cls(tuple(delays_ms))

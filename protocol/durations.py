@@ -19,13 +19,14 @@ MOMENT_MS_MAX = 10**15 - 1
 MOMENT_FORMS = "2026-11-21T13:30:00Z, or milliseconds since 1970"
 
 _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,9})?)"
-_DURATION = re.compile(r"\+?" + "".join(f"(?:{_NUMBER}{unit})?" for unit in ("d", "h", "m(?!s)", "s", "ms")))
-_MILLISECONDS = re.compile(r"[0-9]{1,15}")
+_DURATION = r"\+?" + "".join(f"(?:{_NUMBER}{unit})?" for unit in ("d", "h", "m(?!s)", "s", "ms"))
+_MILLISECONDS = r"[0-9]{1,15}"
+# Compiled when they are first used, as all here that a start doesn't need.
 
 
 def parse_duration(text: str) -> int:
     """Return how many milliseconds a duration has; blanks and a plus in front mean nothing. Raises: UsageError."""
-    found = _DURATION.fullmatch("".join(text.split()))
+    found = re.fullmatch(_DURATION, "".join(text.split()))
     if found is None or not any(found.groups()):
         raise UsageError(f"{text!r} is no duration; write {DURATION_FORMS}")
     numbers = zip(found.groups(), MS_OF_UNIT.values(), strict=True)
@@ -50,7 +51,7 @@ def format_duration(ms: int) -> str:
 def parse_moment(text: str) -> MessageMs:
     """Return the milliseconds since 1970 of a moment, given so or in ISO 8601. Raises: UsageError."""
     text = text.strip()
-    if _MILLISECONDS.fullmatch(text):
+    if re.fullmatch(_MILLISECONDS, text):
         return MessageMs(int(text))
     try:
         moment = datetime.fromisoformat(text)

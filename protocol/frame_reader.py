@@ -86,7 +86,9 @@ class Routes:
     def __init__(self) -> None:
         self.handlers: dict[int, Handler] = {}
         self.hot: HotTable = {}
-        """Those of requests whose body is bytes as they are, by how the code stands in a native header."""
+        """Those that came of requests whose body is bytes as they are, by how the code stands in a native header."""
+        self.known: set[int] = set()
+        """Codes that came and have a handler; never iterated."""
         self._runs: SendRuns | None = None
 
     @property
@@ -105,9 +107,18 @@ class Routes:
         if code not in REQUESTS:
             raise ValueError(f"{name_of_request(code)} is not declared")
         self.handlers[code] = handler
-        shape = REQUESTS[code].request
-        if shape.hot_body:
-            self.hot[request_mark(code)] = shape.native.decode, handler
+
+    def expect_more(self, code: int) -> None:
+        """Have requests with that code read quickly from now on, if their kind can be: one has come.
+
+        Not before: making a decoder takes time, and a start has 60 of them to spare.
+        """
+        handler = self.handlers.get(code)
+        if handler is not None:
+            self.known.add(code)
+            shape = REQUESTS[code].request
+            if shape.hot_body:
+                self.hot[request_mark(code)] = shape.native.decode, handler
 
 
 class FrameReader:
@@ -243,7 +254,9 @@ class FrameReader:
         self.codec = codec
         self._json.forget()
         is_like_native = codec.number == NATIVE and envelope.flag == 0 and envelope.remark is None
-        if is_like_native and self._routes.hot:
+        if is_like_native:
+            if envelope.code not in self._routes.known:
+                self._routes.expect_more(envelope.code)
             self._native.remember(data, at)
             self._fast_path = self._native.read
         else:

@@ -9,8 +9,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-_KEY_END = re.compile(r"(?<!\\)(?:\\\\)*(\s*[=:]\s*|\s+)")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_KEY_END = r"(?<!\\)(?:\\\\)*(\s*[=:]\s*|\s+)"
+_ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|(.))"
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -18,7 +18,7 @@ def read_properties(text: str) -> dict[str, str]:
     """Return keys and values in the order of the text, the last one of a key that comes twice. Reads any text."""
     properties = {}
     for line in _logical_lines(text):
-        end = _KEY_END.search(line)
+        end = re.search(_KEY_END, line)
         key, value = (line, "") if end is None else (line[: end.start(1)], line[end.end(1) :])
         properties[_unescaped(key)] = _unescaped(value)
     return properties
@@ -46,4 +46,4 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _UNESCAPED.get(m[2], m[2]), text)
+    return re.sub(_ESCAPE, lambda m: chr(int(m[1], 16)) if m[1] else _UNESCAPED.get(m[2], m[2]), text, flags=re.DOTALL)

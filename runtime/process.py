@@ -17,13 +17,14 @@ starts import as little as possible: a broker is ready 200 ms after its process 
 """
 
 import asyncio
-import json
 import os
 import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from staticfire.protocol.errors import StaticfireError, StorageError, UsageError, os_words
 from staticfire.runtime.config import load_settings
@@ -86,11 +87,11 @@ def read_arguments(arguments: Sequence[str]) -> Launch | None:
     if unknown or len(arguments) % 2:
         raise UsageError(f"can't read {' '.join(arguments)}; for people there is `staticfire nameserver` and `broker`")
     try:
-        settings = json.loads(values.get("--settings", "{}"))
+        settings = msgspec.json.decode(values.get("--settings", "{}"), type=dict[str, Any])
         listen_fd, parent_fd, early_fd = (
             int(values[flag]) if flag in values else None for flag in ("--listen-fd", "--parent-fd", "--early-fd")
         )
-    except ValueError as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise UsageError(f"can't read {' '.join(arguments)}: {error}") from None
     if early_fd is not None:
         return _receive_plan(early_fd)
@@ -114,7 +115,7 @@ def _receive_plan(early_fd: int) -> Launch | None:
         return None
     finally:
         link.detach()
-    plan = json.loads(data)
+    plan = msgspec.json.decode(data)
     return Launch(plan["settings"], fds[0], early_fd, plan["temporary"])
 
 
@@ -158,7 +159,7 @@ def _announce(line: str, port: int, parent: socket.socket | None) -> None:
     say(line)
     if parent is not None:
         try:
-            parent.send(json.dumps({"port": port}).encode() + b"\n")
+            parent.send(msgspec.json.encode({"port": port}) + b"\n")
         except OSError:
             pass  # It is gone; _Stop sees that, too.
 

@@ -18,6 +18,26 @@ SHOWN_CHARS_MAX = 100
 # Of a wrong value, or of a name that nobody knows: what is said about it stays a line.
 
 
+class SettingsValue:
+    """What makes two dataclasses of settings equal, and how they are shown. Generated for a hundred fields, that takes
+    two milliseconds of a start.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values().items()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._values().items())})"
+
+    def _values(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+
 def within(low: float, high: float, **more: Any) -> dict[str, Any]:
     """Return the metadata of a setting whose number lies there, both ends included."""
     return {"range": (low, high), **more}

@@ -7,7 +7,8 @@ one is told.
 import asyncio
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.hosts import pack_host
@@ -31,8 +32,7 @@ CONNECTIONS_MAX = 50_000
 # Above that new connections are closed at once.
 
 
-@dataclass(frozen=True)
-class ServerLimits:
+class ServerLimits(msgspec.Struct, frozen=True):
     """What the peers of a server may take of it, all together."""
 
     unfinished_bytes_max: int = 128 * 1024 * 1024

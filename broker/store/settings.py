@@ -1,7 +1,8 @@
 """Every size and period of the store, by name. RocketMQ: MessageStoreConfig."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from staticfire.protocol.limits import BODY_BYTES_MAX, PROPERTIES_BYTES_MAX
 
@@ -18,8 +19,7 @@ class FlushDiskType(Enum):
     """The record survives the machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSettings:
+class StoreSettings(msgspec.Struct, frozen=True):
     """How one store keeps its files."""
 
     segment_bytes_max: int = 64 * 1024 * 1024

@@ -5,11 +5,10 @@ round, missing and unknown fields, single quotes and bare keys. Writing is what 
 RocketMQ: RemotingCommand, RemotingSerializable.
 """
 
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from staticfire.protocol import fastjson
 from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Envelope
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode
 from staticfire.protocol.command import (
@@ -28,6 +27,8 @@ from staticfire.protocol.command import (
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, LENIENT_ANSWER_STEPS_MAX, LENIENT_STEPS_MAX
 from staticfire.protocol.rocketmq_record import from_rocketmq, rocketmq_records
+
+T = TypeVar("T")
 
 number = 0
 
@@ -54,7 +55,7 @@ def decode_envelope(header: bytes) -> Envelope:
     try:
         read = _decode_header(header)
     except _DECODE_ERRORS:
-        read = fastjson.decode_as(header, _LenientHeader).strict()
+        read = _decode_as(header, _LenientHeader).strict()
     fields = bytes(read.extFields)
     return Envelope(
         read.code,
@@ -79,7 +80,7 @@ class _LenientHeader(msgspec.Struct):
     extFields: dict[str, Any] | None = None  # noqa: N815 (RocketMQ's name)
 
     def strict(self) -> _Header:
-        fields = msgspec.Raw(b"null" if self.extFields is None else fastjson.encode(self.extFields))
+        fields = msgspec.Raw(b"null" if self.extFields is None else _encode_as_fastjson(self.extFields))
         return _Header(self.code, self.opaque, self.flag, self.version, str(self.language), self.remark, fields)
 
 
@@ -109,7 +110,7 @@ def _read_fields(shape: Shape, fields: bytes) -> Any:
     try:
         return shape.foreign.decode(fields)
     except _DECODE_ERRORS:
-        return fastjson.decode_as(fields, shape.foreign_type)
+        return _decode_as(fields, shape.foreign_type)
 
 
 def _read_body(shape: Shape, body: bytes, steps_max: int) -> Any:
@@ -118,7 +119,7 @@ def _read_body(shape: Shape, body: bytes, steps_max: int) -> Any:
         return body
     if not body:
         return None
-    return read_records(body) if kind is Records else fastjson.decode_as(body, kind, steps_max)
+    return read_records(body) if kind is Records else _decode_as(body, kind, steps_max)
 
 
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
@@ -180,8 +181,22 @@ def write_body(body: Any, store_host: bytes) -> bytes:
     if isinstance(body, RocketmqRecords):
         return b"".join(body.records)
     if isinstance(body, StandardJson):
-        return fastjson.encode(body.value, quote_number_keys=True)
-    return fastjson.encode(body)
+        return _encode_as_fastjson(body.value, quote_number_keys=True)
+    return _encode_as_fastjson(body)
+
+
+def _decode_as(data: bytes, kind: type[T], steps_max: int = LENIENT_STEPS_MAX) -> T:
+    """`fastjson.decode_as`, loaded when somebody first speaks JSON beyond a few hot headers."""
+    from staticfire.protocol import fastjson
+
+    return fastjson.decode_as(data, kind, steps_max)
+
+
+def _encode_as_fastjson(value: Any, quote_number_keys: bool = False) -> bytes:
+    """`fastjson.encode`, loaded as that."""
+    from staticfire.protocol import fastjson
+
+    return fastjson.encode(value, quote_number_keys=quote_number_keys)
 
 
 def read_records(body: bytes) -> RecordBatch:

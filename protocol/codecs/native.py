@@ -56,7 +56,7 @@ PYTHON = int(LanguageCode.PYTHON)
 _HEADER = Struct(">BBIBIBBHB")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_rest = msgspec.msgpack.Decoder(tuple[int, int, int, int, int, str | None, msgspec.Raw]).decode
-_SHORT_ARRAY = re.compile(r"of at least length \d+, got (\d+)")
+_SHORT_ARRAY = r"of at least length \d+, got (\d+)"
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 
 
@@ -155,7 +155,7 @@ def _read_body(shape: Shape, body: bytes) -> Any:
 def _named(error: Exception, shape: Shape) -> str:
     """Put the wire name where msgspec speaks of an array's index."""
     words = str(error)
-    if (short := _SHORT_ARRAY.search(words)) is not None and int(short[1]) < len(shape.fields):
+    if (short := re.search(_SHORT_ARRAY, words)) is not None and int(short[1]) < len(shape.fields):
         return f"the required field {shape.names[shape.fields[int(short[1])]]} is missing"
     for index, field in enumerate(shape.fields):
         words = words.replace(f"$[{index}]", shape.names[field])

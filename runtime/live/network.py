@@ -62,8 +62,9 @@ class LiveNetwork:
 async def _addresses(host: str, port: int) -> list[tuple[int, Any]]:
     """Return the families and socket addresses of a host to listen at. Raises: OSError."""
     kind = socket.SOCK_STREAM
-    try:  # An address needs nobody who knows names, and no thread.
-        found = socket.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST)
+    try:  # An address needs nobody who knows names, and no thread; as bytes it isn't taken for a name in some language.
+        address = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(address, port, type=kind, flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST)
     except socket.gaierror:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE)

@@ -45,7 +45,7 @@ class DamagedStand(StoreStand):
         self._process = Process("broker", "127.0.0.1", self._lives)
         self.files = SimulatedFiles(self._process, self.disk, History(lambda: 0))
         settings = StoreSettings(
-            **{name: getattr(SETTINGS, name) for name in SETTINGS.__slots__} | {"salvage": salvage}
+            **{name: getattr(SETTINGS, name) for name in SETTINGS.__struct_fields__} | {"salvage": salvage}
         )
         self.store = MessageStore(self.files, FOLDER, settings, tags_code_of, self.told.append)
         self.report = self.store.open()

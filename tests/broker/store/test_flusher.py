@@ -1,8 +1,7 @@
 """In the background the store reaches the disk, and with SYNC_FLUSH one fsync answers all who wait."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.log_sync import UnsyncedLost
