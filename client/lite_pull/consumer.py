@@ -114,6 +114,8 @@ class LitePullConsumer(ClientService):
         known, data = self._subscriptions.by_topic.get(topic), wanted.data
         if known is None or (known.data.sub_string, known.data.expression_type) != (data.sub_string, expression_type):
             self._subscriptions.put(wanted)
+            if known is not None and self._working is not None:
+                self._working.filter_anew(topic)
 
     def _subscriptions_changed(self) -> None:
         if self._working is not None:

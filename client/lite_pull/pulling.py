@@ -119,6 +119,14 @@ class LitePulling:
             raise ClientError(f"{queue} is assigned, but couldn't be taken yet: the log says why")
         self.offsets.update(queue, queue_offset)
 
+    def filter_anew(self, topic: str) -> None:
+        """Pull again what was pulled ahead: other messages are wanted."""
+        for queue in self.held.queues:
+            held = self.held.find(queue)
+            if held is not None and queue.topic == topic:
+                smallest = held.cache.smallest_offset
+                self.held.restart(queue, held.cache.next_offset if smallest is None else smallest)
+
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Pull some of the queues no more. Raises: ClientError."""
         for queue in self.check(queues):

@@ -7,14 +7,12 @@ import pytest
 
 from staticfire.client import (
     ClientSettings,
-    ClusterClient,
     ConsumeFromWhere,
     LitePullConsumer,
     LitePullSettings,
     Message,
     MessageModel,
     MessageQueue,
-    PullConsumer,
 )
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, UsageError
@@ -103,6 +101,24 @@ async def test_assigned_queues_can_be_filtered_by_tags(world: SimulatedWorld, sh
         await shop.send(b"4", queue=0, tags="paid")
         await shop.send(b"5", queue=0, tags="sent")
         assert await poll_all(consumer, 2) == [b"5"]
+
+
+@BOTH_PROTOCOLS
+async def test_other_tags_count_from_the_first_message_that_was_pulled_ahead(world: SimulatedWorld, shop: Shop) -> None:
+    for number in range(40):
+        await shop.send(b"%d" % number, queue=0, tags="odd" if number % 2 else "even")
+    consumer = lite_pull(shop, "one", consume_from_where=FIRST, pull_batch_size=5)
+    consumer.subscribe(TOPIC, "odd")
+    async with consumer:
+        assert await poll_all(consumer, 5) == [b"1", b"3", b"5", b"7", b"9"]
+        await world.run_for(seconds=3)
+        consumer.subscribe(TOPIC, "even")
+        assert await poll_all(consumer, 100) == [b"%d" % number for number in range(40) if number % 2 == 0][6:]
+        consumer.subscribe(TOPIC, "late")
+        began_ms = world.uptime_ms
+        await shop.send(b"late", queue=0, tags="late")
+        assert await poll_all(consumer, 1) == [b"late"]
+        assert world.uptime_ms - began_ms < 50, "no broker still holds a pull for even ones"
 
 
 async def test_subscribing_and_assigning_exclude_each_other(world: SimulatedWorld, shop: Shop) -> None:
@@ -333,24 +349,6 @@ async def test_conditions_choose_what_is_polled(world: SimulatedWorld, shop: Sho
     consumer.subscribe(TOPIC, "price >= 40", "SQL92")
     async with consumer:
         assert await poll_all(consumer, 3) == [b"4", b"5"]
-
-
-# -- the plain pull consumer -------------------------------------------------------------------------------------------
-
-
-@BOTH_PROTOCOLS
-async def test_what_was_pulled_can_be_sent_back_to_the_groups_retries(world: SimulatedWorld, shop: Shop) -> None:
-    await shop.start("one", topic=None)
-    client = ClusterClient(NAMESRV, shop.settings, world.machine("reader", host="10.0.5.1"))
-    async with client, PullConsumer(GROUP, client=client) as puller:
-        assert await puller.earliest_stored_ms(QUEUE) is None
-        await shop.send(b"bad", queue=0)
-        [message] = (await puller.pull(QUEUE, 0)).messages
-        assert await puller.earliest_stored_ms(QUEUE) == message.stored_ms
-        await puller.send_back(message, delay_level=1)
-    await shop.until_heard(1)
-    [heard] = shop.heard
-    assert (heard.message.body, heard.message.topic, heard.message.reconsume_times) == (b"bad", TOPIC, 1)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

@@ -2,11 +2,20 @@
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, Message, MessageQueue
+from staticfire.client import (
+    ClientSettings,
+    ClusterClient,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    LitePullConsumer,
+    Message,
+    MessageQueue,
+)
 from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.groups import DeleteGroup
-from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop
 from tests.scenarios.polling import QUEUE, Program, lite_pull, poll_all
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
@@ -146,3 +155,21 @@ async def test_ten_thousand_messages_that_all_fail_at_once_come_again(world: Sim
     await world.until(shop.is_committed, within_ms=20_000)
     assert done == set(bodies)
     assert len(shop.bodies) == 20_000
+
+
+async def test_a_second_consumer_of_its_group_is_refused_and_the_first_goes_on(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    async with ClusterClient(NAMESRV, machine=world.machine("one", host="10.0.3.1")) as client:
+        first, again = LitePullConsumer(GROUP, client=client), LitePullConsumer(GROUP, client=client)
+        for consumer in (first, again):
+            consumer.subscribe(TOPIC)
+        async with first:
+            with pytest.raises(ClientError, match="has been created before"):
+                await again.__aenter__()
+            assert GROUP in client.admin_requests.consumers
+            await shop.admin.create_topic(TOPIC, queues=5)
+            await world.run_for(seconds=35)
+            assert len(first.assignment) == 10
+            await shop.send(b"1", queue=4)
+            assert await poll_all(first, 1) == [b"1"]
