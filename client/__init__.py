@@ -4,6 +4,7 @@
 - `consume/`: pulls, listeners, and what becomes of their answers; `lite_pull/`: polls instead of listeners
 - `rebalance/`: who gets which queues
 - `offsets/`: how far a group has come
+- `trace/`: what producers and consumers write of messages on their way
 - `admin/`: what administrators ask of a cluster and of a client
 - `blocking/`: the same without `await`
 - `cluster/`: routes, connections and heartbeats, on which all of them stand

@@ -13,6 +13,7 @@ from staticfire.protocol.limits import (
     SEND_MANY_MESSAGES_MAX,
     SEND_MANY_TAKEN_MAX,
 )
+from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
 PENDING_MESSAGES_MAX = 65_536
@@ -89,6 +90,9 @@ class ProducerSettings:
     gathered_bytes_max: int = field(default=SEND_MANY_BYTES_MAX, metadata=within(1, FRAME_BYTES_MAX // 2))
     in_flight_gathered_max: int = field(default=IN_FLIGHT_GATHERED_MAX, metadata=COUNTED)
     in_flight_single_max: int = field(default=IN_FLIGHT_SINGLE_MAX, metadata=COUNTED)
+    enable_trace: bool = False
+    """Write what was sent to `trace_topic`, in RocketMQ's form. RocketMQ: enableMsgTrace."""
+    trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
         check_ranges(self)

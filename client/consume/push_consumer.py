@@ -15,6 +15,7 @@ goodbye and told the other members. With `@consumer.ordered_listener` each queue
 at a time.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,6 +41,7 @@ from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from staticfire.client.blocking.push_consumer import BlockingPushConsumer
+    from staticfire.client.trace.tracing import ConsumerTracing
 
 L = TypeVar("L", bound=Listener)
 OL = TypeVar("OL", bound=OrderedListener)
@@ -71,6 +73,7 @@ class PushConsumer(ClientService):
         self._state = ConsumerState(group, self.settings, self._subscriptions, retry_ms)
         self._working: PushParts | None = None
         self._threads = self.settings.consume_threads
+        self._tracing: ConsumerTracing | None = None
 
     def __enter__(self) -> "BlockingPushConsumer":
         from staticfire.client.blocking.push_consumer import BlockingPushConsumer
@@ -244,12 +247,26 @@ class PushConsumer(ClientService):
         if self.settings.message_model is MessageModel.CLUSTERING:
             self._subscriptions.put(_retries_of(self.group))
         self._state.is_over = False
+        if self.settings.enable_trace:
+            self._trace()
         working = self._working = PushParts(
             self, self.client, self._state, listener, self._is_ordered, self._queue_listeners
         )
         admin = ConsumerAdmin(self.client, self.settings, self.describe, working, listener, self._is_ordered)
         working.listening.resize(self._threads)
         await working.membership.join(self.describe, admin)
+
+    def _trace(self) -> None:
+        """Begin to write what is consumed. Loaded only where it is wanted."""
+        from staticfire.client.trace.tracing import ConsumerTracing
+        from staticfire.client.trace.writer import TraceWriter
+
+        if self._tracing is None:
+            machine = self.client.machine
+            writer = TraceWriter(self.client, f"{self.group}-CONSUME-1", self.settings.trace_topic)
+            self._tracing = ConsumerTracing(writer, asyncio.get_running_loop(), machine.clock, machine.identity)
+            self._state.hooks.add(self._tracing)
+        self._tracing.writer.start(self.spawn)
 
     async def _part(self) -> None:
         """Pull nothing more, let listeners end, store offsets, say goodbye."""
@@ -260,6 +277,8 @@ class PushConsumer(ClientService):
         await working.listening.leave()
         await working.held.leave()
         await working.send_backs.close()
+        if self._tracing is not None:
+            await self._tracing.writer.close()
         await working.membership.leave()
 
 

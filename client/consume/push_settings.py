@@ -10,6 +10,7 @@ from enum import Enum
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.rebalance.allocation import AVERAGELY, AllocateStrategy
 from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
+from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
@@ -107,6 +108,10 @@ class PushSettings:
     persist_interval_ms: int = field(default=5_000, metadata=PERIOD)
     local_offset_store_dir: str = ".rocketmq_offsets"
     """Where BROADCASTING keeps its offsets: <dir>/<ip@instance>/<group>/offsets.json."""
+
+    enable_trace: bool = False
+    """Write what was consumed to `trace_topic`, in RocketMQ's form. RocketMQ: enableMsgTrace."""
+    trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
         check_ranges(self)

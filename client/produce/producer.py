@@ -33,6 +33,7 @@ from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from staticfire.client.blocking.producer import BlockingProducer
+    from staticfire.client.trace.tracing import ProducerTracing
 
 REQUEST_TIMEOUT_MS = 3_000
 
@@ -56,6 +57,7 @@ class Producer(ClientService):
             raise ClientError(fault or f"producer group {group} belongs to RocketMQ: choose another name")
         self.group = group
         self._sender: Sender | None = None
+        self._tracing: ProducerTracing | None = None
         self._introduced: set[str] = set()
         # Brokers that know this producer, as who waits for replies.
 
@@ -67,12 +69,28 @@ class Producer(ClientService):
     async def _join(self) -> None:
         self.client.join_producers(self.group)
         self._sender = Sender(self.group, self.client, self.settings)
+        if self.settings.enable_trace:
+            await self._trace()
+
+    async def _trace(self) -> None:
+        """Begin to write what is sent. Loaded only where it is wanted."""
+        from staticfire.client.trace.tracing import ProducerTracing
+        from staticfire.client.trace.writer import TraceWriter
+
+        writer = TraceWriter(self.client, f"{self.group}-PRODUCE-1", self.settings.trace_topic)
+        writer.start(self.spawn)
+        self._tracing = ProducerTracing(writer, self.group, self.client.machine.clock, self._address_of)
+
+    def _address_of(self, broker_name: str) -> str:
+        return address_to_write(self.client.routes.addresses, broker_name) or ""
 
     async def _part(self) -> None:
         """Refuse what is new, wait for what is under way, say goodbye."""
         sender, self._sender = self._sender, None
         if sender is not None:
             await sender.backpressure.idle()
+            if self._tracing is not None:
+                await self._tracing.writer.close()
             sender.close()
             await self.client.leave_producers(self.group)
 
@@ -102,7 +120,7 @@ class Producer(ClientService):
         Raises: ClientError (can't be sent), TopicNotFound, BrokerAnswer (refused), NetworkError (nobody knows).
         """
         sender = self._sender
-        if sender is None or queue is not None or selector is not None:
+        if sender is None or queue is not None or selector is not None or self._tracing is not None:
             return await self._send_slow_path(message, queue, selector, key)
         backpressure = sender.backpressure
         if backpressure.messages >= backpressure.messages_max or backpressure.bytes >= backpressure.bytes_max:
@@ -119,7 +137,13 @@ class Producer(ClientService):
             queue = selector(await sender.queues(message.topic), message, key)
         if sender.backpressure.is_full:
             await sender.backpressure.room()
-        return await self._open.post(message, _fitting(queue, message))
+        return await self._posted(message, _fitting(queue, message))
+
+    def _posted(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
+        future = self._open.post(message, queue)
+        if self._tracing is not None:
+            self._tracing.follow(message, future, is_ordered=queue is not None)
+        return future
 
     def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
         """Send a message without waiting, from synchronous code of the event loop; return the future of its result.
@@ -133,7 +157,7 @@ class Producer(ClientService):
                 "is the limit (pending_messages_max, pending_bytes_max): await some of their futures, or "
                 "`await producer.send(...)`"
             )
-        return sender.post(message, _fitting(queue, message))
+        return self._posted(message, _fitting(queue, message))
 
     @overload
     async def send_many(
@@ -156,6 +180,9 @@ class Producer(ClientService):
         Raises: the first failure, if there is one and `return_exceptions` is False.
         """
         sender = self._open
+        if self._tracing is not None:
+            messages = list(messages)
+        began_ms = self.client.machine.clock.wall_ms()
         many = ManySending(sender, self.settings)
         try:
             if sender.backpressure.is_full:
@@ -167,6 +194,8 @@ class Producer(ClientService):
             outcomes = await many.results()
         finally:
             many.abandon()
+        if self._tracing is not None:
+            self._tracing.all_sent(messages, outcomes, began_ms)
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failures and not return_exceptions:
             words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
@@ -182,7 +211,12 @@ class Producer(ClientService):
         sender = self._open
         if sender.backpressure.is_full:
             await sender.backpressure.room()
-        return await self._open.post_batch(list(messages), queue)
+        batch = list(messages)
+        began_ms = self.client.machine.clock.wall_ms()
+        result = await self._open.post_batch(batch, queue)
+        if self._tracing is not None:
+            self._tracing.sent(batch[0], result, began_ms)
+        return result
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
         """Send a message that nobody will tell anything about: it may be lost without a word.

@@ -116,6 +116,8 @@ class TransactionProducer(Producer):
                 state, error = TransactionState.UNKNOWN, raised
                 log.warning("transaction_raised", group=self.group, topic=message.topic, error=repr(raised))
         await self._tell_end(sent, state, error)
+        if self._tracing is not None:
+            self._tracing.ended(message, sent.message_id, state.name, from_check=False)
         return TransactionResult(sent, state, error)
 
     async def _tell_end(self, sent: SendResult, state: TransactionState, error: BaseException | None) -> None:
@@ -145,6 +147,8 @@ class TransactionProducer(Producer):
             self.group, request.tran_state_table_offset, request.commit_log_offset, state.value, True,
             request.msg_id or message.message_id, request.transaction_id, request.topic, remark=remark,
         )  # fmt: skip
+        if self._tracing is not None:
+            self._tracing.ended(message, message.message_id, state.name, from_check=True)
         try:
             connection.tell(ended)
         except ConnectionLost as lost:

@@ -14,6 +14,7 @@ COMMANDS = {
     "send": "Send messages: given ones, or the lines of standard input.",
     "peek": "Show messages of a topic, without side effects.",
     "message": "Show a message by one of its ids or keys: where it is, and who has consumed it.",
+    "trace": "The life of a message as producers and consumers have traced it.",
     "consume": "Consume topics as a member of a group, and print the messages.",
     "group": "A consumer group: members, what each holds, lag, rates, what is wrong.",
     "dlq": "Dead letters: show, export, send them again.",

@@ -16,7 +16,9 @@ from staticfire.client import (
 )
 
 START_TIMEOUT_S = 30
-SETTINGS = PushSettings(client=ClientSettings(protocol="rocketmq"), consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+SETTINGS = PushSettings(
+    enable_trace=True, client=ClientSettings(protocol="rocketmq"), consume_from_where=ConsumeFromWhere.FIRST_OFFSET
+)
 
 
 @contextmanager

@@ -1,0 +1,66 @@
+"""The life of one message, as its traces tell it. RocketMQ: QueryMsgTraceByIdSubCommand.
+
+Works for traces of RocketMQ's own clients, too: they have the same form.
+"""
+
+import msgspec
+
+from staticfire.client.admin.admin import FOREVER, Admin
+from staticfire.protocol.names import TRACE_TOPIC
+from staticfire.protocol.trace import (
+    EndTransactionTrace,
+    PubTrace,
+    RecallTrace,
+    SubAfterTrace,
+    SubBeforeTrace,
+    Trace,
+    decode_traces,
+)
+
+
+class TraceEvent(msgspec.Struct, frozen=True):
+    """One thing that happened to a message."""
+
+    time_ms: int
+    what: str
+    """sent, consumed, being consumed, transaction ended, recalled."""
+    group: str
+    success: bool | None
+    """None: not known (yet)."""
+    cost_ms: int | None = None
+    words: str = ""
+
+
+async def trace_of(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[TraceEvent]:
+    """Return what the traces tell of a message, oldest first. Raises: TopicNotFound (nobody traces), NetworkError."""
+    found = await admin.find(message_id, topic, 0, FOREVER, messages_max)
+    traces = [trace for message in found for trace in decode_traces(message.body.decode("utf-8", "replace"))]
+    return events_of([trace for trace in traces if message_id in (*trace.message_id.split(","), *_keys(trace))])
+
+
+def _keys(trace: Trace) -> list[str]:
+    return [] if isinstance(trace, RecallTrace) else trace.keys.split()
+
+
+def events_of(traces: list[Trace]) -> list[TraceEvent]:
+    """Return what happened, oldest first: what a listener began and ended is one event."""
+    ends = {(one.request_id, one.message_id): one for one in traces if isinstance(one, SubAfterTrace)}
+    events = [_event(one, ends) for one in traces if not isinstance(one, SubAfterTrace)]
+    return sorted(events, key=lambda event: event.time_ms)
+
+
+def _event(trace: Trace, ends: dict[tuple[str, str], SubAfterTrace]) -> TraceEvent:
+    if isinstance(trace, PubTrace):
+        words = f"to {trace.topic} at {trace.store_host}, {trace.body_bytes} bytes"
+        return TraceEvent(trace.time_ms, "sent", trace.group, trace.success, trace.cost_ms, words)
+    if isinstance(trace, SubBeforeTrace):
+        end = ends.get((trace.request_id, trace.message_id))
+        words = f"retry {trace.retry_times}" if trace.retry_times else ""
+        if end is None:
+            return TraceEvent(trace.time_ms, "being consumed", trace.group, None, None, words)
+        return TraceEvent(trace.time_ms, "consumed", trace.group, end.success, end.cost_ms, words)
+    if isinstance(trace, EndTransactionTrace):
+        asked = "the broker asked" if trace.from_check else ""
+        return TraceEvent(trace.time_ms, f"transaction: {trace.state}", trace.group, True, None, asked)
+    assert isinstance(trace, RecallTrace)
+    return TraceEvent(trace.time_ms, "recalled", trace.group, trace.success)
