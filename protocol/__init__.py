@@ -17,7 +17,7 @@ Messages:
 - `properties.py`, `sys_flag.py`, `compression.py`, `checksums.py`: parts of a record
 - `message_ids.py`, `hosts.py`: the two ids of a message, and the addresses in them
 - `tags.py`: subscriptions, and which messages they match; `sql92/`: conditions over properties
-- `delay_levels.py`: how long level n waits
+- `delay_levels.py`: how long level n waits; `trace.py`: what became of a message, as text
 
 Names and notations:
 

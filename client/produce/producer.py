@@ -58,8 +58,7 @@ class Producer(ClientService):
         self.group = group
         self._sender: Sender | None = None
         self._tracing: ProducerTracing | None = None
-        self._introduced: set[str] = set()
-        # Brokers that know this producer, as who waits for replies.
+        self._introduced: set[str] = set()  # Brokers that know this producer, as who waits for replies.
 
     def __enter__(self) -> "BlockingProducer":
         from staticfire.client.blocking.producer import BlockingProducer
@@ -70,19 +69,9 @@ class Producer(ClientService):
         self.client.join_producers(self.group)
         self._sender = Sender(self.group, self.client, self.settings)
         if self.settings.enable_trace:
-            await self._trace()
+            from staticfire.client.trace.tracing import trace_producer  # Only where it is wanted.
 
-    async def _trace(self) -> None:
-        """Begin to write what is sent. Loaded only where it is wanted."""
-        from staticfire.client.trace.tracing import ProducerTracing
-        from staticfire.client.trace.writer import TraceWriter
-
-        writer = TraceWriter(self.client, f"{self.group}-PRODUCE-1", self.settings.trace_topic)
-        writer.start(self.spawn)
-        self._tracing = ProducerTracing(writer, self.group, self.client.machine.clock, self._address_of)
-
-    def _address_of(self, broker_name: str) -> str:
-        return address_to_write(self.client.routes.addresses, broker_name) or ""
+            self._tracing = trace_producer(self.client, self.group, self.settings.trace_topic, self.spawn)
 
     async def _part(self) -> None:
         """Refuse what is new, wait for what is under way, say goodbye."""

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.consume.hooks import ConsumeCall, ConsumeReturnType, ConsumerHook
 from staticfire.client.produce.send_result import SendResult, SendStatus
 from staticfire.client.trace.writer import Traced, TraceWriter
@@ -11,6 +13,7 @@ from staticfire.protocol.properties import KEYS, MSG_REGION, TRACE_ON, TRAN_MSG
 from staticfire.protocol.times import MessageMs
 from staticfire.protocol.trace import EndTransactionTrace, PubTrace, SubAfterTrace, SubBeforeTrace, TracedType
 from staticfire.runtime.machine import Clock, Identity
+from staticfire.runtime.service import Spawn
 
 _CODES = {kind: code for code, kind in enumerate(ConsumeReturnType)}
 NULL = "null"
@@ -70,6 +73,17 @@ class ProducerTracing:
             host, int(TracedType.COMMIT), result_id, state, from_check,
         )  # fmt: skip
         self.writer.write(Traced(message.topic, (result_id, *message.keys), trace))
+
+
+def trace_producer(client: ClusterClient, group: str, topic: str, spawn: Spawn) -> ProducerTracing:
+    """Begin to write what a producer sends."""
+    writer = TraceWriter(client, f"{group}-PRODUCE-1", topic)
+    writer.start(spawn)
+
+    def address_of(broker_name: str) -> str:
+        return address_to_write(client.routes.addresses, broker_name) or ""
+
+    return ProducerTracing(writer, group, client.machine.clock, address_of)
 
 
 def kind_of(message: Message, is_ordered: bool) -> int:

@@ -29,6 +29,7 @@ from staticfire.runtime.machine import Machine
 from tests.scenarios.test_client import NAMESRV, cluster
 
 TOPIC = "orders"
+pytestmark = pytest.mark.row("F3")
 BOTH_PROTOCOLS = pytest.mark.parametrize(
     "settings", [ClientSettings(), ClientSettings(protocol="rocketmq")], ids=["staticfire", "rocketmq"]
 )
