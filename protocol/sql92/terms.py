@@ -52,7 +52,15 @@ _NUMBER_OF: dict[Kind, Callable[[bytes], float]] = {
 }
 
 
-class Term(msgspec.Struct, eq=False):
+class Row(msgspec.Struct, eq=False, gc=False):
+    """What AND or OR joins, and how these are evaluated."""
+
+    word: str
+    operands: list["Term"]
+    evaluates: list[Evaluate]
+
+
+class Term(msgspec.Struct, eq=False, gc=False):
     """A part of a condition. It belongs to one greater term at most."""
 
     kind: Kind
@@ -67,10 +75,7 @@ class Term(msgspec.Struct, eq=False):
     depth: int = 1
     weight: int = 1
     """How many terms it has, in all: what it takes to evaluate it."""
-    word: str = ""
-    operands: list["Term"] = []
-    evaluates: list[Evaluate] = []
-    """Of a row: AND or OR, what it joins, and how these are evaluated."""
+    row: "Row | None" = None
 
     @property
     def is_boolean(self) -> bool:
@@ -151,25 +156,25 @@ def as_boolean(term: Term) -> Term:
 def joined(word: str, left: Term, right: Term) -> Term:
     """AND, OR. Rows of one word become one term. Raises: FilterExpressionError."""
     left, right = as_boolean(left), as_boolean(right)
-    if left.word == word:
+    row = left.row
+    if row is not None and row.word == word:
         left.depth = max(left.depth, _deeper(right.depth))
         left.weight += right.weight
-        left.operands.append(right)
-        left.evaluates.append(right.evaluate)
-        if len(left.evaluates) <= closures.UNROLLED_MAX + 1:
-            left.evaluate = _ROW_OF[word](left.evaluates)  # longer ones see what is added
+        row.operands.append(right)
+        row.evaluates.append(right.evaluate)
+        if len(row.evaluates) <= closures.UNROLLED_MAX + 1:
+            left.evaluate = _ROW_OF[word](row.evaluates)  # longer ones see what is added
         return left
-    operands, evaluates = [left, right], [left.evaluate, right.evaluate]
-    symbol = {"AND": "&&", "OR": "||"}[word]
-    evaluate = _ROW_OF[word](evaluates)
-
-    def text() -> str:
-        shown = "".join(f" {symbol} {one.text()})" for one in operands[1:])
-        return "(" * (len(operands) - 1) + operands[0].text() + shown
-
-    made = _made(Kind.BOOLEAN, evaluate, text, left, right)
-    made.word, made.operands, made.evaluates = word, operands, evaluates
+    row = Row(word, [left, right], [left.evaluate, right.evaluate])
+    made = _made(Kind.BOOLEAN, _ROW_OF[word](row.evaluates), lambda: _row_text(row), left, right)
+    made.row = row
     return made
+
+
+def _row_text(row: Row) -> str:
+    symbol = {"AND": "&&", "OR": "||"}[row.word]
+    shown = "".join(f" {symbol} {one.text()})" for one in row.operands[1:])
+    return "(" * (len(row.operands) - 1) + row.operands[0].text() + shown
 
 
 _ROW_OF = {"AND": closures.all_of, "OR": closures.any_of}

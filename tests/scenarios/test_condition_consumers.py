@@ -11,9 +11,13 @@ from staticfire.client import (
     LitePullSettings,
     Message,
     MessageQueue,
+    OrderedContext,
+    OrderedStatus,
     PullConsumer,
     PullSettings,
     PushConsumer,
+    PushSettings,
+    ReceivedMessage,
 )
 from staticfire.client.consume.condition_check import V4_1_0, refuse_too_old
 from staticfire.faults.simulation import SimulatedWorld
@@ -71,10 +75,12 @@ async def test_another_condition_counts_from_then_on(shop: Shop) -> None:
     async with consumer(shop, "price > 100") as running:
         await send(shop, 1, 300)
         await shop.until_heard(1)
+        await shop.world.run_for(seconds=10)  # Until it has been told that 1 isn't wanted: 5 s at most.
         running.subscribe(TOPIC, "price < 100", "SQL92")
         await shop.world.run_for(seconds=1)
         await send(shop, 2, 400)
         await shop.until_heard(2)
+        await shop.world.run_for(seconds=10)
         running.subscribe(TOPIC, "*")
         await shop.world.run_for(seconds=1)
         await send(shop, 3, 500)
@@ -172,3 +178,64 @@ def test_a_broker_that_is_too_old_gets_no_pull(version: int, is_refused: bool) -
     else:
         with pytest.raises(ClientError, match="of version 213, is too old to filter by SQL92: choose by tags"):
             refuse_too_old(connection, "SQL92")
+
+
+# -- with everything else ----------------------------------------------------------------------------------------------
+
+
+async def test_a_clock_that_jumps_waits_for_what_is_wanted_and_for_nothing_else(shop: Shop) -> None:
+    async with consumer(shop, "price > 100"):
+        for price in (1, 300, 2):
+            delayed = Message(TOPIC, b"%d" % price, properties={"price": str(price)}, delay_level=17)
+            await shop.producer.send(delayed)
+        assert (await shop.advance(hours=2)).delivered == 3
+        assert shop.bodies == [b"300"]
+        await shop.world.run_for(seconds=10)
+        assert shop.is_committed()
+
+
+async def test_a_reset_consumer_hears_what_it_wants_again(shop: Shop) -> None:
+    async with consumer(shop, "price > 100"):
+        await send(shop, 1, 300, 2, 400)
+        await shop.until_heard(2)
+        await shop.world.run_for(seconds=6)
+        await shop.admin.reset_offset_by_time("billing", TOPIC, 0)
+        await shop.until_heard(4)
+        await shop.world.run_for(seconds=10)
+    assert sorted(shop.bodies) == [b"300", b"300", b"400", b"400"]
+
+
+@BOTH_PROTOCOLS
+async def test_a_consumer_in_order_hears_what_it_wants_in_order(shop: Shop) -> None:
+    heard: list[bytes] = []
+    machine = shop.world.machine("ordered")
+    ordered = PushConsumer("billing", NAMESRV, PushSettings(client=shop.settings), machine)
+    ordered.subscribe(TOPIC, "price >= 50", "SQL92")
+
+    @ordered.ordered_listener
+    async def listen(messages: tuple[ReceivedMessage, ...], _: OrderedContext) -> OrderedStatus:
+        heard.extend(message.body for message in messages)
+        return OrderedStatus.SUCCESS
+
+    queue = MessageQueue(TOPIC, "broker-a", 0)
+    async with ordered:
+        for price in range(100):
+            await shop.producer.send(Message(TOPIC, b"%d" % price, properties={"price": str(price)}), queue=queue)
+        await shop.world.until(lambda: len(heard) >= 50, 60_000, "50 messages heard")
+    assert heard == [b"%d" % price for price in range(50, 100)]
+
+
+async def test_a_broker_that_was_killed_filters_on(shop: Shop) -> None:
+    async with consumer(shop, "price > 100"):
+        await send(shop, 1, 300)
+        await shop.until_heard(1)
+        shop.world.kill("broker-a")
+        shop.world.kill("broker-b")
+        await shop.world.run_for(seconds=1)
+        await shop.start_broker("broker-a")
+        await shop.start_broker("broker-b")
+        await shop.world.run_for(seconds=40)
+        await send(shop, 2, 400)
+        await shop.until_heard(2)
+        await shop.world.run_for(seconds=10)
+    assert set(shop.bodies) == {b"300", b"400"}
