@@ -14,6 +14,8 @@ in `staticfire` itself. Each stands here three times, for type checkers (the imp
 for Python (`_HOMES`); tests/house/test_surface.py holds the three together.
 """
 
+from staticfire.protocol.lazy_names import lazy_names
+
 TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
 
 if TYPE_CHECKING:
@@ -247,16 +249,4 @@ _HOMES = {
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, __all__, _HOME_OF)

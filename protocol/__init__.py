@@ -16,6 +16,7 @@ Messages:
 - `compiled.py`: the compiled twin of hot functions, where there is one
 - `properties.py`, `sys_flag.py`, `compression.py`, `checksums.py`: parts of a record
 - `message_ids.py`, `hosts.py`: the two ids of a message, and the addresses in them
+- `lazy_names.py`: names of a package that are imported when they are first asked for
 - `tags.py`: subscriptions, and which messages they match; `sql92/`: conditions over properties
 - `delay_levels.py`: how long level n waits; `trace.py`: what became of a message, as text
 

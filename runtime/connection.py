@@ -12,6 +12,7 @@ Back-pressure: an accepting side whose peer doesn't take its answers stops handl
 reading; it goes on where it was when they are taken (`_go_on`). An asking side waits in `writable()`; it never stops
 reading, or two full buffers would wait for each other.
 """
+# house: what is read, handled, answered and asked shares one state: the pauses of both sides, the burst, the buffer
 
 import asyncio
 from collections import deque
@@ -59,7 +60,7 @@ class Owner(Protocol):
         """A read has ended in the middle of a frame, a new one or the same as before; 0 bytes: it is whole."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):  # house: one state, as the file says
     """One connection. Created by a `Server` or a client's pool; everything else holds it by reference."""
 
     def __init__(self, dispatcher: Dispatcher, codec: Codec, accepting: bool, owner: Owner | None = None) -> None:

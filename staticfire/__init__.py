@@ -6,7 +6,7 @@ Whatever a program needs is here: the cluster, clients, settings, strategies, er
 a name's module is loaded when the name is first asked for.
 
 - `cluster.py`, `async_cluster.py`: `Cluster` for tests and programs, blocking and awaited; `running_cluster.py`: what
-  both can do; `cluster_calls.py`: how they get there
+  both can do; `cluster_calls.py`: how they get there; `cluster_facts.py`: what is known without a call
 - `cluster_clock.py`: its message time; `cluster_dead_letters.py`: the dead letters of a group
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
@@ -14,6 +14,8 @@ a name's module is loaded when the name is first asked for.
 - `cli/`: the command line; `control/`: the control endpoint
 - links to the packages beneath: `pipeline/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`, `protocol/`
 """
+
+from staticfire.protocol.lazy_names import lazy_names
 
 TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
 
@@ -213,18 +215,5 @@ __all__ = [
 ]
 
 _HOMES = {"AsyncCluster": "staticfire.async_cluster", "Cluster": "staticfire.cluster"}
-"""All other names are the client's."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(_HOMES.get(name, "staticfire.client")), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES, otherwise="staticfire.client")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from staticfire.cluster_calls import Face, awaiting
 from staticfire.cluster_clock import RunningClock
+from staticfire.cluster_facts import ClusterFacts, ProcessFacts
 from staticfire.plan import NAMESERVER
 from staticfire.running_cluster import RunningCluster
 from staticfire.runtime.loop_thread import LoopThread
@@ -37,31 +38,11 @@ class AsyncClock(Face[RunningClock]):
         return thread, RunningClock(running)
 
 
-class AsyncCluster(Face[RunningCluster]):
+class AsyncCluster(ClusterFacts):
     """A running cluster. Properties are known at once, methods are awaited."""
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
-
-    @property
-    def namesrv(self) -> str:
-        """The nameserver's address, what others call NAMESRV_ADDR."""
-        return self._cluster.namesrv
-
-    @property
-    def addresses(self) -> dict[str, str]:
-        """Where each broker is, by its name."""
-        return self._cluster.addresses
-
-    @property
-    def directory(self) -> str:
-        """Where the data is."""
-        return self._cluster.directory
-
-    @property
-    def pids(self) -> dict[str, int]:
-        """The process ids of those that run, by name; in a thread: this process's."""
-        return self._cluster.pids
 
     @property
     def deaths(self) -> list[str]:
@@ -111,23 +92,8 @@ class AsyncCluster(Face[RunningCluster]):
         return self._cluster._behind()
 
 
-class AsyncClusterProcess:
+class AsyncClusterProcess(ProcessFacts[AsyncCluster]):
     """The nameserver or one broker of a cluster."""
-
-    def __init__(self, cluster: AsyncCluster, name: str) -> None:
-        self._cluster = cluster
-        self.name = name
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        cluster = self._cluster
-        return cluster.namesrv if self.name == NAMESERVER else cluster.addresses[self.name]
-
-    @property
-    def pid(self) -> int | None:
-        """Its process id, None while it doesn't run."""
-        return self._cluster.pids.get(self.name)
 
     async def kill(self) -> None:
         """Kill its process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""

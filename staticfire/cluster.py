@@ -20,7 +20,8 @@ from contextlib import AsyncExitStack
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, Self
 
-from staticfire.cluster_calls import Face, waiting
+from staticfire.cluster_calls import waiting
+from staticfire.cluster_facts import ClusterFacts, ProcessFacts
 from staticfire.places import WantedCluster
 from staticfire.plan import NAMESERVER
 from staticfire.processes import ProcessCluster
@@ -38,7 +39,7 @@ Isolation = Literal["thread", "process"]
 NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
 
 
-class Cluster(Face[RunningCluster]):
+class Cluster(ClusterFacts):
     """A nameserver and brokers, from `with` (or `async with`) to its end. All methods may be called from any thread."""
 
     def __init__(
@@ -70,26 +71,6 @@ class Cluster(Face[RunningCluster]):
         """Processes, or services of the thread, that ended unasked: in words."""
 
     # -- what there is -------------------------------------------------------------------------------------------
-
-    @property
-    def namesrv(self) -> str:
-        """The nameserver's address, what others call NAMESRV_ADDR."""
-        return self._behind()[1].cluster.namesrv
-
-    @property
-    def addresses(self) -> dict[str, str]:
-        """Where each broker is, by its name."""
-        return self._behind()[1].cluster.addresses
-
-    @property
-    def directory(self) -> str:
-        """Where the data is."""
-        return self._behind()[1].cluster.folder.path
-
-    @property
-    def pids(self) -> dict[str, int]:
-        """The process ids of those that run, by name; in a thread: this process's."""
-        return self._behind()[1].cluster.pids
 
     @property
     def control(self) -> str:
@@ -228,23 +209,8 @@ class Cluster(Face[RunningCluster]):
         return cluster
 
 
-class ClusterProcess:
+class ClusterProcess(ProcessFacts[Cluster]):
     """The nameserver or one broker of a cluster."""
-
-    def __init__(self, cluster: Cluster, name: str) -> None:
-        self._cluster = cluster
-        self.name = name
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        cluster = self._cluster
-        return cluster.namesrv if self.name == NAMESERVER else cluster.addresses[self.name]
-
-    @property
-    def pid(self) -> int | None:
-        """Its process id, None while it doesn't run."""
-        return self._cluster.pids.get(self.name)
 
     def kill(self) -> None:
         """Kill its process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""

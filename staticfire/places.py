@@ -82,7 +82,7 @@ def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class Folder:
+class ClusterFolder:
     """Where a cluster keeps its data: the user's folder, or a temporary one that is removed in the end."""
 
     def __init__(self, path: str | None, words: Words = FLAGS) -> None:
@@ -148,7 +148,7 @@ def url_of(port: int) -> str:
     return f"http://{format_address(HOST, port)}"
 
 
-def describe_cluster(plan: ClusterPlan, folder: Folder, pids: Mapping[str, int | None]) -> dict[str, Any]:
+def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str, int | None]) -> dict[str, Any]:
     """Return what there is, ready for JSON: addresses, process ids, folders."""
 
     def process(name: str, address: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from staticfire.places import Folder, Ports, WantedCluster, describe_cluster
+from staticfire.places import ClusterFolder, Ports, WantedCluster, describe_cluster
 from staticfire.plan import NAMESERVER, ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
@@ -24,7 +24,7 @@ class ProcessCluster:
 
     def __init__(
         self,
-        folder: Folder,
+        folder: ClusterFolder,
         ports: Ports,
         plan: ClusterPlan,
         stdout: int | None = None,
@@ -145,7 +145,7 @@ class ProcessCluster:
             raise
 
 
-def prepare_places(wanted: WantedCluster) -> tuple[Folder, Ports, ClusterPlan]:
+def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, ClusterPlan]:
     """Bind ports and make the folder for a cluster; nothing stays behind when something is refused.
 
     Raises: UsageError.
@@ -165,7 +165,7 @@ def prepare_places(wanted: WantedCluster) -> tuple[Folder, Ports, ClusterPlan]:
     ports = Ports(wanted.words)
     try:
         bound = ports.bind_all([NAMESERVER, *names], ports_wanted)
-        folder = Folder(wanted.directory, wanted.words)
+        folder = ClusterFolder(wanted.directory, wanted.words)
     except BaseException:
         ports.close()
         raise

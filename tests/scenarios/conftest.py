@@ -10,6 +10,7 @@ from staticfire.faults.simulation import SimulatedWorld
 from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
 from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import logged
+from tests.scenarios.ordering import Ordering
 
 __all__ = ["logged", "pytest_asyncio_loop_factories", "world"]
 
@@ -20,3 +21,13 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
     shop = Shop(world, getattr(request, "param", ClientSettings()))
     yield await shop.open(brokers=2)
     await shop.close()
+
+
+@pytest_asyncio.fixture
+async def group(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Ordering]:
+    """A group that consumes in order, and the settings that a test is parametrized with; nothing went wrong in it."""
+    shop = Shop(world, getattr(request, "param", ClientSettings()))
+    group = Ordering(await shop.open())
+    yield group
+    await shop.close()
+    assert group.faults == []

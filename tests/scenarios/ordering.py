@@ -15,6 +15,7 @@ from staticfire.client import (
 )
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Messages, Shop
 
 SUCCESS = OrderedStatus.SUCCESS
@@ -202,3 +203,14 @@ async def forever(_: Turn) -> OrderedStatus:
     """A listener that hangs."""
     await asyncio.get_running_loop().create_future()
     return SUCCESS
+
+
+def own(consumer: PushConsumer) -> list[int]:
+    """Return the queues of the topic that a consumer has."""
+    return [queue.queue_id for queue in consumer.assignment if queue.topic == TOPIC]
+
+
+def holder(group: Ordering, queue: int = 0) -> str | None:
+    """Return the client that has the lock of a queue, as its broker knows."""
+    state = group.shop.brokers["broker-a"].state
+    return state.queue_locks.holder(GROUP, LockedQueue(TOPIC, "broker-a", queue), state.machine.clock.uptime_ms())

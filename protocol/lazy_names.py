@@ -1,0 +1,36 @@
+"""Names of a package that are imported when they are first asked for (PEP 562).
+
+__getattr__, __dir__ = lazy_names(__name__, __all__, {"Producer": "staticfire.client.produce.producer"})
+"""
+
+TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+def lazy_names(
+    package: str, names: "Iterable[str]", home_of: "Mapping[str, str]", otherwise: str = ""
+) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
+    """Return `__getattr__` and `__dir__` of a package.
+
+    `home_of`: the module of each name. `otherwise`: of those that it doesn't have.
+    """
+    known = frozenset(names)
+
+    def find(name: str) -> object:
+        if name not in known:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        import sys
+        from importlib import import_module
+
+        value: object = getattr(import_module(home_of.get(name, otherwise)), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def all_names() -> list[str]:
+        import sys
+
+        return sorted({*vars(sys.modules[package]), *known})
+
+    return find, all_names
