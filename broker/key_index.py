@@ -113,12 +113,16 @@ class KeyIndexer:
         self._machine.files.make_folder(self._folder)
         async with self._turn:
             try:
-                self._index = await self._machine.workers.run(KeyTables, self._machine.files.database_path(self._path))
+                self._index = await self._machine.workers.run(self._make)
                 await self._cut(self._index)
             except sqlite3.Error as error:
                 await self._make_anew(error)
         self._is_open = True
         self.wake()
+
+    def _make(self) -> KeyTables:
+        files = self._machine.files
+        return KeyTables(files.database_path(self._path), is_durable=files.is_durable)
 
     async def _cut(self, index: KeyTables) -> None:
         await self._machine.workers.run(index.cut, self._store.min_position, self._store.max_position)
@@ -134,7 +138,7 @@ class KeyIndexer:
         for suffix in ("", "-wal", "-shm"):
             files.remove(self._path + suffix)
         try:
-            self._index = await run(KeyTables, files.database_path(self._path))
+            self._index = await run(self._make)
             await self._cut(self._index)
         except sqlite3.Error as still:
             raise StorageError(f"the key index {self._path} can't be made: {still}") from still

@@ -71,8 +71,12 @@ class IndexedSlice(NamedTuple):
 class KeyTables:
     """The tables. One caller at a time; everything blocks and may raise sqlite3.Error."""
 
-    def __init__(self, path: str, generation_rows: int = GENERATION_ROWS) -> None:
-        """`path`: what sqlite3 is given. Raises: sqlite3.Error (what lies there is no database, or broken)."""
+    def __init__(self, path: str, generation_rows: int = GENERATION_ROWS, is_durable: bool = True) -> None:
+        """`path`: what sqlite3 is given. `is_durable`: it waits for the disk.
+
+        Raises: sqlite3.Error (what lies there is no database, or broken).
+        """
+        self._is_durable = is_durable
         self._generation_rows = generation_rows
         self._staged_rows = 0
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
@@ -100,7 +104,8 @@ class KeyTables:
             raise sqlite3.DatabaseError("it doesn't say how far it reaches")
         self._start, self._reached, self.last_position, self.last_stored_ms = progress
         self.position = self._reached
-        run("PRAGMA synchronous = NORMAL")
+        if self._is_durable:
+            run("PRAGMA synchronous = NORMAL")
         run("ATTACH ':memory:' AS staged")
         run(_STAGED)
 

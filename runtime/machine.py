@@ -184,6 +184,10 @@ class Files(Protocol):
     def disk_usage(self, path: str) -> DiskUse:
         """Return how full the disk is on which a folder lies. Raises: OSError with the path in `filename`."""
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether what was synced is to survive the machine; else nobody waits for a disk."""
+
     def database_path(self, path: str) -> str:
         """Return what sqlite3 is to be given for a database of that path. Derived data only: it may start empty.
 

@@ -126,7 +126,7 @@ class CantStart(StaticfireError):
 async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
     """Run the service until a signal or the parent's end."""
     descriptors = raise_limit()
-    machine = live_machine()
+    machine = live_machine(is_durable=not launch.temporary)
     sock = None if launch.listen_fd is None else socket.socket(fileno=launch.listen_fd)
     parent = None if launch.parent_fd is None else socket.socket(fileno=launch.parent_fd)
     stop: _Stop | None = None

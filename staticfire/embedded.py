@@ -50,7 +50,7 @@ class EmbeddedCluster:
 
     async def start(self, on_crash: Callable[[str], None]) -> None:
         """Start the nameserver, then the brokers. Raises: UsageError, StorageError."""
-        machine = live_machine()
+        machine = live_machine(is_durable=not self.folder.temporary)
         self._pid = machine.identity.pid
         self._running.push_async_callback(machine.workers.close)
         await self._enter(

@@ -142,6 +142,10 @@ class SimulatedFiles:
             raise disk_error(errno.ENOENT, path)
         return DiskUse(self.disk.used_bytes, self.disk.total_bytes)
 
+    @property
+    def is_durable(self) -> bool:
+        return True
+
     def database_path(self, path: str) -> str:
         return ":memory:"
 

@@ -18,12 +18,15 @@ from staticfire.runtime.live.workers import THREADS_MAX, LiveWorkers
 from staticfire.runtime.machine import Machine
 
 
-def live_machine(threads_max: int = THREADS_MAX) -> Machine:
-    """Return the machine that this process runs on. Who asks for it ends it with `await machine.workers.close()`."""
+def live_machine(threads_max: int = THREADS_MAX, is_durable: bool = True) -> Machine:
+    """Return the machine that this process runs on. Who asks for it ends it with `await machine.workers.close()`.
+
+    `is_durable`: files are to survive it. Those of a cluster that is removed in the end needn't.
+    """
     return Machine(
         clock=LiveClock(),
         network=LiveNetwork(),
-        files=LiveFiles(),
+        files=LiveFiles(is_durable),
         workers=LiveWorkers(threads_max),
         identity=live_identity(),
     )

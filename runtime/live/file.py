@@ -23,10 +23,12 @@ _CLOSED = 0x7FFFFFFF
 class PlainFile:
     """A file that grows with what is written."""
 
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_descriptor", "_is_durable", "_path")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, is_durable: bool = True) -> None:
+        """`is_durable`: `sync` waits for the disk."""
         self._path = path
+        self._is_durable = is_durable
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def size(self) -> int:
@@ -52,6 +54,8 @@ class PlainFile:
             raise
 
     def sync(self) -> None:
+        if not self._is_durable:
+            return
         try:
             _fdatasync(self._descriptor)
         except OSError as error:
@@ -91,8 +95,8 @@ class MappedFile(PlainFile):
 
     __slots__ = ("_map", "_size")
 
-    def __init__(self, path: str, map_bytes: int) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, map_bytes: int, is_durable: bool = True) -> None:
+        super().__init__(path, is_durable)
         try:
             self._size = os.fstat(self._descriptor).st_size
             if self._size < map_bytes:

@@ -29,7 +29,11 @@ class LiveFolderLock:
 class LiveFiles:
     """The operating system's file system."""
 
-    __slots__ = ()
+    __slots__ = ("is_durable",)
+
+    def __init__(self, is_durable: bool = True) -> None:
+        """`is_durable`: what was synced survives the machine. Where nothing is to survive, nobody waits for a disk."""
+        self.is_durable = is_durable
 
     def make_folder(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -41,13 +45,14 @@ class LiveFiles:
             return []
 
     def sync_folder(self, path: str) -> None:
-        sync_folder(path)
+        if self.is_durable:
+            sync_folder(path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
     def open(self, path: str, map_bytes: int = 0) -> PlainFile:
-        return MappedFile(path, map_bytes) if map_bytes else PlainFile(path)
+        return MappedFile(path, map_bytes, self.is_durable) if map_bytes else PlainFile(path, self.is_durable)
 
     def read_bytes(self, path: str) -> bytes:
         with open(path, "rb", buffering=0) as file:
@@ -73,13 +78,14 @@ class LiveFiles:
             with open(temporary, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if self.is_durable:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
             self.remove(temporary)
             error.filename, error.filename2 = path, None
             raise
-        sync_folder(os.path.dirname(path) or ".")
+        self.sync_folder(os.path.dirname(path) or ".")
 
     def remove(self, path: str) -> None:
         try:

@@ -86,6 +86,17 @@ async def test_reset_forgets_messages_topics_and_offsets() -> None:
         assert await sent_and_read(cluster.namesrv, "orders", 5) == 5
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_only_a_cluster_that_is_kept_waits_for_the_disk(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    with Cluster(directory=tmp_path if kept else None):
+        pass
+    assert (len(synced) > 0) is kept
+
+
 def test_control_endpoint_starts_when_it_is_asked_for() -> None:
     with Cluster() as cluster:
         assert get(f"{cluster.control}/health") == (200, {"healthy": True, "problems": []})

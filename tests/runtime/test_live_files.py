@@ -111,3 +111,21 @@ def test_files_are_not_inherited_by_commands_that_a_process_runs(tmp_path: Path)
             assert not os.get_inheritable(int(descriptor))
     lock.release()
     file.close()
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_only_what_is_to_survive_waits_for_the_disk(
+    is_durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    monkeypatch.setattr("staticfire.runtime.live.file._fdatasync", synced.append)
+    there = live_machine(is_durable=is_durable).files
+    there.replace(f"{tmp_path}/table", b"content")
+    file = there.open(f"{tmp_path}/log", 4096)
+    file.write(0, b"record")
+    file.sync()
+    file.close()
+    there.sync_folder(str(tmp_path))
+    assert (there.read_bytes(f"{tmp_path}/table"), there.read_bytes(f"{tmp_path}/log")[:6]) == (b"content", b"record")
+    assert len(synced) == (4 if is_durable else 0)
