@@ -13,6 +13,8 @@ from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 
 EXPRESSIONS_MAX = 4_096
+EXPRESSION_CHARACTERS_MAX = 1_024
+# Longer ones are compared as they are, and not kept.
 _TAG = "TAG"
 
 
@@ -36,11 +38,15 @@ def wanted_by(subscription: SubscriptionData) -> str:
     return wanted(subscription.sub_string, subscription.expression_type)
 
 
-@lru_cache(EXPRESSIONS_MAX)
 def wanted(expression: str, kind: str | None) -> str:
     """Return an expression in one of its forms: tags sorted, each once; anything else as it is, with its kind."""
     if kind not in (None, "", _TAG):
         return f"{kind} {expression}"
+    return _sorted_tags(expression) if len(expression) <= EXPRESSION_CHARACTERS_MAX else expression
+
+
+@lru_cache(EXPRESSIONS_MAX)
+def _sorted_tags(expression: str) -> str:
     try:
         tags = TagExpression.parse(expression)
     except TagExpressionError:

@@ -20,6 +20,8 @@ Wanted = Callable[[int], bool] | Choice | None
 FORBIDDEN_BROKER, FORBIDDEN_GROUP, FORBIDDEN_TOPIC, FORBIDDEN_BROADCAST, FORBIDDEN_SUBSCRIPTION = 1, 2, 3, 4, 5
 
 EXPRESSIONS_MAX = 10_000
+EXPRESSION_CHARACTERS_MAX = 1_024
+# So many expressions of tags are kept parsed, if they aren't longer: a header may have a megabyte of them.
 FILTER_THEMSELVES = frozenset({int(LanguageCode.JAVA)})
 # Languages whose client filters what it pulled by its own subscription. A driver in tests/clients proves each: it
 # subscribes to one of two tags that a broker can't tell apart, since their hash is the same.
@@ -160,7 +162,8 @@ class PullChecks:
                 raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _PARSE_FAILED) from None
             if len(self._expressions) >= EXPRESSIONS_MAX:
                 self._expressions.clear()
-            self._expressions[text] = expression
+            if len(text) <= EXPRESSION_CHARACTERS_MAX:
+                self._expressions[text] = expression
         return None if expression.all_tags else expression.matches_code
 
 

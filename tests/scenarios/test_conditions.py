@@ -1,12 +1,13 @@
 """Pulls by conditions over properties (SQL92). RocketMQ: ExpressionMessageFilter, ConsumerFilterManager."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
 from staticfire.broker.pulls import choosing
+from staticfire.broker.pulls.checks import PullChecks
 from staticfire.broker.pulls.choosing import KEPT_CHARACTERS_MAX, Choice, ConditionTable
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ
@@ -16,6 +17,7 @@ from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.connections import CheckClientConfig, ClientConfig
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.broker_stand import ADDRESS, NAME, BrokerStand
 
@@ -312,3 +314,11 @@ def test_what_is_kept_compiled_is_bounded() -> None:
     for number in range(100):
         table.find(f"a = {number} -- {'x' * (KEPT_CHARACTERS_MAX // 10)}", "SQL92")
         assert sum(map(len, table._kept)) <= KEPT_CHARACTERS_MAX
+
+
+async def test_long_expressions_of_tags_are_not_kept(stand: BrokerStand) -> None:
+    checks, nobody = PullChecks(stand.broker.state), cast(Connection, None)
+    long = " || ".join([f"tag-{number}" for number in range(10_000)])
+    for text in (long, "paid || open"):
+        assert callable(checks.wanted(a_pull(text, expression_type="TAG"), nobody))
+    assert list(checks._expressions) == ["paid || open"]
