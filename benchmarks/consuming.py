@@ -29,7 +29,7 @@ class ConsumerProcess:
         return self._output.fileno()
 
     def tell(self, word: object) -> None:
-        """Tell it something."""
+        """Send it a command."""
         self._input.write(f"{word}\n")
         self._input.flush()
 
@@ -41,7 +41,7 @@ class ConsumerProcess:
         return line
 
     def ask(self, word: object) -> int:
-        """Tell it something and wait for a number."""
+        """Send it a command and wait for a number."""
         self.tell(word)
         return int(self.hear())
 

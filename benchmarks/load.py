@@ -19,7 +19,7 @@ BUFFER_BYTES = 1024 * 1024
 SOCKET_BYTES = 1024 * 1024
 ANSWER_S_MAX = 10
 HEAD_BYTES = 20
-# A frame's length, its codec word, where both codecs have told the code, and the native one whether it is an answer.
+# A frame's length, its codec word, where both codecs have the code, and the native one whether it is an answer.
 
 _native_head = Struct(">I6xI5xB").unpack_from
 _length = Struct(">I").unpack_from

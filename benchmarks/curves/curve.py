@@ -12,7 +12,7 @@ BENDS_ABOVE = 1.15
 
 @dataclass(frozen=True)
 class Curve:
-    """What is counted, at which numbers, and what is told of each."""
+    """What is counted, at which numbers, and what is printed of each."""
 
     name: str
     what: str

@@ -26,7 +26,7 @@ class Stand:
     seconds: float
     """Of one window."""
     folder: str | None
-    """Below which stores lie."""
+    """The folder in which stores are made."""
     is_quick: bool = False
     """What takes long by nature is done with less."""
 

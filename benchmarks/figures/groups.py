@@ -28,7 +28,7 @@ GROWTH = (50, 100, 200)
 
 
 class Ownership:
-    """Which member has which queues of the topic, as they tell."""
+    """Which member has which queues of the topic, as they report it."""
 
     def __init__(self, queues: int) -> None:
         self._queues = queues
@@ -36,7 +36,7 @@ class Ownership:
         self._changed = asyncio.Event()
 
     def watch(self, consumer: PushConsumer) -> None:
-        """Take what a member tells of its queues."""
+        """Take what a member reports of its queues."""
 
         @consumer.on_queues_changed
         def note(topic: str, _: list[MessageQueue], own: list[MessageQueue]) -> None:

@@ -145,7 +145,7 @@ class Demo:
             if (handled, dead, desks.books.failed) != seen:
                 seen, seen_at_s = (handled, dead, desks.books.failed), time.monotonic()
             elif time.monotonic() - seen_at_s > PATIENCE_S:
-                return  # The numbers will tell.
+                return  # The figures will show it.
             await asyncio.sleep(LOOK_S)
 
     async def _break_and_mend(self, handled: int) -> None:

@@ -1,4 +1,4 @@
-"""The desks' ledgers as a table: one row per attempt, as `staticfire.pipeline.jobs` wants to be told of consumption."""
+"""The desks' ledgers as a table: a row per attempt, the form in which `staticfire.pipeline.jobs` reads consumption."""
 
 from pathlib import Path
 

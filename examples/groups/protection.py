@@ -114,7 +114,7 @@ class Stage:
                 await asyncio.sleep(SEND_MS / 1000)
 
     def outcome(self) -> list[str]:
-        """Return what is told of it. Raises: AssertionError when a message was lost."""
+        """Return a summary of it. Raises: AssertionError when a message was lost."""
         assert self.heard.keys() == self.sent_ms.keys(), "a message was lost"
         twice = sum(1 for times in self.heard.values() if times > 1)
         return [str(self.changed_shares), str(twice), f"{self.longest_wait_ms / 1000:.2f} s"]
@@ -190,7 +190,7 @@ def rows() -> list[list[str]]:
 
 def main() -> None:
     """Print the table."""
-    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # Each kill would be told.
+    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # Each kill would be logged.
     table = rows()
     if "--markdown" in sys.argv:
         for row in [table[0], ["---"] * len(table[0]), *table[1:]]:

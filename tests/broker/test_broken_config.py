@@ -69,7 +69,7 @@ def offsets() -> OffsetTable:
 
 DEEP, DIGITS = b"[" * 100_000, b"9" * 10_000
 ANYWHERE = [b"", b"{", b"{}", b"[]", b"null", b"7", b"\xff", b"\0" * 512, b'{"unknown":' + DEEP]
-# What no file of state can be. One without its table would be an empty one: everything lost, and nothing told.
+# What no file of state can be. One without its table would be an empty one: everything lost without a word.
 WRONG = {
     topics: [
         b'{"topicConfigTable":[]}',

@@ -59,7 +59,13 @@ def test_it_is_kept_and_cut_to_the_log(tmp_path: Path) -> None:
     assert (index.position, index.last_position, found(index)) == (5, 4, [4, 3, 2, 1, 0])
     index.add(part(5, 20))
     index.cut(10, 25)
-    assert found(index, below=10) == [9, 8, 7, 6, 5]  # Old rows of a generation that isn't all old: who looks, checks.
+    assert found(index, below=10) == [
+        9,
+        8,
+        7,
+        6,
+        5,
+    ]  # Old rows of a generation that isn't all old: the reader checks each.
     index.cut(25, 25)
     assert found(index) == []
     index.close()

@@ -156,7 +156,7 @@ class Both:
 
 
 def sent(kind: type[SendMessage] = SendMessageV2, **fields: Any) -> SendMessage:
-    """Return a plain send, but for what is told."""
+    """Return a plain send, with these fields changed."""
     usual: dict[str, Any] = {
         "producer_group": "shop", "topic": "orders", "default_topic": "TBW102", "default_topic_queue_nums": 4,
         "queue_id": 1, "sys_flag": 0, "born_timestamp": 1_700_000_000_123, "flag": 0, "properties": PLAIN,

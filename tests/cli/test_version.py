@@ -1,4 +1,4 @@
-"""`staticfire --version` tells what runs, also whether its compiled parts are there."""
+"""`staticfire --version` says what runs, also whether its compiled parts are there."""
 
 import pytest
 from click.testing import CliRunner

@@ -1,4 +1,4 @@
-"""Brokers and nameservers that go away: what was acknowledged is there, everything else is told."""
+"""Brokers and nameservers that go away: what was acknowledged is there, everything else is an error."""
 
 import asyncio
 

@@ -36,7 +36,7 @@ async def namesrv(tmp_path: Path) -> AsyncIterator[str]:
 
 
 class Tally:
-    """Counts what is heard until all of it is; any thread may tell."""
+    """Counts the messages that listeners get until all have come; they may run in any thread."""
 
     def __init__(self, wanted: int) -> None:
         self.bodies: list[bytes] = []

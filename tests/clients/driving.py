@@ -1,4 +1,4 @@
-"""Runs a client's driver against a cluster of its own, and gathers what it tells.
+"""Runs a client's driver against a cluster of its own, and gathers what it reports.
 
 A driver is a program `DRIVER NAMESRV STRICT_NAMESRV`; at STRICT_NAMESRV is a cluster that creates no topics unasked. It
 writes one JSON line per behaviour, in any order, and whatever else it likes in between:

@@ -20,7 +20,7 @@ from tests.integration.stand import read_queue
 
 PER_CONNECTION = 4
 BETWEEN = 10
-# Connections, before those who were there first ask again.
+# So many spoilt connections between two requests of the clients that were there first.
 GROWTH_MIB_MAX = 32
 QUEUES = 4
 QUIET = "quiet"

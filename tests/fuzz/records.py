@@ -40,7 +40,7 @@ Read = Callable[[bytes], object]
 
 
 def read_foreign(data: bytes) -> None:
-    """Read records of RocketMQ; what can be read can be stored, told again, and looked at."""
+    """Read records of RocketMQ; what can be read can be stored, sent on, and parsed."""
     for check_body in (True, False):
         for record, store_host in split_rocketmq(data, check_body):
             stored = pack_stored(record)
@@ -60,7 +60,7 @@ def read_pulled(data: bytes) -> None:
 
 
 def read_log(data: bytes) -> None:
-    """Look at what lies in a log: a whole record can be told to everybody."""
+    """Read what is in a log: a whole record can be sent to every client."""
     position = int.from_bytes(data[19:27], "big", signed=True) if len(data) >= 27 else 0
     if check_record(data, 0, position).found is Found.RECORD:
         size = int.from_bytes(data[4:8], "big")

@@ -139,7 +139,7 @@ def bare_numbers(kind: Any, path: str) -> Iterator[str]:
     if kind is int:
         yield path
     elif get_origin(kind) is Annotated or kind is Records:
-        return  # Records are counted, not told.
+        return  # Records are counted, not returned.
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         for name, hint in get_type_hints(kind, include_extras=True).items():
             if get_origin(hint) is not ClassVar:

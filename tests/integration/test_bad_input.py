@@ -15,7 +15,7 @@ from tests.integration.stand import read_queue
 CONNECTIONS = 600
 SEED = 2013
 BETWEEN = 20
-# Connections, before those who were there first ask again.
+# So many spoilt connections between two requests of the clients that were there first.
 GROWTH_MIB_MAX = 12
 
 SEND = {"producerGroup": "p", "topic": "quiet", "defaultTopic": "TBW102", "defaultTopicQueueNums": 1, "queueId": 0}

@@ -24,7 +24,7 @@ def broker_of(nameserver: str) -> str:
     while not brokers:  # A broker that has just started registers a moment later.
         reply = line.answer(line.send(GET_BROKER_CLUSTER_INFO, None, b"", {}))
         brokers = list(read_json(reply.body)["brokerAddrTable"].values())
-        time.sleep(0.1)  # house: a nameserver tells nobody of a new broker
+        time.sleep(0.1)  # house: a nameserver notifies nobody of a new broker
     line.socket.close()
     address: str = brokers[0]["brokerAddrs"][0]
     return address

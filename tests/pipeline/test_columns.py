@@ -72,7 +72,7 @@ def made(options: SourceOptions, bodies: list[bytes], count: int) -> pa.RecordBa
 
 
 def expected(stored: bytes, host: bytes) -> dict[str, object]:
-    """Return a row as the client's own messages tell it."""
+    """Return a row made of the message that the client itself has received."""
     message = ReceivedMessage(decode_record(stored), QUEUE.broker_name, host)
     return {
         "topic": "orders",

@@ -44,7 +44,7 @@ def logged_places(spark: SparkSession, folder: Path) -> Counter[Place]:
 
 
 def plain_places(folder: Path) -> Counter[Place]:
-    """Return what is in the table for who takes the files as they are."""
+    """Return what is in the table for a reader that takes the files as they are."""
     table = pyarrow.dataset.dataset(str(folder / "table"), format="parquet", partitioning="hive").to_table()
     names = ("topic", "brokerName", "queueId", "queueOffset")
     return Counter(zip(*(table.column(name).to_pylist() for name in names), strict=True))

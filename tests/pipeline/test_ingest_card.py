@@ -1,4 +1,4 @@
-"""One checkpoint and one output folder belong together for ever: what is let through, and what is told otherwise."""
+"""One checkpoint and one output folder belong together for ever: what is accepted, and the errors for the rest."""
 
 import msgspec
 import pytest

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.row("P6")
 
 SAID = recorded()
 BEHIND_A_PLUS = {"+ +"}
-"""RocketMQ tells every fault behind a unary plus at the plus; here it is told where it is."""
+"""RocketMQ reports a fault behind a unary plus at the plus; here it is reported where it is."""
 
 
 def judged(text: str) -> list[int] | str:

@@ -36,7 +36,7 @@ def test_child_is_ready_and_stops_when_asked(children: Children) -> None:
 
 
 def test_child_that_is_signalled_twice_still_stops_in_order(children: Children) -> None:
-    """As by systemd, which signals all processes of a service, and by us. Who has no patience is the parent."""
+    """systemd signals all processes of a service, and so does the parent. Only the parent kills in the end."""
     child = children.spawn(plan())
     children.wait_ready([child])
     os.kill(child.pid, signal.SIGTERM)

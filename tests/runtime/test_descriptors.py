@@ -98,7 +98,7 @@ async def test_who_comes_when_there_are_no_descriptors_is_turned_away_with_the_s
     listener = LiveListener(lambda: pytest.fail("nobody is let in"), [sock])
     for _ in range(19):
         assert await refused(listener.port)
-    assert sock.tries <= 4 * 19  # Of each, at most one look more finds that nobody waits.
+    assert sock.tries <= 4 * 19  # For each connection, at most one more accept(), which finds none.
     await listener.close()
     lines = capfd.readouterr().err
     assert lines.count("out_of_file_descriptors") == 1

@@ -1,4 +1,4 @@
-"""A broker.conf that was written for RocketMQ: what counts of it, and what a person is told of the rest."""
+"""A broker.conf that was written for RocketMQ: which lines take effect, and what is reported of the rest."""
 
 from pathlib import Path
 

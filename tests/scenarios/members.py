@@ -1,4 +1,4 @@
-"""Members of groups, made of bare requests: who they are told of, and who is there."""
+"""Members of groups, made of bare requests: the notifications that they get, and the list of members."""
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.requests.clients import (
@@ -18,7 +18,7 @@ from tests.scenarios.stand import Stand
 
 
 class Member:
-    """One client of a group, and what it was told."""
+    """One client of a group, and the notifications that it got."""
 
     def __init__(self, stand: Stand, name: str) -> None:
         self.stand = stand

@@ -1,4 +1,4 @@
-"""Brokers behind a port mapping, as in containers: each client is told addresses that it can reach, everywhere."""
+"""Brokers behind a port mapping, as in containers: each client gets addresses that it can reach, everywhere."""
 
 from collections.abc import AsyncIterator
 from ipaddress import ip_address, ip_network
@@ -28,7 +28,7 @@ BROKER = "10.0.0.2:10911"
 
 
 class Told:
-    """A program, and the broker address that it is told in each place that carries one."""
+    """A program, and the broker address that it gets in each place that carries one."""
 
     def __init__(self, world: SimulatedWorld, host: str) -> None:
         self._pool = ConnectionPool(world.machine(f"program at {host}", host), codec_byte=JSON)

@@ -89,7 +89,7 @@ async def test_a_tag_that_is_wanted_no_more_is_not_heard(world: SimulatedWorld, 
 
 
 async def test_a_subscription_that_the_broker_has_not_heard_of_costs_nothing(world: SimulatedWorld, shop: Shop) -> None:
-    """The heartbeat is lost with its connection: pulls tell that it is missing."""
+    """The heartbeat is lost with its connection: refused pulls show that it is missing."""
     consumer = await start(world, shop, "a")
     world.isolate("one")
     consumer.subscribe(TOPIC, "b")

@@ -75,7 +75,7 @@ async def test_another_condition_counts_from_then_on(shop: Shop) -> None:
     async with consumer(shop, "price > 100") as running:
         await send(shop, 1, 300)
         await shop.until_heard(1)
-        await shop.world.run_for(seconds=10)  # Until it has been told that 1 isn't wanted: 5 s at most.
+        await shop.world.run_for(seconds=10)  # Until its pull was answered, since 1 doesn't match: 5 s at most.
         running.subscribe(TOPIC, "price < 100", "SQL92")
         await shop.world.run_for(seconds=1)
         await send(shop, 2, 400)

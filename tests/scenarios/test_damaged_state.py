@@ -1,4 +1,4 @@
-"""Files of state that say what can't be: nothing is lost by what they claim, and the log tells how it was."""
+"""Files of state that say what can't be: nothing is lost by what they claim, and the log says what was wrong."""
 
 import json
 from collections.abc import Callable

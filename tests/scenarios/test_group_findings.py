@@ -1,4 +1,4 @@
-"""What is wrong with a group: found by its broker, told once in the log and in the answers to heartbeats."""
+"""What is wrong with a group: found by its broker, reported once in the log and in the answers to heartbeats."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ PROBLEM = "group_has_a_problem"
 
 
 def told(logged: list[LogLine]) -> list[object]:
-    """Return the kinds that were told, in order."""
+    """Return the kinds that were reported, in order."""
     return [line.fields["kind"] for line in logged if line.event == PROBLEM]
 
 

@@ -140,7 +140,7 @@ async def test_a_member_that_says_nothing_is_told_and_the_others_are_shown(world
 
 @pytest.mark.parametrize("skew_ms", [0, 86_400_000])
 async def test_a_member_that_comes_and_goes_is_told(world: SimulatedWorld, shop: Shop, skew_ms: int) -> None:
-    """Whatever the clock of who looks shows."""
+    """Whatever the clock of the administrator's machine shows."""
     world.skew("shop", skew_ms)
     await shop.start("steady")
     settings = PushSettings(client=ClientSettings(instance_name="flapper"))

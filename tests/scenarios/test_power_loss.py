@@ -168,7 +168,7 @@ async def test_a_deletion_that_fails_halfway_can_be_tried_again(world: Simulated
 async def test_delays_go_on_after_a_reset_that_fails_at_the_topic_that_has_them(
     world: SimulatedWorld, step: str
 ) -> None:
-    """Their queues were gone and nobody had told the delays: they waited for what will never come, and without rest."""
+    """Their queues were gone, but not for the delay service: it waited for messages that never come, in a busy loop."""
     stand = await stand_of(world)
     for number in range(3):
         await stand.send("orders", b"old %d" % number, DELAY="1")

@@ -1,4 +1,4 @@
-"""Groups that are protected against members that come and go: who counts as a member, and who is told."""
+"""Groups that are protected against members that come and go: who counts as a member, and who is notified."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -51,7 +51,7 @@ async def new(stand: Stand) -> AsyncIterator[Member]:
 
 
 async def pass_time(stand: Stand, ms: int, *members: Member) -> None:
-    """Let time pass for members that go on heartbeating, and forget what they were told."""
+    """Let time pass for members that go on heartbeating, and forget the notifications that they got."""
     await stand.world.run_for(ms=ms)
     for member in members:
         await member.heartbeat()

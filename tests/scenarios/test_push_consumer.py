@@ -1,4 +1,4 @@
-"""A consumer group at work: every message is heard, shares follow the members, progress is told."""
+"""A consumer group at work: every message is heard, shares follow the members, progress is committed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables that are mirrored in files: saved soon, all or nothing, and told when they can't be."""
+"""Tables that are mirrored in files: saved soon, all or nothing; who waits gets the error."""
 
 import asyncio
 import errno

@@ -74,7 +74,7 @@ async def member(world: SimulatedWorld, stand: BrokerStand) -> AsyncIterator[Mem
         ("a", 100, NOT_LATEST),
         ("*", 199, NOT_LATEST),
         ("a", 200, OK),  # it has adopted the group's version
-        ("a", 300, OK),  # newer: RocketMQ would refuse it, if no heartbeat had told of it
+        ("a", 300, OK),  # newer: RocketMQ would refuse it, if no heartbeat had announced it
         ("a || b", 100, OK),  # older, and the same
         (" b||a ||b", 100, OK),
         ("a", 0, OK),  # no version at all

@@ -25,7 +25,7 @@ QUEUES = 2
 
 
 class DamagedStand(StoreStand):
-    """A small store of several segments and two queues, whose disk somebody spoils; and what was told of it."""
+    """A small store of several segments and two queues, whose disk somebody spoils; and what it has reported."""
 
     def __init__(self, flushed: bool = True) -> None:
         super().__init__(SETTINGS)
@@ -79,7 +79,7 @@ class DamagedStand(StoreStand):
         return bool(self.told or report.is_damaged or report.cut_bytes or report.problems or report.rebuilt)
 
     def check(self) -> list[bytes]:
-        """Return what is missing; it has to be told, and nothing may come that wasn't sent."""
+        """Return what is missing; that has to be reported, and nothing may come that wasn't sent."""
         missing: list[bytes] = []
         for queue_id in range(QUEUES):
             consumed, sent = self.consumed(queue_id), self.sent[queue_id]

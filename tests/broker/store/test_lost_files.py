@@ -1,4 +1,4 @@
-"""A file of a store that somebody has removed, cut or spoilt: what can be made anew is, the rest is told."""
+"""A file of a store that somebody has removed, cut or spoilt: what can be made anew is, the rest is reported."""
 
 from collections.abc import Callable
 

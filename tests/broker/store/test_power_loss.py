@@ -62,7 +62,7 @@ def test_segments_are_there_with_their_names_once_they_were_synced(stand: StoreS
     bodies = [b"%03d" % number * 200 for number in range(12)]
     stand.send(*bodies)
     stand.kill()
-    stand.open()  # Who finds the files doesn't know whether their names are safe.
+    stand.open()  # The process that finds these files can't know whether their names are safe.
     stand.send(b"last")
     stand.store.log.sync()
     stand.lose_power()

@@ -321,7 +321,7 @@ def test_a_rebuild_may_be_killed_at_any_step(stand: StoreStand) -> None:
 
 @pytest.fixture
 def told(stand: StoreStand) -> list[Finding]:
-    """What a store tells whose start has looked at one queue, which was whole."""
+    """What a store reports after a start that has checked one queue, which was whole."""
     told: list[Finding] = []
     settings = StoreSettings(segment_bytes_max=4096, queue_file_entries=16, queues_checked_at_start=1)
     stand.open()

@@ -1,4 +1,4 @@
-"""The scrub: what rots is told before somebody reads it."""
+"""The scrub: what rots is reported before a consumer reads it."""
 
 import pytest
 
