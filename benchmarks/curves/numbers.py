@@ -32,7 +32,8 @@ def _topics(count: int, stand: Stand) -> Values:
             ring = [
                 frames.sends(NATIVE, names[number % count], 1)[0] for number in range(max(count, frames.RING_FRAMES))
             ]
-            run_ring(server, [ring], IN_FLIGHT, 0)
+            send_all(server, ring)
+            wait_until_idle(server)
             # Each topic has a message by now, and its queue a file.
             window = run_ring(server, [ring], IN_FLIGHT, stand.seconds)
             memory_mib = anonymous_mib(server.pids[0]) - empty_mib
@@ -71,7 +72,7 @@ def _groups(count: int, stand: Stand) -> Values:
     with new_folder(stand) as folder, broker_in(folder) as (server, _):
         create_topics(server, [TOPIC])
         stored = frames.manys(NATIVE, TOPIC, MESSAGES, STORED_PER_QUEUE * frames.QUEUES // MESSAGES)
-        _send_all(server, stored)
+        send_all(server, stored)
         rings = [
             frames.pulls(NATIVE, TOPIC, MESSAGES, STORED_PER_QUEUE, group=f"group-{number}") for number in range(count)
         ]
@@ -126,9 +127,9 @@ def _delayed(count: int, stand: Stand) -> Values:
     with new_folder(stand) as folder:
         with broker_in(folder) as (server, _):
             create_topics(server, [TOPIC])
-            _send_all(server, ring[:1])
+            send_all(server, ring[:1])
             before_mib = anonymous_mib(server.pids[0])
-            window = _send_all(server, ring, count // DELAYED_PER_REQUEST)
+            window = send_all(server, ring, count // DELAYED_PER_REQUEST)
             pending_mib = anonymous_mib(server.pids[0]) - before_mib
         with broker_in(folder) as (_, ready_ms):
             pass
@@ -139,7 +140,7 @@ def _delayed(count: int, stand: Stand) -> Values:
     }
 
 
-def _send_all(server: ServerProcess, ring: list[bytes], count: int = 0) -> LoadWindow:
+def send_all(server: ServerProcess, ring: list[bytes], count: int = 0) -> LoadWindow:
     connection = LoadConnection(server.port, NATIVE, ring)
     window = run_through(server, [connection], 4, count)
     connection.close()
