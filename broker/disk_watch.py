@@ -29,8 +29,12 @@ class DiskWatch:
         pause: Callable[[int], Awaitable[None]],
         on_removed: Callable[[], object],
         forget_removed: Callable[[], Awaitable[None]],
+        needed_from: Callable[[], int | None],
     ) -> None:
         """`on_removed`: called at once when records are gone; `forget_removed`: when no more go for now.
+
+        `needed_from`: where in the log the first message lies that waits for its time: the age of its segment is no
+        reason to remove it; a disk that gets full is.
 
         Raises: UsageError (deleteWhen has something that is no hour).
         """
@@ -39,6 +43,7 @@ class DiskWatch:
         self._pause = pause
         self._on_removed = on_removed
         self._forget_removed = forget_removed
+        self._needed_from = needed_from
         self._folder = state.settings.store_path_root_dir
         self._is_full = False
         self._trouble = ""
@@ -106,6 +111,9 @@ class DiskWatch:
                 reason = None if segment is None else self._reason(segment, hour_ms)
                 if segment is None or reason is None:
                     return True
+                needed_from = self._needed_from() if reason is Reason.AGE else None
+                if needed_from is not None and needed_from < segment.end_position:
+                    return False
                 if not self._state.store.remove_segments_before(segment.end_position):
                     return False
                 removed[reason] += 1

@@ -23,6 +23,7 @@ from staticfire.broker.handlers.journal import JournalHandlers
 from staticfire.broker.handlers.locks import LockHandlers
 from staticfire.broker.handlers.offsets import OffsetHandlers
 from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.recall import RecallHandlers
 from staticfire.broker.handlers.reply import ReplyHandlers
 from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
@@ -40,6 +41,7 @@ from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
 from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
 from staticfire.broker.store.recovery import RecoveryReport
+from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
@@ -76,15 +78,18 @@ class Broker(Service):
         self.state = state = make_state(machine, settings)
         levels = DelayLevels.parse(settings.message_delay_level)
         self.delays = DelayService(levels, state.store, state.clock, state.config_files, self._settle)
+        self.timers = TimerService(state, self._settle)
         index = _key_index(state)
-        self._disk_watch = DiskWatch(state, self.pause_for, self.delays.queue.keep_within_bounds, index.forget_old)
+        self._disk_watch = DiskWatch(
+            state, self.pause_for, self._removed, index.forget_old, self.timers.first_waiting_position
+        )
         self._pull = PullHandlers(state)
         self._clients = ClientHandlers(state, self._pull.look_anew)
         self._administration = Administration(state, self._pull, self.delays, index, self._disk_watch.remove_expired)
         self._dead_letters = DeadLetters(state)
-        self._intake = Intake(state, DelayDoor(state.store, self.delays), self._dead_letters)
+        self._intake = Intake(state, DelayDoor(state.store, self.delays), self.timers, self._dead_letters)
         self.transactions = TransactionService(state, self._intake, self._settle)
-        self._clock_control = ClockControl(state, self.delays, self.transactions, self._disk_watch)
+        self._clock_control = ClockControl(state, self.delays, self.timers, self.transactions, self._disk_watch)
         asked_by_nameservers = Dispatcher(self._settle)
         self._clock_control.register(asked_by_nameservers)
         self._pool = ConnectionPool(machine, asked_by_nameservers, lost=self._lost_nameserver)
@@ -104,6 +109,7 @@ class Broker(Service):
             SendHandlers(state, self._targets, self._intake, self.transactions),
             SendBackHandlers(state, self._intake, self._dead_letters),
             TransactionHandlers(state, self.transactions),
+            RecallHandlers(state, self.timers),
             ReplyHandlers(state, self._targets, self._settle),
             self._pull,
             self._clients,
@@ -111,7 +117,7 @@ class Broker(Service):
             LockHandlers(state),
             TopicHandlers(state, self._registration),
             GroupHandlers(state),
-            ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions),
+            ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions, self.timers),
             ConfigHandlers(state, self._registration, self._pool),
             JournalHandlers(state),
             self._administration,
@@ -147,6 +153,7 @@ class Broker(Service):
         for address in self._registration.nameservers:
             self.spawn(self._registration.keep_registered(address), f"registration {address}")
         self.delays.start(self.spawn)
+        self.timers.start(self.spawn, self.pause_for)
         self.transactions.start(self.spawn, self.pause_for)
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
@@ -166,6 +173,7 @@ class Broker(Service):
         state.topics.add_system_topics()
         state.groups.add_system_groups()
         self.delays.restore(state.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
+        self.timers.restore()
         self.transactions.restore()
 
     def _restore_offsets(self, report: RecoveryReport) -> None:
@@ -222,6 +230,7 @@ class Broker(Service):
         await self.dispatcher.close()
         await self._pool.close()
         await self.delays.stop()
+        await self.timers.stop()
         await self.transactions.stop()
         await self._administration.stop()
         if self.state.journals is not None:
@@ -245,6 +254,11 @@ class Broker(Service):
         if arrivals and len(self.state.held):
             self._pull.arrived(arrivals)
         self._clock_control.settled()
+
+    def _removed(self) -> None:
+        """Retention has removed records."""
+        self.delays.queue.keep_within_bounds()
+        self.timers.keep_within_bounds()
 
     def _disconnected(self, connection: Connection) -> None:
         self.state.statistics.channel(CLOSE)

@@ -88,11 +88,12 @@ class BrokerSettings(SettingsValue):
     transaction_check_interval: int = field(default=30_000, metadata=PERIOD)
     repeat_ended_commits: bool = False
     """A second commit of a half message stores the message again, as in RocketMQ."""
-    timer_wheel_enable: bool = field(
-        default=False,
-        metadata={"choices": ("false",), "why": "delivery times that are no delay level aren't built yet"},
-    )
-    """Messages with a delivery time of their own, refused as RocketMQ refuses them without this."""
+    timer_wheel_enable: bool = True
+    """Messages with a delivery time of their own; without this they are refused."""
+    timer_max_delay_sec: int = field(default=259_200, metadata=within(1, 10 * 366 * 86_400))
+    """How far away such a time may be, in seconds."""
+    recall_message_enable: bool = True
+    """Messages that wait for it can be called back. On here, off in RocketMQ."""
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
     # Pulls

@@ -23,6 +23,7 @@ from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, Findin
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
+from staticfire.broker.timers.forms import entry_code
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
@@ -94,7 +95,11 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
     """Return the state of a broker that hasn't started: nothing is read from the disk yet."""
     folder = settings.store_path_root_dir
     store = MessageStore(
-        machine.files, folder, _store_settings(settings), tags_code_of(settings.message_delay_level), _tell_of_damage
+        machine.files,
+        folder,
+        _store_settings(settings),
+        tags_code_of(settings.message_delay_level, entry_code),
+        _tell_of_damage,
     )
     flusher = StoreFlusher(store, machine.clock, machine.workers, _log_trouble)
     clock = MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")

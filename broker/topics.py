@@ -21,6 +21,7 @@ from staticfire.protocol.names import (
     OP_HALF_TOPIC,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
+    WHEEL_TIMER_TOPIC,
     reply_topic,
 )
 from staticfire.protocol.permissions import INHERIT, READ_WRITE, inherited, perm_text, topic_sys_flag
@@ -53,6 +54,7 @@ def system_topics(settings: BrokerSettings) -> list[SystemTopic]:
         SystemTopic(reply_topic(cluster), 1, READ_WRITE),
         SystemTopic(HALF_TOPIC, 1, READ_WRITE),
         SystemTopic(OP_HALF_TOPIC, 1, READ_WRITE),
+        SystemTopic(WHEEL_TIMER_TOPIC, 1, READ_WRITE),
     ]
     if settings.auto_create_topic_enable:
         topics.append(SystemTopic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, everything))

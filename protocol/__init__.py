@@ -14,6 +14,7 @@ Messages:
 - `record.py`: a message in the commit log; `plain_records.py`: the common kind, packed quickly
 - `rocketmq_record.py`: RocketMQ's binary form of records and batches; `batch_rows.py`: a batch as rows of records
 - `compiled.py`: the compiled twin of hot functions, where there is one
+- `recall_handle.py`: by what a message is called back
 - `properties.py`, `sys_flag.py`, `compression.py`, `checksums.py`: parts of a record
 - `message_ids.py`, `hosts.py`: the two ids of a message, and the addresses in them
 - `lazy_names.py`: names of a package that are imported when they are first asked for

@@ -18,6 +18,9 @@ from staticfire.protocol.record import PROPERTIES_BYTES_MAX, StoredRecord
 BODY_BYTES_MAX = 4 * 1024 * 1024
 # RocketMQ's maxMessageSize, on both sides: exactly that much passes.
 
+GOES_ALONE = "goes alone"
+"""In `system_properties`, and never sent: the message gets an answer of its own, which has its recall handle."""
+
 _FLAG_MAX = 2**31 - 1
 _LEVEL_DIGITS_MAX = 9
 
@@ -75,6 +78,8 @@ class Message:
         self.wait_stored = wait_stored
         self.system_properties: dict[str, str] = {}
         """Properties with names that programs may not set: for the client's own use."""
+        if delay_ms is not None or deliver_ms is not None:
+            self.system_properties[GOES_ALONE] = ""
         is_usual = type(body) is bytes and not (flag or delay_level or properties)
         if is_usual and delay_ms is None and deliver_ms is None:
             fault = _texts_fault(self)  # Nothing else can be wrong.
@@ -182,7 +187,9 @@ def encode_message_properties(message: Message, unique_id: str) -> bytes:
     if message.properties:
         encoded += format_properties(message.properties)
     if message.system_properties:
-        encoded += format_properties(message.system_properties)
+        encoded += format_properties(
+            {name: value for name, value in message.system_properties.items() if name != GOES_ALONE}
+        )
     if len(encoded) > PROPERTIES_BYTES_MAX:
         raise ClientError(
             f"a message for {message.topic} has {len(encoded)} bytes of tags, keys and properties, "

@@ -9,6 +9,7 @@ import asyncio
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.state import BrokerState
+from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
@@ -29,10 +30,16 @@ class ClockControl:
     """Sets the message clock and answers whether all is done."""
 
     def __init__(
-        self, state: BrokerState, delays: DelayService, transactions: TransactionService, disk_watch: DiskWatch
+        self,
+        state: BrokerState,
+        delays: DelayService,
+        timers: TimerService,
+        transactions: TransactionService,
+        disk_watch: DiskWatch,
     ) -> None:
         self._state = state
         self._delays = delays
+        self._timers = timers
         self._transactions = transactions
         self._disk_watch = disk_watch
         self._waiting: list[asyncio.Future[None]] = []
@@ -53,7 +60,7 @@ class ClockControl:
     async def deliver(self, call: Call) -> Answer:
         """Deliver everything due by now, ask about transactions, and remove what has become too old."""
         message_ms = self._state.clock.message_ms()
-        delivered = await self._delays.deliver_until(message_ms)
+        delivered = await self._delays.deliver_until(message_ms) + await self._timers.deliver_until(message_ms)
         checked = await self._transactions.check_until(message_ms)
         await self._disk_watch.remove_passed()
         return DeliverAnswer(delivered, checked)
@@ -71,7 +78,9 @@ class ClockControl:
             except TimeoutError:
                 self._waiting = [one for one in self._waiting if one is not waiting]
             reasons = self._unrest()
-        next_due_ms = _earliest(self._delays.next_due_ms(), self._transactions.next_due_ms())
+        next_due_ms = _earliest(
+            self._delays.next_due_ms(), self._timers.next_due_ms(), self._transactions.next_due_ms()
+        )
         return RestAnswer(
             not reasons,
             self._state.progress.activity,

@@ -113,7 +113,7 @@ class DelayService:
         incomplete: set[int] = set()  # Never iterated.
         for log_position, record in self._store.records_from(self._saved_position):
             mark = read_mark(peek_prepared_position(record))
-            if mark is None or self._is_of_a_former_queue(mark, log_position):
+            if mark is None or mark.level == 0 or self._is_of_a_former_queue(mark, log_position):
                 continue
             if mark.level in incomplete:
                 self._delivery.is_delivered(mark)

@@ -9,6 +9,7 @@ position of its half message, and is below zero, which no position is. So the lo
 readers of messages see 0 there, as in RocketMQ.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from staticfire.broker.store.entering import TagsCodeOf
@@ -16,7 +17,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.delay_levels import DelayLevels, requested_level
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
-from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC
+from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC
 from staticfire.protocol.properties import (
     DELAY,
     REAL_QID,
@@ -34,8 +35,11 @@ from staticfire.protocol.tags import tags_code
 _LEVEL_BITS = 16
 
 
-def tags_code_of(message_delay_level: str) -> TagsCodeOf:
-    """Return how the entry of a record is made anew from the record: the due time of a delayed one."""
+def tags_code_of(message_delay_level: str, of_timers: Callable[[bytes, int], int]) -> TagsCodeOf:
+    """Return how the entry of a record is made anew from the record: the due time of a delayed one.
+
+    `of_timers`: what that is for properties and stored time of a record of rmq_sys_wheel_timer.
+    """
     levels = DelayLevels.parse(message_delay_level)
 
     def code(topic: str, properties: bytes, stored_ms: int) -> int:
@@ -46,6 +50,8 @@ def tags_code_of(message_delay_level: str) -> TagsCodeOf:
                 level = 0  # The level isn't a number, so it was none of ours that stored it.
             if level > 0:
                 return stored_ms + levels.delay_ms(levels.clamp(level))
+        if topic == WHEEL_TIMER_TOPIC:
+            return of_timers(properties, stored_ms)
         return tags_code(properties)
 
     return code
@@ -94,7 +100,7 @@ def real_place(properties: bytes) -> tuple[str, int] | None:
 
 
 class Mark(NamedTuple):
-    """Which delayed message a delivered one was."""
+    """Which delayed message a delivered one was. Level 0: it was one with a time of its own (broker/timers/)."""
 
     level: int
     offset: int

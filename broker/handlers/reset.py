@@ -16,10 +16,11 @@ from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import NotForGood
+from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, is_system_group
+from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC, is_system_group
 from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
@@ -34,12 +35,14 @@ class ResetHandlers:
         pulls: PullHandlers,
         delays: DelayService,
         transactions: TransactionService,
+        timers: TimerService,
     ) -> None:
         self._state = state
         self._targets = targets
         self._pulls = pulls
         self._delays = delays
         self._transactions = transactions
+        self._timers = timers
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -82,6 +85,8 @@ class ResetHandlers:
             self._delays.forget()
         if topic == HALF_TOPIC:
             self._transactions.forget()
+        if topic == WHEEL_TIMER_TOPIC:
+            self._timers.forget()
         if trouble is not None:
             raise trouble
 

@@ -147,7 +147,7 @@ class SendHandlers:
             writer = self._writers[codec.number] = codec.sent_writer(self._sending.region, self._sending.trace_on)
         return writer
 
-    def _answer(self, sent: Sent, code: int) -> Answer:
+    def _answer(self, sent: Sent, code: int) -> SendAnswer:
         call, queue_id, unique_id, queue_offset, log_position = sent
         message_id = offset_id(call.connection.store_id_prefix, log_position)
         sending = self._sending
@@ -165,14 +165,19 @@ class SendHandlers:
             queue, properties, tags_code, request.body, request.born_timestamp, call.connection.born_host,
             request.sys_flag | target.sys_flag, request.flag, request.reconsume_times or 0,
         )  # fmt: skip
-        context = (call, queue.queue_id, unique_id)
+        context = [call, queue.queue_id, unique_id, None]
         if is_half(properties, record.reconsume_times):
             self._transactions.begin(record, unique_id, self._stored, context)
         elif target.is_retry:
             self._intake.put_retry(record, request.max_reconsume_times, call.peer.version, self._stored, context)
         else:
-            self._intake.put(record, self._stored, context)
+            context[3] = self._intake.put(record, self._stored, context)
 
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-        call, queue_id, unique_id = context
+        call, queue_id, unique_id, recall_handle = context
+        if recall_handle is not None and outcome is not PutOutcome.FAILED:
+            answer = self._answer((call, queue_id, unique_id, queue_offset, log_position), OUTCOME_CODE[outcome])
+            answer.recall_handle = recall_handle
+            call.answer(answer)
+            return
         self._all_stored([(call, queue_id, unique_id, queue_offset, log_position)], 0, 0, outcome)

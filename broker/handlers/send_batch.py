@@ -9,7 +9,7 @@ Behaviour
 
 from typing import Any
 
-from staticfire.broker.sends.not_built import is_half
+from staticfire.broker.sends.not_built import asks_for_a_time, is_half
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target
 from staticfire.broker.state import BrokerState
@@ -72,7 +72,7 @@ class BatchHandler:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
         self._refuse_half(header)
         if b"DEL" in header:
-            self._sending.refuse_not_built(header, sys_flag, 0)
+            self._refuse_to_wait(header)
         if not sys_flag & COMPRESSED:
             return request.body, sys_flag
         # The C++ core compresses a batch as a whole; its messages are not compressed then.
@@ -101,6 +101,9 @@ class BatchHandler:
     def _refuse_to_wait(self, properties: bytes) -> None:
         """Raise for a message that wants to come later: RocketMQ delivers it at once. Raises: BrokerAnswer."""
         self._sending.refuse_not_built(properties, 0, 0)
+        if asks_for_a_time(properties):
+            words = f"{self._sending.illegal} A message of a batch can't wait for a time of its own."
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
         if requested_level(properties) > 0:
             words = f"{self._sending.illegal} A message of a batch can't be delayed, and one of these has a DELAY."
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)

@@ -14,29 +14,42 @@ from staticfire.broker.groups.retries import is_dead_on_arrival, reconsume_times
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored
+from staticfire.broker.timers.service import TimerService
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import group_of_topic
 from staticfire.protocol.properties import DELAY, with_property
 from staticfire.protocol.remarks import FAQ
+from staticfire.protocol.times import MessageMs
 
 
 class Intake:
     """Stores messages, or has them wait."""
 
-    def __init__(self, state: BrokerState, door: DelayDoor, dead_letters: DeadLetters) -> None:
+    def __init__(self, state: BrokerState, door: DelayDoor, timers: TimerService, dead_letters: DeadLetters) -> None:
         self._state = state
         self._door = door
+        self._timers = timers
         self._dead_letters = dead_letters
 
-    def put(self, record: NewRecord, on_stored: OnStored, context: Any) -> None:
-        """Store a message where it is to wait, or where it was sent to.
+    def put(self, record: NewRecord, on_stored: OnStored, context: Any) -> str | None:
+        """Store a message where it is to wait, or where it was sent to; return by what it can be recalled.
 
         Raises: StorageError, ProtocolError; BrokerAnswer (it can't wait as it asks to).
         """
         stored_ms = self._state.clock.message_ms()
         waiting = self._door.waits(record, stored_ms)
+        if waiting is None and b"TIMER_DEL" in record.properties:
+            timed = self._timers.waits(record, stored_ms)
+            if timed is not None:
+                return self._timers.put(record, timed, stored_ms, on_stored, context)
         self._state.store.put(record if waiting is None else waiting, stored_ms, on_stored, context)
+        return None
+
+    def check_time(self, record: NewRecord, stored_ms: MessageMs) -> None:
+        """Check the delivery time of a message that is stored later. Raises: BrokerAnswer."""
+        if b"TIMER_DEL" in record.properties:
+            self._timers.waits(record, stored_ms)
 
     def put_retry(
         self, record: NewRecord, asked_max: int | None, client_version: int, on_stored: OnStored, context: Any

@@ -1,7 +1,6 @@
 """What a message may ask for that can't be: it is refused in words, and never stored as something else.
 
-RocketMQ refuses the same with timerWheelEnable=false and rejectTransactionMessage=true, in these codes and words; the
-first has no other value here yet.
+RocketMQ refuses the same with timerWheelEnable=false and rejectTransactionMessage=true, in these codes and words.
 """
 
 from staticfire.broker.settings import BrokerSettings
@@ -22,7 +21,7 @@ from staticfire.protocol.sys_flag import INNER_BATCH, enters_consume_queue
 def refuse_not_built(
     properties: bytes, sys_flag: int, reconsume_times: int, settings: BrokerSettings, host_ip: str
 ) -> None:
-    """Raise for part of a transaction where that can't be, a batch in one message, a delivery time of its own.
+    """Raise for a batch in one message; where a setting says so, for part of a transaction and a delivery time.
 
     Half messages are let through: whoever can't store one refuses it. Raises: BrokerAnswer.
     """

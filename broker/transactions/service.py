@@ -113,6 +113,7 @@ class TransactionService:
     def begin(self, record: NewRecord, unique_id: str, on_stored: OnStored, context: Any) -> None:
         """Store a message as a half one. Raises: BrokerAnswer, StorageError, ProtocolError."""
         half, stored_ms = forms.half_of(record, unique_id, self._halves), self._state.clock.message_ms()
+        self._intake.check_time(half, stored_ms)
         self._store.put(half, stored_ms, self._half_stored, (half.properties, stored_ms, on_stored, context))
 
     def _half_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:

@@ -25,6 +25,7 @@ class BlockingProducer(BlockingFace[Producer]):
     queues = blocking(Producer.queues)
     request = blocking(Producer.request)
     reply = blocking(Producer.reply)
+    recall = blocking(Producer.recall)
 
     @stands_for(Producer.post)
     def post(self, message: Message, queue: MessageQueue | None = None) -> "Future[SendResult]":

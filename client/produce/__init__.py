@@ -6,4 +6,5 @@
 - many_sending.py: a `send_many` on its way; bundle.py: what of it leaves together
 - request_reply.py: messages that ask for an answer, and the answers; transaction_producer.py: messages in two halves
 - send_requests.py, send_result.py: requests and what their answers say; backpressure.py: how much is under way
+- recalling.py: messages that are called back
 """

@@ -15,7 +15,7 @@ from staticfire.client.produce.pending_send import NO_QUEUE, SEND_OVERHEAD_BYTES
 from staticfire.client.produce.send_result import SendResult
 from staticfire.client.produce.sender import Sender
 from staticfire.protocol.errors import ClientError
-from staticfire.protocol.messages import Message, encode_message_properties
+from staticfire.protocol.messages import GOES_ALONE, Message, encode_message_properties
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.send import ManyMessage
 
@@ -100,7 +100,8 @@ class ManySending:
         """
         self._encoder.check(message)
         choice = self._choices.get(message.topic)
-        if choice is None or not self._is_gathering or is_retry_topic(message.topic):
+        goes_alone = is_retry_topic(message.topic) or GOES_ALONE in message.system_properties
+        if choice is None or not self._is_gathering or goes_alone:
             return self._post(index, message)
         wire, message_id = self._encoder.wrap(message, self._wall_ms)
         queue = self._destinations.next_queue(choice)

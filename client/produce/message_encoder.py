@@ -21,10 +21,6 @@ from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import Identity
 
 QUEUE_UNKNOWN = -1
-NO_TIMERS = (
-    "a message for {} has delay_ms or deliver_ms: staticfire's brokers have no such delays yet, and would deliver at "
-    "once; use delay_level, 1 is 1 s to 18 is 2 h"
-)
 _ZLIB = with_compression(0, CompressionKind.ZLIB)
 
 
@@ -40,8 +36,6 @@ class MessageEncoder:
     def __init__(self, settings: ProducerSettings, ids: UniqueIds) -> None:
         self._settings = settings
         self.next_id = ids.next_id
-        self._has_no_timers = settings.client.protocol == "staticfire"
-        # Whoever speaks RocketMQ's protocol may have a broker of RocketMQ's before him, which has them.
         self._body_bytes_max = settings.max_message_size_bytes
         self._compress_bytes = settings.compress_msg_body_over_bytes
         self.plain_bytes_max = min(self._body_bytes_max, self._compress_bytes - 1)
@@ -56,13 +50,11 @@ class MessageEncoder:
     def wrap(self, message: Message, wall_ms: MessageMs) -> tuple[ManyMessage, str]:
         """Return the message as it travels, without a queue, and its id. The topic has been checked.
 
-        Raises: ClientError (body empty or too large, properties too long, a delay that isn't built).
+        Raises: ClientError (body empty or too large, properties too long).
         """
         body = message.body
         if not 0 < len(body) <= self._body_bytes_max:
             self.check(message)
-        if self._has_no_timers and (message.delay_ms is not None or message.deliver_ms is not None):
-            raise ClientError(NO_TIMERS.format(message.topic))
         own_id = message.system_properties.get(UNIQ_KEY) if message.system_properties else None
         message_id = own_id or self.next_id(wall_ms)
         properties = encode_message_properties(message, "" if own_id else message_id)

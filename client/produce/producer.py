@@ -20,12 +20,18 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.many_sending import ManySending
+from staticfire.client.produce.recalling import recall_request, recalled_id
 from staticfire.client.produce.request_reply import reply_request, reply_to, request_of
 from staticfire.client.produce.selectors import Selector
 from staticfire.client.produce.send_requests import single_outcome, single_request
 from staticfire.client.produce.send_result import SendResult
 from staticfire.client.produce.sender import Sender
-from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, StaticfireError
+from staticfire.protocol.errors import (
+    AnswerTimeout,
+    ClientError,
+    ConnectFailed,
+    StaticfireError,
+)
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
 from staticfire.protocol.properties import UNIQ_KEY, find_property
@@ -221,6 +227,19 @@ class Producer(ClientService):
         if writable is not None:
             await writable
         connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
+
+    async def recall(self, topic: str, handle: str) -> str:
+        """Call back a message that waits for its time; return its unique id.
+
+        `handle`: `recall_handle` of the result of its send. A message that was delivered can't be called back. One that
+        was called back before, or that never was, is no error: RocketMQ's brokers can't tell.
+
+        Raises: ClientError (no handle, or of a topic without any), BrokerAnswer (it is too late, or another topic's),
+        NetworkError.
+        """
+        queue, request = recall_request(topic, handle, self.group)
+        await self._open.queues(topic)
+        return recalled_id(await self.client.ask_broker(queue, request, self.settings.send_msg_timeout_ms), queue)
 
     # -- request and reply -----------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from staticfire.protocol.errors import (
     NetworkError,
     StaticfireError,
 )
-from staticfire.protocol.messages import Message, encode_message_properties
+from staticfire.protocol.messages import GOES_ALONE, Message, encode_message_properties
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.properties import TRAN_MSG
 from staticfire.protocol.requests.send import ManyMessage
@@ -99,7 +99,7 @@ class Sender:
         if TRAN_MSG in message.system_properties:
             wire.sys_flag |= TransactionKind.PREPARED
             pending.alone = True
-        pending.alone = pending.alone or is_retry_topic(wire.topic)
+        pending.alone = pending.alone or is_retry_topic(wire.topic) or GOES_ALONE in message.system_properties
         self._dispatch(pending)
         return pending.future
 

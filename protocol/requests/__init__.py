@@ -7,7 +7,8 @@
 - `topics.py`, `groups.py`, `config.py`: what administrators create and set
 - `queries.py`: messages by key, id and place; `statistics.py`: figures
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
-- `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end
+- `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end;
+  `recall.py`: messages called back
 - `clock.py`, `reset.py`, `journal.py`, `group_state.py`: message time, a broker as if it were new, what happened on
   it, what it sees of a group; staticfire's own
 """
@@ -25,6 +26,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     offsets,
     pull,
     queries,
+    recall,
     reply,
     reset,
     reset_offset,

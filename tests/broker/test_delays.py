@@ -67,7 +67,7 @@ def test_a_message_without_a_place_cant_be_delivered(properties: bytes) -> None:
 
 
 def test_entries_are_made_anew_from_records() -> None:
-    code = tags_code_of(DELAY_LEVELS_DEFAULT)
+    code = tags_code_of(DELAY_LEVELS_DEFAULT, lambda _properties, _stored_ms: 0)
     assert code(SCHEDULE, b"TAGS\x01a\x02DELAY\x012\x02", 1_000) == 6_000
     assert code(SCHEDULE, b"DELAY\x01+2\x02", 1_000) == 6_000
     assert code(SCHEDULE, b"DELAY\x0199\x02", 1_000) == 7_201_000

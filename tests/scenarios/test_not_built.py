@@ -6,14 +6,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.settings import BrokerSettings
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.protocol.errors import UsageError
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
-from staticfire.runtime.config import load_settings
 from tests.scenarios.broker_stand import BrokerStand
 
 OK, SYSTEM_ERROR, ILLEGAL, NO_PERMISSION = 0, 1, 13, 16
@@ -41,7 +38,8 @@ async def send_as(stand: BrokerStand, sys_flag: int, reconsume_times: int = 0, *
 
 @pytest.mark.row("D4")
 @pytest.mark.parametrize("timer", TIMERS, ids=lambda timer: next(iter(timer)))
-async def test_a_delivery_time_of_its_own(stand: BrokerStand, timer: dict[str, Any]) -> None:
+async def test_a_delivery_time_where_it_is_switched_off(stand: BrokerStand, timer: dict[str, Any]) -> None:
+    await stand.restart(timer_wheel_enable=False)
     alone = await stand.send("orders", b"x", **timer)
     with_id = await stand.send("orders", b"x", UNIQ_KEY="A", **timer)
     below_one = await stand.send("orders", b"x", DELAY="0", **timer)
@@ -65,8 +63,8 @@ async def test_a_delay_level_counts_before_a_delivery_time(stand: BrokerStand) -
     ("of_batch", "of_message", "code"),
     [
         ({}, {"DELAY": "3"}, ILLEGAL),
-        ({}, {"TIMER_DELIVER_MS": "5"}, SYSTEM_ERROR),
-        ({"TIMER_DELIVER_MS": "5"}, {}, SYSTEM_ERROR),
+        ({}, {"TIMER_DELIVER_MS": "5"}, ILLEGAL),
+        ({"TIMER_DELIVER_MS": "5"}, {}, ILLEGAL),
         ({}, {"DELAY": "0", "MODEL": "x"}, OK),
         ({}, {"TRAN_MSG": "true"}, ILLEGAL),
         ({"TRAN_MSG": "True"}, {}, ILLEGAL),
@@ -142,16 +140,3 @@ async def test_kinds_of_topics(stand: BrokerStand, attribute: str, reason: str) 
     assert answer.remark == f"{attribute} is not supported: {reason}; leave the attribute out"
     usual = attribute.replace("BatchCQ", "SimpleCQ").replace("COMPACTION", "DELETE")
     assert (await stand.ask(UpdateTopic("orders", 4, 4, 6, attributes=f"+{usual}"))).code == OK
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("timerWheelEnable=true", "it takes false (delivery times that are no delay level aren't built yet)"),
-    ],
-)
-def test_settings_that_would_promise_it(setting: str, words: str) -> None:
-    key, _, value = setting.partition("=")
-    with pytest.raises(UsageError) as refused:
-        load_settings(BrokerSettings, {key: value}, {}, None)
-    assert words in str(refused.value)

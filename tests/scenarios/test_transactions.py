@@ -37,6 +37,7 @@ pytestmark = pytest.mark.row("F5")
 COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.UNKNOWN
 TOPIC = "orders"
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 BOTH_PROTOCOLS = pytest.mark.parametrize("stand", ["staticfire", "rocketmq"], indirect=True)
 
 

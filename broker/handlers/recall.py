@@ -1,0 +1,85 @@
+"""Messages that wait are called back. RocketMQ: RecallMessageProcessor.
+
+Behaviour
+- The checks of RocketMQ 5.3 in its order, with its codes and remarks.
+- Answered when the recall is stored. 0 also when no such message waits (any more), with a remark that says so: as
+  RocketMQ, which stores a marker for every handle and can't know.
+
+Different from RocketMQ
+- A handle whose time has come is good for as long as its message waits: RocketMQ rounds the time down to a second.
+"""
+
+from typing import Any
+
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.timers.service import TimerService
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.recall_handle import RecallHandle, decode_handle
+from staticfire.protocol.requests.recall import RecallAnswer, RecallMessage
+from staticfire.runtime.dispatcher import Call, Dispatcher
+
+NOTHING_WAITS = "no message of this handle waits: it was recalled before, or there never was one"
+
+
+class RecallHandlers:
+    """Takes recalls."""
+
+    def __init__(self, state: BrokerState, timers: TimerService) -> None:
+        self._state = state
+        self._timers = timers
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.RECALL_MESSAGE, self.recall)
+
+    def recall(self, call: Call) -> Answer | None:
+        """Call back what a handle means. Raises: StorageError."""
+        request: RecallMessage = call.request
+        settings = self._state.settings
+        if not settings.recall_message_enable:
+            return refusal(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
+        if settings.broker_id != 0:
+            return refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "recall failed, broker service not available")
+        if self._state.topics.get(request.topic) is None:
+            remark = f"recall failed, the topic[{request.topic}] not exist"
+            return refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
+        try:
+            handle = decode_handle(request.recall_handle)
+        except ProtocolError as error:
+            return refusal(ResponseCode.ILLEGAL_OPERATION, str(error))
+        found = self._timers.find(handle)
+        fault = self._fault(request.topic, handle, bool(found))
+        if fault is not None:
+            return refusal(ResponseCode.ILLEGAL_OPERATION, fault)
+        if not found:
+            return self._answer(handle, NOTHING_WAITS)
+        for index, one in enumerate(found):
+            is_last = index == len(found) - 1
+            group = request.producer_group or ""
+            self._timers.recall(one, handle, group, self._stored, (call, handle) if is_last else None)
+        return None
+
+    def _fault(self, topic: str, handle: RecallHandle, waits: bool) -> str | None:
+        if handle.topic != topic:
+            return "recall failed, topic not match"
+        if handle.broker_name != self._state.settings.broker_name:
+            return "recall failed, broker service not available"
+        left_ms = handle.timestamp_ms - self._state.clock.message_ms()
+        if not waits and not 0 < left_ms < self._timers.delay_max_ms:
+            return "recall failed, timestamp invalid"
+        return None
+
+    def _answer(self, handle: RecallHandle, remark: str) -> RecallAnswer:
+        return RecallAnswer(handle.unique_id, self._state.settings.region_id, remark=remark)
+
+    def _stored(self, context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        if context is None:
+            return
+        call, handle = context
+        if outcome is PutOutcome.FAILED:
+            call.answer(refusal(ResponseCode.SYSTEM_ERROR, "recall failed, it could not be stored"))
+        else:
+            call.answer(self._answer(handle, "not set any response code"))

@@ -1,0 +1,178 @@
+"""What a message with a delivery time asks for, and how it lies in the log. Pure.
+
+RocketMQ: HookUtils.handleTimerMessage.
+
+waiting    rmq_sys_wheel_timer, 0   as sent, with TIMER_OUT_MS, REAL_TOPIC, REAL_QID
+delivered  where it belongs         as that, with TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS; a mark says which one it was
+recalled   rmq_sys_wheel_timer, 0   the body `0`, the tag _RECALL_TAG_, TIMER_DEL_UNIQKEY; the same mark
+
+The entry of a waiting message carries, where others have the hash of their tag: due time << 12 | 12 bits of a checksum
+of topic and unique id. So a start reads entries only, and a recall reads the records of few. TIMER_OUT_MS is the due
+time rounded as in RocketMQ, and goes into the handle; delivery is to the millisecond.
+"""
+
+from typing import NamedTuple
+
+from staticfire.broker.delay.stored_form import pack_mark
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.protocol.checksums import crc32
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.delay_levels import requested_level
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+from staticfire.protocol.numbers import INT64_MAX
+from staticfire.protocol.properties import (
+    PGROUP,
+    REAL_QID,
+    REAL_TOPIC,
+    TAGS,
+    TIMER_DEL_UNIQKEY,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TIMER_OUT_MS,
+    UNIQ_KEY,
+    find_property,
+    format_properties,
+    with_last_end,
+    without_property,
+)
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.tags import tags_code
+
+TIMER_LEVEL = 0
+"""What the marks of timers have for a level: there is no such level."""
+PRECISION_MS = 1_000
+HASH_BITS = 12
+HASH_MASK = (1 << HASH_BITS) - 1
+RECALL_TAG = "_RECALL_TAG_"
+_DELIVERY_BYTES_MAX = 64
+# What a delivery adds to the properties.
+_NOWHERE = bytes(8)
+
+
+class Timed(NamedTuple):
+    """How a message waits for its time."""
+
+    due_ms: int
+    out_ms: int
+    """TIMER_OUT_MS."""
+    properties: bytes
+    entry_code: int
+
+
+def timed(properties: bytes, place: tuple[str, int], now_ms: int, delay_max_ms: int) -> Timed | None:
+    """Return how a message for that topic and queue id waits; None when it doesn't, also when its time has passed.
+
+    Raises: BrokerAnswer (no number, too far away, its properties get too long).
+    """
+    if b"TIMER_DEL" not in properties or requested_level(properties) > 0:
+        return None
+    if find_property(properties, TIMER_OUT_MS) is not None:
+        return None  # it has waited
+    due_ms = _due_ms(properties, now_ms)
+    if due_ms is None:
+        return None
+    is_unreadable = due_ms < 0
+    deletes = find_property(properties, TIMER_DEL_UNIQKEY) is not None
+    if is_unreadable or due_ms - now_ms > delay_max_ms or (deletes and due_ms <= now_ms):
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, _illegal(delay_max_ms))
+    if due_ms <= now_ms:
+        return None
+    if deletes:
+        words = f"a message is recalled by RECALL_MESSAGE, not by one that has {TIMER_DEL_UNIQKEY}"
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+    if b"REAL_" in properties:
+        properties = without_property(without_property(properties, REAL_TOPIC), REAL_QID)
+    out_ms, (topic, queue_id) = out_of(due_ms), place
+    added = b"TIMER_OUT_MS\x01%d\x02REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (out_ms, topic.encode(), queue_id)
+    properties = with_last_end(properties) + added
+    if len(properties) + _DELIVERY_BYTES_MAX > PROPERTIES_BYTES_MAX:
+        words = (
+            f"the message is illegal: with what its delivery adds its properties have {len(properties)} bytes and "
+            f"{_DELIVERY_BYTES_MAX} more, {PROPERTIES_BYTES_MAX} are allowed"
+        )
+        raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+    return Timed(due_ms, out_ms, properties, entry_code(properties, now_ms))
+
+
+def _due_ms(properties: bytes, now_ms: int) -> int | None:
+    """Return when a message is due, -1 for one that says no time; only what is named first is looked at."""
+    for name, unit_ms, since_ms in (
+        (TIMER_DELAY_SEC, 1000, now_ms),
+        (TIMER_DELAY_MS, 1, now_ms),
+        (TIMER_DELIVER_MS, 1, 0),
+    ):
+        text = find_property(properties, name)
+        if text is not None:
+            number = whole_number(text.decode("utf-8", "replace"))
+            return -1 if number is None else max(since_ms + number * unit_ms, 0)
+    return None
+
+
+def whole_number(text: str) -> int | None:
+    """Return what Java's Long.parseLong makes of a text, None when it refuses it."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal():
+        return None
+    number = int(text)
+    return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
+
+
+def _illegal(delay_max_ms: int) -> str:
+    return (
+        f"timer message illegal, the delay time should not be bigger than the max delay {delay_max_ms}ms; or if set "
+        "del msg, the delay time should be bigger than the current time"
+    )
+
+
+def out_of(due_ms: int) -> int:
+    """Return TIMER_OUT_MS: the last whole second before the due time."""
+    return (due_ms - 1) // PRECISION_MS * PRECISION_MS
+
+
+def hash_of(topic: str, unique_id: str) -> int:
+    """Return the bits by which a message is found again."""
+    return crc32(f"{topic}+{unique_id}".encode()) & HASH_MASK
+
+
+def entry_code(properties: bytes, stored_ms: int) -> int:
+    """Return what the entry of a record of rmq_sys_wheel_timer carries; 0 when it doesn't wait."""
+    if find_property(properties, TIMER_DEL_UNIQKEY) is not None:
+        return 0
+    due_ms = _due_ms(properties, stored_ms)
+    if due_ms is None or due_ms <= 0:
+        return 0
+    return due_ms << HASH_BITS | hash_of(text(properties, REAL_TOPIC), text(properties, UNIQ_KEY))
+
+
+def text(properties: bytes, name: str) -> str:
+    """Return a property, "" when there is none."""
+    return (find_property(properties, name) or b"").decode("utf-8", "replace")
+
+
+def delivered(waited: StoredRecord, queue: Queue, now_ms: int) -> NewRecord:
+    """Return a message whose time has come as its consumers get it."""
+    added = b"TIMER_ENQUEUE_MS\x01%d\x02TIMER_DEQUEUE_MS\x01%d\x02"
+    entered_ms = waited.stored_ms // PRECISION_MS * PRECISION_MS
+    properties = with_last_end(waited.properties) + added % (entered_ms, now_ms)
+    return NewRecord(
+        queue, properties, tags_code(properties), waited.body, waited.born_ms, waited.born_host, waited.sys_flag,
+        waited.flag, waited.reconsume_times, pack_mark(TIMER_LEVEL, waited.queue_offset), wait_flush=False,
+    )  # fmt: skip
+
+
+def recalled(offset: int, topic: str, unique_id: str, group: str, times: tuple[int, int], queue: Queue) -> NewRecord:
+    """Return the record that the message at an offset has been recalled. `times`: the handle's, and now."""
+    handle_ms, now_ms = times
+    properties = format_properties(
+        {
+            TAGS: RECALL_TAG,
+            TIMER_DEL_UNIQKEY: f"{topic}+{unique_id}",
+            TIMER_DELIVER_MS: str(handle_ms),
+            UNIQ_KEY: unique_id,
+            PGROUP: group,
+        }
+    )
+    return NewRecord(queue, properties, 0, b"0", now_ms, _NOWHERE, prepared_position=pack_mark(TIMER_LEVEL, offset))

@@ -1,0 +1,313 @@
+"""Lets messages wait for a time of their own, delivers them, recalls them. RocketMQ: TimerMessageStore.
+
+A delivery is one burst of up to `SLICE_MAX` messages, all of it stored or none. It carries marks, as a recall does, so
+the log itself says what is done (kept.py). A recall counts from the moment in which its record is on the burst: what is
+recalled is never delivered, and what was delivered isn't recalled.
+
+Different from RocketMQ
+- Delivery is to the millisecond, and in the order of the due times.
+- A recall counts also when the message is overdue after a start, and for as long as it waits.
+- A recall that finds nothing stores nothing: a forged one does no harm.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from staticfire.broker.delay.stored_form import real_place
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.timers import forms
+from staticfire.broker.timers.kept import KeptTimers
+from staticfire.broker.timers.waiting import TimerIndex
+from staticfire.protocol.errors import ProtocolError, StorageError
+from staticfire.protocol.names import WHEEL_TIMER_TOPIC, is_retry_topic
+from staticfire.protocol.properties import REAL_TOPIC, UNIQ_KEY
+from staticfire.protocol.recall_handle import RecallHandle, encode_handle
+from staticfire.protocol.record import StoredRecord, decode_record
+from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.log import logger
+from staticfire.runtime.service import Pause, Spawn
+
+log = logger("broker")
+
+SLICE_MAX = 128
+# Messages delivered between two looks at the sockets.
+SLEEP_MS_MAX = 1_000
+# Somebody may set the machine's clock.
+RETRY_MS = 100
+SAVE_MS = 10_000
+SAVE_BYTES = 64 * 1024 * 1024
+# Progress is saved after that much log, too: so much is read at a start after a kill.
+
+Due = tuple[int, int, int]
+"""Due time, offset, hash."""
+
+
+class TimerService:
+    """The messages with a delivery time of one broker."""
+
+    def __init__(self, state: BrokerState, settle: Callable[[], None]) -> None:
+        """`settle` writes the burst."""
+        self._state = state
+        self._store = state.store
+        self._clock = state.clock
+        self._settle = settle
+        self._index = TimerIndex()
+        self._kept = KeptTimers(state.config_files, state.store, self._index)
+        self._changes = 0
+        self._saved_changes = 0
+        self._awake = asyncio.Event()
+        self._sleeps_until_ms = 0
+        self._trouble = ""
+        self._tasks: list[asyncio.Task[None]] = []
+        state.clock.on_change(self._awake.set)
+
+    @property
+    def _queue(self) -> Queue:
+        return self._store.queue(WHEEL_TIMER_TOPIC, 0)
+
+    @property
+    def delay_max_ms(self) -> int:
+        """How far away a delivery time may be."""
+        return self._state.settings.timer_max_delay_sec * 1000
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Find the messages that wait. Raises: StorageError."""
+        count = self._kept.restore()
+        if count:
+            log.info("timers_wait", count=count, next_due_ms=self._index.next_due_ms())
+
+    def start(self, spawn: Spawn, pause: Pause) -> None:
+        """Begin to deliver, what is overdue first."""
+        self._tasks = [spawn(self._delivery_loop(), "timers"), spawn(self._save_loop(pause), "timers_saved")]
+
+    async def stop(self) -> None:
+        """Deliver nothing more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def forget(self) -> None:
+        """Start anew: the queue was deleted."""
+        self._index.forget()
+        self._kept.save()
+        self._awake.set()
+
+    # -- messages that wait --------------------------------------------------------------------------------------
+
+    def waits(self, record: NewRecord, stored_ms: MessageMs) -> forms.Timed | None:
+        """Return how a message waits; None when it doesn't. Raises: BrokerAnswer."""
+        if b"TIMER_DEL" not in record.properties or not enters_consume_queue(record.sys_flag):
+            return None
+        place = record.queue.topic, record.queue.queue_id
+        return forms.timed(record.properties, place, stored_ms, self.delay_max_ms)
+
+    def put(
+        self, record: NewRecord, timed: forms.Timed, stored_ms: MessageMs, on_stored: OnStored, context: Any
+    ) -> str | None:
+        """Store a message that waits; return its recall handle, None for one that has none. Raises: StorageError."""
+        self._store.put(_waiting(record, timed, self._queue), stored_ms, self._stored, (timed, on_stored, context))
+        topic = record.queue.topic
+        if is_retry_topic(topic):
+            return None
+        unique_id = forms.text(timed.properties, UNIQ_KEY)
+        return encode_handle(RecallHandle(topic, self._state.settings.broker_name, timed.out_ms + 1, unique_id))
+
+    def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+        timed, on_stored, call = context
+        if outcome is not PutOutcome.FAILED:
+            self._index.add(timed.due_ms, queue_offset, timed.entry_code & forms.HASH_MASK)
+            self._changes += 1
+            if timed.due_ms < self._sleeps_until_ms:
+                self._awake.set()
+        on_stored(call, queue_offset, log_position, outcome)
+
+    def first_waiting_position(self) -> int | None:
+        """Return where in the log the oldest message that waits lies, None for none. Raises: StorageError."""
+        offset, queue = self._index.done.first_missing(), self._queue
+        if offset >= queue.max_offset:
+            return None
+        entries = self._store.entries(queue, offset, 1)
+        return entries[0].log_position if entries else None
+
+    def keep_within_bounds(self) -> None:
+        """Forget what retention has removed, and say so."""
+        done, first = self._index.done, self._queue.min_offset
+        lost = sum(1 for offset in range(done.first_missing(), first) if offset not in done)
+        if lost:
+            words = "the disk was too full to keep the log that they wait in; see diskSpaceCleanForciblyRatio"
+            log.error("timers_lost", messages=lost, reason=words)
+        done.add_below(first)
+
+    # -- recall --------------------------------------------------------------------------------------------------
+
+    def find(self, handle: RecallHandle) -> list[Due]:
+        """Return the messages that a handle means and that wait. Raises: StorageError."""
+        out_ms, hash_bits = handle.timestamp_ms - 1, forms.hash_of(handle.topic, handle.unique_id)
+        found: list[Due] = []
+        for due_ms, offset in self._index.candidates(out_ms, hash_bits):
+            try:
+                properties = self._read(offset).properties
+            except (ProtocolError, OSError):
+                continue
+            named = forms.text(properties, UNIQ_KEY), forms.text(properties, REAL_TOPIC)
+            if named == (handle.unique_id, handle.topic):
+                found.append((due_ms, offset, hash_bits))
+        return found
+
+    def recall(self, one: Due, handle: RecallHandle, group: str, on_stored: OnStored, context: Any) -> None:
+        """Recall one that `find` has returned. Raises: StorageError."""
+        now_ms, offset = self._clock.message_ms(), one[1]
+        times = handle.timestamp_ms, now_ms
+        record = forms.recalled(offset, handle.topic, handle.unique_id, group, times, self._queue)
+        self._store.put(record, now_ms, self._recall_stored, (one, on_stored, context))
+        self._index.done.add(offset)
+
+    def _recall_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+        one, on_stored, call = context
+        if outcome is PutOutcome.FAILED:
+            due_ms, offset, hash_bits = one
+            self._index.done.discard(offset)
+            if (due_ms, offset) not in self._index.candidates(forms.out_of(due_ms), hash_bits):
+                self._put_back([one])  # its time came meanwhile, and it was skipped
+        else:
+            self._index.done.add(queue_offset)
+            self._changes += 1
+        on_stored(call, queue_offset, log_position, outcome)
+
+    # -- delivering ----------------------------------------------------------------------------------------------
+
+    def next_due_ms(self) -> MessageMs | None:
+        """Return when the next message is due, None when none waits. It may be overdue."""
+        return self._index.next_due_ms()
+
+    async def deliver_until(self, message_ms: MessageMs) -> int:
+        """Deliver everything due by then, and return how many. Set the clock first: records get the clock's time.
+
+        Raises: StorageError (nothing can be stored now).
+        """
+        delivered = 0
+        while due := self._index.take_due(message_ms, SLICE_MAX):
+            delivered += self._deliver(due)
+            await asyncio.sleep(0)
+        return delivered
+
+    async def _delivery_loop(self) -> None:
+        while True:
+            self._awake.clear()
+            pause_ms = self._pause_ms()
+            if pause_ms == 0:
+                try:
+                    await self.deliver_until(self._clock.message_ms())
+                    self._trouble = ""
+                    continue
+                except StorageError as error:
+                    if self._trouble != str(error):
+                        self._trouble = str(error)
+                        log.error("timers_not_delivered", error=self._trouble, retry_ms=RETRY_MS)
+                    pause_ms = RETRY_MS
+            try:
+                async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
+                    await self._awake.wait()
+            except TimeoutError:
+                pass  # The time has come.
+
+    def _pause_ms(self) -> int | None:
+        due_ms = self._index.next_due_ms()
+        if due_ms is None:
+            self._sleeps_until_ms = 1 << 62
+            return None
+        self._sleeps_until_ms = due_ms
+        pause_ms = self._clock.uptime_until_ms(due_ms)
+        return None if pause_ms is None else min(pause_ms, SLEEP_MS_MAX)
+
+    def _deliver(self, due: list[Due]) -> int:
+        """Store these messages where they belong, in one burst; return how many. Raises: StorageError, for all."""
+        if self._store.refusal is not None:
+            self._put_back(due)
+            raise StorageError(str(self._store.refusal))  # they wait until there is room; none of them is skipped
+        slices = _Slice()
+        trouble: OSError | None = None
+        reached = 0
+        for one in due:
+            try:
+                self._put_delivery(one, slices)
+            except (ProtocolError, StorageError) as error:
+                log.error("timer_skipped", offset=one[1], due_ms=one[0], error=str(error))
+            except OSError as error:
+                trouble = error
+                break
+            reached += 1
+        self._settle()
+        self._changes += 1
+        if slices.failed:
+            self._put_back(due)
+            raise self._store.failure or StorageError("messages whose time has come could not be stored")
+        for _, offset, _ in due[:reached]:
+            self._index.done.add(offset)
+        if trouble is not None:
+            self._put_back(due[reached:])
+            raise StorageError(f"a message whose time has come could not be read: {trouble}") from trouble
+        return slices.count
+
+    def _put_delivery(self, one: Due, slices: "_Slice") -> None:
+        """Put a message on the burst. Raises: ProtocolError, StorageError (it can't be), OSError (it can't be now)."""
+        waited = self._read(one[1])
+        place = real_place(waited.properties)
+        if place is None:
+            raise ProtocolError("it has no topic and queue to be delivered to")
+        now_ms = self._clock.message_ms()
+        delivered = forms.delivered(waited, self._store.queue(*place), now_ms)
+        # A burst is written as a whole or not at all, so it is enough to follow one of its messages.
+        self._store.put(delivered, now_ms, None if slices.count else slices.settled)
+        slices.count += 1
+
+    def _put_back(self, due: list[Due]) -> None:
+        for due_ms, offset, hash_bits in due:
+            self._index.add(due_ms, offset, hash_bits)
+
+    def _read(self, offset: int) -> StoredRecord:
+        """Return a message that waits. Raises: ProtocolError, StorageError (there is none), OSError."""
+        entries = self._store.entries(self._queue, offset, 1)
+        data = self._store.record_at(entries[0].log_position) if entries and entries[0].record_bytes else None
+        if data is None:
+            raise StorageError(f"the record of offset {offset} is gone or damaged")
+        record = decode_record(data)
+        if record.topic != WHEEL_TIMER_TOPIC or record.queue_offset != offset:
+            raise ProtocolError(f"the record at {record.log_position} is another one")
+        return record
+
+    # -- progress ------------------------------------------------------------------------------------------------
+
+    async def _save_loop(self, pause: Pause) -> None:
+        while True:
+            await pause(SAVE_MS)
+            has_grown = self._store.max_position - self._kept.saved.log_position > SAVE_BYTES
+            if self._changes != self._saved_changes or (has_grown and self._index.next_due_ms() is not None):
+                self._saved_changes = self._changes
+                self._kept.save()
+
+
+class _Slice:
+    """Some messages on the burst, and how it ended."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.failed = False
+
+    def settled(self, _context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        """Take note of how the burst ended."""
+        self.failed = outcome is PutOutcome.FAILED
+
+
+def _waiting(record: NewRecord, timed: forms.Timed, queue: Queue) -> NewRecord:
+    return NewRecord(
+        queue, timed.properties, timed.entry_code, record.body, record.born_ms, record.born_host, record.sys_flag,
+        record.flag, record.reconsume_times, record.prepared_position, record.wait_flush,
+    )  # fmt: skip
