@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_MS = 3_000
 
 
-class Producer(ClientService):
+class Producer(ClientService):  # house: the face of all sends: most of it says what they raise
     """Sends messages. One is enough for a program; it may be used by any number of tasks of its event loop."""
 
     def __init__(
