@@ -158,8 +158,9 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
 
     def data_received(self, data: bytes) -> None:
         self.was_heard = True
-        if self._tap is not None:
-            self._tap(self, data, self._reader.unread_bytes)
+        tap, reader = self._tap, self._reader
+        if tap is not None:
+            tap.note(tap.make(tap.uptime_ns(), self.client_id, reader.peer, reader.unread_bytes, data))
         if self._paused is None and not self._is_behind:
             called = self._reader.only(data)
             if called is not None:

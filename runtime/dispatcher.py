@@ -7,7 +7,7 @@ coroutine function, for which a task is made. What a handler raises becomes an e
 import asyncio
 from collections.abc import Callable, Coroutine
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -26,8 +26,16 @@ log = logger("connection")
 Handler = Callable[["Call"], Answer | None]
 AsyncHandler = Callable[["Call"], Coroutine[Any, Any, Answer | None]]
 
-Tap = Callable[["Connection", bytes, int], None]
-"""(a connection, what one read of it brought, how many bytes from before that aren't handled yet)."""
+
+class Tap(NamedTuple):
+    """Where all that comes in is noted, read by read. Calls that take next to no time."""
+
+    note: Callable[[Any], object]
+    """Takes what `make` has made."""
+    make: Callable[[int, str | None, Peer, int, bytes], Any]
+    """Of when, client id, peer, how many bytes of before aren't handled yet, and what one read has brought."""
+    uptime_ns: Callable[[], int]
+
 
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
 

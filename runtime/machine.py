@@ -26,6 +26,9 @@ class Clock(Protocol):  # house: the seam; protocol/requests/clock.py has the re
     def uptime_ms(self) -> UptimeMs:
         """Return the event loop's monotonic time: liveness."""
 
+    def uptime_ns(self) -> int:
+        """Return the same in nanoseconds, in half the time: for who notes when something was."""
+
     def wall_ms(self) -> MessageMs:
         """Return milliseconds since 1970: where message time starts from."""
 

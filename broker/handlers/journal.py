@@ -30,6 +30,6 @@ class JournalHandlers:
         """A part of the journal, or of the recorded requests."""
         request: GetJournal = call.request
         journals = self._journals
-        if journals is None or not (journals.records_requests if request.requests else journals.events):
+        if journals is None or (journals.tap if request.requests else journals.events) is None:
             raise BrokerAnswer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, NO_REQUESTS if request.requests else NO_JOURNAL)
         return JournalAnswer(body=await journals.page(request))

@@ -17,6 +17,7 @@ Different from RocketMQ
 from collections.abc import Iterable
 from functools import partial
 
+from staticfire.broker.clock.progress import Progress
 from staticfire.broker.pulls.checks import Forbidden, PullChecks
 from staticfire.broker.pulls.choosing import Choice
 from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, most, moved
@@ -45,7 +46,7 @@ class PullHandlers:
         self._store = state.store
         self._wanted = PullChecks(state).wanted
         self._kept = RecordCache(state.store)
-        self._journal = None if state.journals is None else state.journals.events
+        self._journal = None if state.journals is None else state.journals.pulls
         self._uptime_ms = state.machine.clock.uptime_ms
         self._began_ms = self._uptime_ms()
         """When the look at the pull at hand began."""
@@ -107,18 +108,24 @@ class PullHandlers:
         """Note what a pull was given, or that it found nothing up to the queue's end."""
         request: PullMessage = call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+        progress: Progress | None = None
         if found.status is ReadStatus.FOUND:
+            count = len(found.positions)
             progress = self._state.progress.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
-            statistics, took_ms = self._state.statistics, self._uptime_ms() - self._began_ms
-            statistics.delivered(group, topic, len(found.positions), found.record_bytes)
-            if took_ms or statistics.has_slow_pulls:
-                statistics.pull_took(group, topic, queue_id, took_ms)
-            if self._journal is not None:
-                self._journal.delivered(request, call.connection, found, progress if has_come else None)
+            self._state.statistics.delivered(group, topic, count, found.record_bytes)
         elif found.next_offset >= found.max_offset:
             progress = self._state.progress.asked_in_vain(group, topic, queue_id, found.next_offset)
-            if self._journal is not None and has_come:
-                self._journal.asked_in_vain(request, call.connection, progress)
+        journal = self._journal
+        if journal is None or progress is None:
+            return
+        client = call.connection.client_id or call.connection.peer.address
+        if has_come and progress.owner != client:
+            journal.took_over(client, request, progress)
+        if found.status is ReadStatus.FOUND:
+            first_offset, end_offset = found.first_offset, found.end_offset
+            journal.note(
+                journal.make(journal.uptime_ns(), client, group, topic, queue_id, first_offset, end_offset, count)
+            )
 
     def _pulled(self, request: PullMessage, outcome: Outcome) -> None:
         """Note from where a group pulls next."""

@@ -6,7 +6,7 @@ of events, the oldest chunk goes to the spill file, and when that is full, too, 
 
 - `ring.py`: the entries, chunk by chunk; `spill.py`: the file behind it
 - `events.py`: what is noted of members, locks, deliveries, deaths; `watched.py`: the tables that note it
-- `recorder.py`: what comes in
+- `heard.py`: what comes in
 - `reading.py`: events as records, and which records are wanted; `request_reading.py`: reads as records of requests
 - `logs.py`: both logs of a broker, put together
 """

@@ -1,9 +1,10 @@
 """What is noted of members, queues and messages. One method per kind of event; docs/journal.md has what each says.
 
-Deliveries are hot, once per answer to a pull; all others are rare.
+Deliveries are many, one for each answer to a pull: who answers notes them with what `PullNotes` has.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,13 +12,11 @@ from staticfire.broker.clock.progress import Progress
 from staticfire.broker.groups.consumers import ConsumerGroup, Member
 from staticfire.broker.groups.retries import DeadLetterStored, SentBack
 from staticfire.broker.journal.ring import RecordRing
-from staticfire.broker.store.outcomes import ReadResult
 from staticfire.protocol.requests import journal as kinds
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.pull import PullMessage
-from staticfire.runtime.connection import Connection
 from staticfire.runtime.machine import Clock
 
 DEAD = -1
@@ -27,7 +26,7 @@ DEAD = -1
 class NotedDelivery(msgspec.Struct, array_like=True, gc=False, tag=1):
     """A pull was answered with messages."""
 
-    uptime_ms: int
+    uptime_ns: int
     client: str
     group: str
     topic: str
@@ -40,7 +39,7 @@ class NotedDelivery(msgspec.Struct, array_like=True, gc=False, tag=1):
 class NotedEvent(msgspec.Struct, array_like=True, gc=False, tag=2):
     """Anything else. `details`: by name, as docs/journal.md has them."""
 
-    uptime_ms: int
+    uptime_ns: int
     kind: str
     client: str = ""
     group: str = ""
@@ -53,50 +52,25 @@ class NotedEvent(msgspec.Struct, array_like=True, gc=False, tag=2):
 Noted = NotedDelivery | NotedEvent
 
 
-class BurstTime:
-    """When the last read of a connection came: time is asked for once per read, not once per request."""
+class PullNotes(NamedTuple):
+    """How pulls are noted: the hot part, without a function of ours in between."""
 
-    __slots__ = ("uptime_ms",)
-
-    def __init__(self) -> None:
-        self.uptime_ms = 0
+    note: Callable[[Any], object]
+    make: type[NotedDelivery]
+    uptime_ns: Callable[[], int]
+    took_over: Callable[[str, PullMessage, Progress], None]
 
 
 class EventJournal:
     """Notes events."""
 
-    def __init__(self, ring: RecordRing, clock: Clock, burst: BurstTime) -> None:
+    def __init__(self, ring: RecordRing, clock: Clock) -> None:
         self._note = ring.append
-        self._uptime_ms = clock.uptime_ms
-        self._burst = burst
+        self._uptime_ns = clock.uptime_ns
+        self.pulls = PullNotes(ring.append, NotedDelivery, clock.uptime_ns, self._took_over)
 
-    # -- pulls: hot ----------------------------------------------------------------------------------------------
-
-    def delivered(
-        self, request: PullMessage, connection: Connection, found: ReadResult, progress: Progress | None
-    ) -> None:
-        """A pull is answered with messages. `progress`: None if it was held, and so doesn't tell of an owner now."""
-        client = connection.client_id or connection.peer.address
-        if progress is None:
-            uptime_ms: int = self._uptime_ms()
-        else:
-            uptime_ms = self._burst.uptime_ms
-            if progress.owner != client:
-                self._took_over(request, client, progress)
-        self._note(
-            NotedDelivery(
-                uptime_ms, client, request.consumer_group, request.topic, request.queue_id, found.first_offset,
-                found.end_offset, len(found.positions),
-            )
-        )  # fmt: skip
-
-    def asked_in_vain(self, request: PullMessage, connection: Connection, progress: Progress) -> None:
-        """A pull has come and found nothing up to the queue's end."""
-        client = connection.client_id or connection.peer.address
-        if progress.owner != client:
-            self._took_over(request, client, progress)
-
-    def _took_over(self, request: PullMessage, client: str, progress: Progress) -> None:
+    def _took_over(self, client: str, request: PullMessage, progress: Progress) -> None:
+        """A pull came from another client than the last one of its queue."""
         before, progress.owner = progress.owner, client
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         self._say(kinds.TOOK_OVER, client, group, topic, queue_id, request.queue_offset, before=before)
@@ -190,4 +164,4 @@ class EventJournal:
         queue_offset: int = -1,
         **details: Any,
     ) -> None:
-        self._note(NotedEvent(self._uptime_ms(), kind, client, group, topic, queue_id, queue_offset, details))
+        self._note(NotedEvent(self._uptime_ns(), kind, client, group, topic, queue_id, queue_offset, details))

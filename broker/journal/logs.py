@@ -4,9 +4,9 @@ from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.groups.retries import RetryWatch
 from staticfire.broker.groups.subscription_groups import GroupTable
-from staticfire.broker.journal.events import BurstTime, EventJournal
+from staticfire.broker.journal.events import EventJournal
+from staticfire.broker.journal.heard import HeardRead, size_of
 from staticfire.broker.journal.reading import Source, Wanted, events_in
-from staticfire.broker.journal.recorder import RequestRecorder
 from staticfire.broker.journal.request_reading import PLACES, Reads, RequestReading
 from staticfire.broker.journal.ring import NotedChunk, RecordRing
 from staticfire.broker.journal.spill import JournalSpill
@@ -28,7 +28,8 @@ EVENTS_SCANNED_MAX = 10_000
 REQUESTS_SCANNED_MAX = 20_000
 READS_MAX = 1_000_000
 # Of what is kept of requests; bytes are what limits it.
-SPILL_PAUSE_MS = 200
+TIDY_MS = 200
+# What is noted in that time is above the bounds.
 
 WatchedTables = tuple[WatchedConsumers, WatchedOffsets, WatchedLocks, RetryWatch]
 
@@ -42,15 +43,14 @@ class Journals:
         self._clock = clock
         self._folder = f"{settings.store_path_root_dir}/journal"
         self._spill = JournalSpill(machine.files, self._folder, settings.journal_spill_bytes_max)
-        self._events = RecordRing(settings.journal_events_max, 1, lambda: clock.face, self._spill.put)
-        self._reads = RecordRing(READS_MAX, settings.recorded_requests_bytes_max, lambda: clock.face, lambda _: None)
-        burst = BurstTime()
-        recorder = RequestRecorder(self._reads, machine.clock, burst)
-        self.events = EventJournal(self._events, machine.clock, burst) if settings.journal_enable else None
+        self._events = RecordRing(settings.journal_events_max, clock.face, self._spill.put)
+        self._reads = RecordRing(READS_MAX, clock.face, _forget, settings.recorded_requests_bytes_max, size_of)
+        self.events = EventJournal(self._events, machine.clock) if settings.journal_enable else None
         """Who notes events; None when they aren't kept."""
-        self.records_requests = settings.record_requests
-        self.tap: Tap = recorder.heard if settings.record_requests else recorder.only_timed
-        """Who hears of all that comes in."""
+        self.pulls = None if self.events is None else self.events.pulls
+        """How pulls are noted."""
+        self.tap = Tap(self._reads.append, HeardRead, machine.clock.uptime_ns) if settings.record_requests else None
+        """How all that comes in is noted; None when it isn't kept."""
         clock.on_change(self._clock_set)
 
     def watched_tables(self, groups: GroupTable, progress: ProgressTable) -> WatchedTables | None:
@@ -66,7 +66,7 @@ class Journals:
 
     def _clock_set(self) -> None:
         for ring in (self._events, self._reads):
-            ring.clock_set()
+            ring.clock_set(self._clock.face)
         if self.events is not None:
             self.events.clock_set(self._clock.reading())
 
@@ -82,11 +82,17 @@ class Journals:
             self.events.started(address, VERSION)
 
     async def loop(self, pause: Pause) -> None:
-        """Loop: write what memory has no room for."""
+        """Loop: keep memory within its bounds, and write what it has no room for."""
         while True:
-            await pause(SPILL_PAUSE_MS)
+            await pause(TIDY_MS)
+            self.tidy()
             while (chunk := self._spill.take()) is not None:
                 await self._machine.workers.run(self._spill.write, chunk)
+
+    def tidy(self) -> None:
+        """Give up what there is no room for."""
+        self._events.tidy()
+        self._reads.tidy()
 
     def close(self) -> None:
         """Let go of the files."""
@@ -96,6 +102,7 @@ class Journals:
 
     async def page(self, request: GetJournal) -> JournalPage:
         """Return the wanted records from a number on, as many as fit an answer."""
+        self.tidy()
         records_max = min(max(request.records_max, 1), RECORDS_MAX)
         wanted, first_number = Wanted.of(request), max(request.first_number, 1)
         if not request.requests:
@@ -136,6 +143,10 @@ class Journals:
     def _source(self) -> Source:
         clock = self._machine.clock
         return Source(self._broker, clock.wall_ms() - clock.uptime_ms())
+
+
+def _forget(_: NotedChunk) -> None:
+    """Let a chunk go."""
 
 
 def fill_with_requests(page: JournalPage, reads: Reads, wanted: Wanted, records_max: int, source: Source) -> None:

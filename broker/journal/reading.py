@@ -6,6 +6,8 @@ from staticfire.broker.journal.events import Noted, NotedDelivery
 from staticfire.broker.journal.ring import NotedChunk
 from staticfire.protocol.requests.journal import DELIVERED, REQUEST, GetJournal, JournalRecord
 
+NS_PER_MS = 1_000_000
+
 
 class Wanted(msgspec.Struct, frozen=True):
     """What a question asks for."""
@@ -48,6 +50,10 @@ class Source(msgspec.Struct, frozen=True):
     names: dict[str, str] = {}
     """Client ids by address, as far as the records that were looked at tell."""
 
+    def real_ms(self, uptime_ns: int) -> int:
+        """Return what the wall clock showed."""
+        return self.wall_before_ms + uptime_ns // NS_PER_MS
+
 
 def events_in(chunk: NotedChunk, first_number: int, source: Source) -> list[JournalRecord]:
     """Return the events of a chunk from a number on."""
@@ -60,7 +66,7 @@ def events_in(chunk: NotedChunk, first_number: int, source: Source) -> list[Jour
 
 
 def _event(noted: Noted, number: int, chunk: NotedChunk, source: Source) -> JournalRecord:
-    real_ms = source.wall_before_ms + noted.uptime_ms
+    real_ms = source.real_ms(noted.uptime_ns)
     if isinstance(noted, NotedDelivery):
         kind, details = DELIVERED, {"endOffset": noted.end_offset, "count": noted.count}
     else:

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from staticfire.broker.journal.heard import HeardRead
 from staticfire.broker.journal.reading import Source
-from staticfire.broker.journal.recorder import HeardRead
 from staticfire.broker.journal.ring import NotedChunk
 from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, codec_for
 from staticfire.protocol.codes import RequestCode, name_of_request
@@ -160,7 +160,7 @@ def _record(details: dict[str, Any], read: HeardRead, number: int, chunk: NotedC
     if isinstance(body, list):
         fields.setdefault("topic", body[0]["topic"])  # of a SEND_MANY, that of its first message
     details["address"] = address
-    real_ms = source.wall_before_ms + read.uptime_ms
+    real_ms = source.real_ms(read.uptime_ns)
     offsets = (fields[name] for name in _OFFSETS if fields.get(name) is not None)
     queue_id = fields.get("queueId")
     return JournalRecord(

@@ -22,6 +22,9 @@ class SimulatedClock:
     def uptime_ms(self) -> UptimeMs:
         return UptimeMs(self._loop.uptime_ns // 1_000_000)
 
+    def uptime_ns(self) -> int:
+        return self._loop.uptime_ns
+
     def wall_ms(self) -> MessageMs:
         return MessageMs(EPOCH_MS + self._loop.uptime_ns // 1_000_000 + self.skew_ms)
 

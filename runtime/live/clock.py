@@ -14,6 +14,8 @@ class LiveClock:
 
     __slots__ = ()
 
+    uptime_ns = staticmethod(time.monotonic_ns)
+
     def uptime_ms(self) -> UptimeMs:
         return UptimeMs(time.monotonic_ns() // 1_000_000)
 

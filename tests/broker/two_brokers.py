@@ -40,6 +40,9 @@ class StillClock:
     def uptime_ms(self) -> UptimeMs:
         return UptimeMs(1_000)
 
+    def uptime_ns(self) -> int:
+        return 1_000_000_000
+
     def wall_ms(self) -> MessageMs:
         return MessageMs(1_700_000_000_000)
 
