@@ -40,10 +40,15 @@ from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 Handler = Callable[[Any], Answer | None]
-FastPath = Callable[[bytes, int, int, list[Called]], int]
-"""Of bytes, and from where to where requests may begin; puts calls into the list, returns where the first begins that
-it can't read.
+FastPath = Callable[[bytes, int, int, list[Called], int], int]
+"""Of bytes, and from where to where requests may begin; puts so many calls into the list (0: all) and returns where it
+ended: perhaps at one that it can't read.
 """
+Offer = Callable[[bytes, int, int], int]
+"""The same, for who takes sends without calls; -1: there is no send."""
+
+PAUSE_MAX = 63
+# Of requests between two offers of sends, of which none was taken.
 
 HEAD_BYTES = 8
 # Length, codec, header length.
@@ -121,6 +126,39 @@ class Routes:
                 self.hot[request_mark(code)] = shape.native.decode, handler
 
 
+class Offers:
+    """When the sends of a connection are offered to who takes them in runs: ever less often while none is taken."""
+
+    __slots__ = ("_pause", "calls_first")
+
+    def __init__(self) -> None:
+        self.calls_first = 0
+        """Of so many requests calls are made before there is another offer; 0: all."""
+        self._pause = 0
+
+    def make(self, offer: Offer, data: bytes, at: int, stop: int) -> int:
+        """Offer what begins there and before `stop`; return where the rest begins."""
+        if self.calls_first:
+            return at
+        taken_to = offer(data, at, stop)
+        if taken_to > at:
+            self._pause, self.calls_first = 0, int(taken_to < stop)  # Behind the one that isn't plain others may be.
+        elif taken_to == at:
+            self._pause = self.calls_first = min(2 * self._pause + 1, PAUSE_MAX)
+        return max(taken_to, at)
+
+    def are_due(self, calls: int) -> bool:
+        """Whether it is time for another one, after so many calls since the last."""
+        return 0 < self.calls_first <= calls
+
+    def called(self, calls: int) -> None:
+        """Note that so many calls were made; none: there was no whole request."""
+        if calls:
+            self.calls_first = max(self.calls_first - calls, 0)
+        else:
+            self.calls_first = self._pause = 0
+
+
 class FrameReader:
     """The frames of one connection, in the order in which they came."""
 
@@ -149,6 +187,8 @@ class FrameReader:
         self._native = HotNativeRequests(routes.hot, routes.runs, make_call, source)
         self._json = HotJsonRequests(routes.handlers, routes.runs, make_call, source, self._heard_json)
         self._fast_path: FastPath = _nothing_is_alike
+        self._offer: Offer | None = None
+        self._offers = Offers()
         self.peer = Peer("?")
         self.codec: Codec | None = None
         """Of the peer's last request."""
@@ -167,9 +207,13 @@ class FrameReader:
         body_at = HEAD_BYTES + (word & 0xFFFFFF)
         if length != end - 4 or length > _LENGTH_MAX or body_at > end:
             return None
+        if self._offer is not None:
+            if self._offers.make(self._offer, data, 0, end):
+                return _TAKEN
+            self._offers.called(1)
         calls: list[Called] = []
-        if self._fast_path(data, 0, end, calls):
-            return calls[0] if calls else _TAKEN
+        if self._fast_path(data, 0, end, calls, 1):
+            return calls[0]
         try:
             return self._slow_path(data, 0, body_at, end, word >> 24)
         except ProtocolError:
@@ -213,14 +257,19 @@ class FrameReader:
         if self._ended_by:
             raise ProtocolError(self._ended_by)
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        at, end = self._at, len(data)
+        at, end, offers = self._at, len(data), self._offers
         stop = min(at + bytes_wanted, end)
         self._wanted_bytes = HEAD_BYTES
         try:
             if end and not self._is_recognised:
                 recognise(data)
                 self._is_recognised = True
-            while (at := self._fast_path(data, at, stop, calls)) < stop and end - at >= HEAD_BYTES:
+            if self._offer is not None:
+                at = offers.make(self._offer, data, at, stop)
+            while True:
+                at = self._fast_path(data, at, stop, calls, offers.calls_first)
+                if at >= stop or end - at < HEAD_BYTES or offers.are_due(len(calls)):
+                    return
                 length, word = _HEAD(data, at)
                 header_bytes = word & 0xFFFFFF
                 if length > _LENGTH_MAX or header_bytes > length - 4:
@@ -232,7 +281,10 @@ class FrameReader:
                     return
                 calls.append(self._slow_path(data, at, at + HEAD_BYTES + header_bytes, frame_end, word >> 24))
                 at = frame_end
+                if offers.are_due(len(calls)):
+                    return
         finally:
+            offers.called(len(calls))
             self.unread_bytes = end - at
             if at < stop:
                 data, at = data[at:], 0  # It waits for more, perhaps for long: what was read needn't be kept with it.
@@ -258,9 +310,11 @@ class FrameReader:
             if envelope.code not in self._routes.known:
                 self._routes.expect_more(envelope.code)
             self._native.remember(data, at)
-            self._fast_path = self._native.read
+            self._fast_path, self._offer = self._native.read, self._native.offer
         else:
-            self._fast_path = self._json.read if codec.number == JSON else _nothing_is_alike
+            is_json = codec.number == JSON
+            self._fast_path = self._json.read if is_json else _nothing_is_alike
+            self._offer = self._json.offer if is_json else None
         return self._read_request(codec, envelope, data[body_at:stop])
 
     def _read_request(self, codec: Codec, envelope: Envelope, body: bytes) -> Called:
@@ -308,7 +362,7 @@ class FrameReader:
         self._heard(version, language)
 
 
-def _nothing_is_alike(_data: bytes, at: int, _stop: int, _calls: list[Called]) -> int:
+def _nothing_is_alike(_data: bytes, at: int, _stop: int, _calls: list[Called], _calls_max: int) -> int:
     """Read no requests: none came so far, or one that no hot codec reads."""
     return at
 

@@ -171,10 +171,10 @@ def encode_message_properties(message: Message, unique_id: str) -> bytes:
     wait = "true" if message.wait_stored else "false"
     text = f"UNIQ_KEY\x01{unique_id}\x02WAIT\x01{wait}\x02" if unique_id else f"WAIT\x01{wait}\x02"
     if message.tags:
-        text += f"TAGS\x01{message.tags}\x02"
+        text = f"{text}TAGS\x01{message.tags}\x02"
     keys = message.keys
     if keys:
-        text += f"KEYS\x01{keys[0] if len(keys) == 1 else ' '.join(keys)}\x02"
+        text = f"{text}KEYS\x01{' '.join(keys)}\x02"
     if message.delay_level:
         text += f"DELAY\x01{message.delay_level}\x02"
     elif message.delay_ms is not None:

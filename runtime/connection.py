@@ -184,8 +184,9 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         dispatcher.heard_last = self
         burst_bytes, pieces_max = (BURST_BYTES, PIECES_MAX) if is_alone else (_NO_LIMIT, _NO_LIMIT)
         self._bursting = True
+        settle_at = reader.unread_bytes - burst_bytes
         try:
-            while (calls := reader.calls(burst_bytes)) is not None:
+            while (calls := reader.calls(reader.unread_bytes - settle_at)) is not None:
                 rest = iter(calls)
                 for handler, call in rest:
                     try:
@@ -198,11 +199,16 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
                             self._flush()
                             if self._must_wait():
                                 reader.give_back(list(rest))
+                if reader.unread_bytes > max(settle_at, 0) and not self._is_behind:
+                    continue
                 # The peer goes on while the rest of its burst is handled.
                 self._settle()
                 if self._must_wait() or not reader.unread_bytes:
                     break
                 self._bursting = True
+                settle_at = reader.unread_bytes - burst_bytes
+            else:
+                self._settle()
         except ProtocolError as error:
             self._settle()
             self.reject(str(error))

@@ -93,22 +93,20 @@ class HotJsonRequests:
         """Have `heard` told with the next request, whatever it says."""
         self._version = None
 
-    def read(self, data: bytes, at: int, stop: int, calls: list[Called]) -> int:
-        """Make calls of the requests that begin there and before `stop`.
+    def offer(self, data: bytes, at: int, stop: int) -> int:
+        """Have sends taken that begin there and before `stop`; return where the rest begins, -1 if there is no send."""
+        runs, language, version = self._runs, self._language, self._version
+        if runs is None or language is None or version is None or data[at + 8 : at + 8 + _BEGIN_BYTES] not in _SENDS:
+            return -1
+        return runs.take_json(data, at, stop, language, version, self._source)
 
-        Return where it ended: at the first that has to be read the generic way, or isn't whole. Hot.
+    def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
+        """Make calls of the requests that begin there and before `stop`, not more than `calls_max` (0: all).
+
+        Return where it ended: perhaps at the first that has to be read the generic way, or isn't whole. Hot.
         """
         find, make_call, source, end = self._handlers.get, self._make_call, self._source, len(data)
         stop = min(stop, end - 7)
-        language, version = self._language, self._version
-        if (
-            self._runs is not None
-            and not calls
-            and language is not None
-            and version is not None
-            and data[at + 8 : at + 8 + _BEGIN_BYTES] in _SENDS
-        ):
-            at = self._runs.take_json(data, at, stop, language, version, source)
         while at < stop:
             length, header_bytes = _unpack_head(data, at)
             body_at = at + 8 + header_bytes
@@ -129,6 +127,9 @@ class HotJsonRequests:
             request.body = data[body_at:frame_end]
             at = frame_end
             calls.append((handler, make_call(request, header.opaque, False, _CODEC, source)))
+            calls_max -= 1
+            if not calls_max:
+                break
         return at
 
 

@@ -106,15 +106,19 @@ class HotNativeRequests:
         """
         self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES]
 
-    def read(self, data: bytes, at: int, stop: int, calls: list[Called]) -> int:
-        """Make calls of the requests that begin there and before `stop`.
+    def offer(self, data: bytes, at: int, stop: int) -> int:
+        """Have sends taken that begin there and before `stop`; return where the rest begins, -1 if there is no send."""
+        if self._runs is None or data[at + 8 : at + 15] not in _SENDS:
+            return -1
+        return self._runs.take_native(data, at, stop, self._tail, self._source)
 
-        Return where it ended: at the first that isn't like the last, isn't whole, or isn't right. Hot.
+    def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
+        """Make calls of the requests that begin there and before `stop`, not more than `calls_max` (0: all).
+
+        Return where it ended: perhaps at the first that isn't like the last, isn't whole, or isn't right. Hot.
         """
         find, make_call, source, last_tail, end = self._table.get, self._make_call, self._source, self._tail, len(data)
         stop = min(stop, end - ENVELOPE_BYTES + 1)
-        if self._runs is not None and not calls and at < stop and data[at + 8 : at + 15] in _SENDS:
-            at = self._runs.take_native(data, at, stop, last_tail, source)
         while at < stop:
             length, word, mark, opaque, tail = _start(data, at)
             found = find(mark)
@@ -133,6 +137,9 @@ class HotNativeRequests:
             request.body = data[body_at:frame_end]
             at = frame_end
             calls.append((handler, make_call(request, opaque, False, _CODEC, source)))
+            calls_max -= 1
+            if not calls_max:
+                break
         return at
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, Codec, codec_for
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Routes
@@ -43,10 +43,14 @@ class Read:
         routes = Routes()
         for code in codes or (10, 310, 11, 30):
             routes.add(code, ignore)
+        self.offer(routes)
         self.answers: list[AnswerFrame] = []
         self.reader = FrameReader(routes, Taken, "source", self.answers.append)
         self.calls: list[Taken] = []
         self.refusals: list[tuple[int, Answer]] = []
+
+    def offer(self, routes: Routes) -> None:
+        """Let somebody take sends."""
 
     def feed(self, pieces: Iterable[bytes], calls_max: int = 1_000_000, bytes_wanted: int = 1_000_000) -> "Read":
         """Have pieces read, so many bytes at once; after every `calls_max` calls the others are given back."""
@@ -221,3 +225,88 @@ def test_garbage_raises_protocol_errors_and_nothing_else() -> None:
             Read().feed([bytes(data[:cut]), bytes(data[cut:])], chance.randrange(1, 9), chance.randrange(1, len(data)))
         except ProtocolError:
             continue
+
+
+# -- sends that somebody takes without a call --------------------------------------------------------------------------
+
+
+class Runs:
+    """Takes sends with the body `plain`, and notes it beside the calls that are made of the others."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.offers = 0
+
+    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
+        assert tail == data[at + 19 : at + 25]
+        return self._take(NATIVE, data, at, stop)
+
+    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
+        assert (language, version > 0) == ("PYTHON", True)
+        return self._take(JSON, data, at, stop)
+
+    def _take(self, codec: int, data: bytes, at: int, stop: int) -> int:
+        self.offers += 1
+        while at < stop and (end := at + 4 + int.from_bytes(data[at : at + 4], "big")) <= len(data):
+            if data[at + 4] != codec or not data[at:end].endswith(b"plain"):
+                break
+            header_end = at + 8 + int.from_bytes(data[at + 5 : at + 8], "big")
+            self.seen.append(codec_for(codec).decode_envelope(data[at + 8 : header_end]).opaque)
+            at = end
+        return at
+
+
+class TakenRead(Read):
+    """A reader that has sends taken."""
+
+    def __init__(self, *codes: int) -> None:
+        self.runs = Runs()
+        super().__init__(*codes)
+
+    def offer(self, routes: Routes) -> None:
+        routes.offer_sends(self.runs)
+
+    def _take(self, calls: list[Called]) -> None:
+        self.runs.seen += [call.opaque for _, call in calls if call is not None]
+
+
+def mixed(kinds: Iterable[tuple[bool, Codec]]) -> list[bytes]:
+    """Return sends, plain ones and others, and now and then a pull, which no one takes."""
+    frames = []
+    for opaque, (is_plain, codec) in enumerate(kinds):
+        request: Request = PULL if opaque % 7 == 6 else SendMessageV2("g", "t", "TBW102", 4, 1, 0, 5, 0, "")
+        request.body = b"" if opaque % 7 == 6 else b"plain" if is_plain else b"not so"
+        frames.append(codec.encode_request(request, opaque, False))
+    return frames
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from(CODECS[:2])), max_size=60),
+    st.lists(st.integers(0, 10_000), max_size=20),
+    st.integers(1, 9),
+    st.integers(1, 2_000),
+)
+def test_sends_that_are_taken_keep_their_places_among_the_others(
+    kinds: list[tuple[bool, Codec]], cuts: list[int], calls_max: int, bytes_wanted: int
+) -> None:
+    data = b"".join(mixed(kinds))
+    places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    read = TakenRead()
+    read.feed([data[begin:end] for begin, end in pairwise(places) if end > begin], calls_max, bytes_wanted)
+    assert read.runs.seen == list(range(len(kinds)))
+    assert read.reader.unread_bytes == 0
+
+
+@pytest.mark.parametrize("codec", CODECS[:2], ids=["native", "json"])
+def test_sends_of_which_none_is_taken_are_offered_ever_less_often(codec: Codec) -> None:
+    read, frame = TakenRead(), codec.encode_request(SEND, 1, False)
+    for _ in range(1_000):
+        called = read.reader.only(frame)
+        if called is None:
+            read.feed([frame])
+    assert read.runs.offers < 30
+    plain = SendMessageV2("g", "t", "TBW102", 4, 1, 0, 5, 0, "", body=b"plain")
+    read.runs.seen.clear()
+    read.feed([codec.encode_request(plain, opaque, False) * 10 for opaque in range(100)])
+    assert len(read.runs.seen) == 1_000
+    assert read.runs.offers < 140
