@@ -29,6 +29,8 @@ from staticfire.protocol.codecs import (
     Codec,
     Envelope,
     MakeCall,
+    Offer,
+    Offers,
     SendRuns,
     codec_for,
 )
@@ -44,12 +46,6 @@ FastPath = Callable[[bytes, int, int, list[Called], int], int]
 """Of bytes, and from where to where requests may begin; puts so many calls into the list (0: all) and returns where it
 ended: perhaps at one that it can't read.
 """
-Offer = Callable[[bytes, int, int], int]
-"""The same, for who takes sends without calls; -1: there is no send."""
-
-PAUSE_MAX = 63
-# Of requests between two offers of sends, of which none was taken.
-
 HEAD_BYTES = 8
 # Length, codec, header length.
 _HEAD = Struct(">II").unpack_from
@@ -124,39 +120,6 @@ class Routes:
             shape = REQUESTS[code].request
             if shape.hot_body:
                 self.hot[request_mark(code)] = shape.native.decode, handler
-
-
-class Offers:
-    """When the sends of a connection are offered to who takes them in runs: ever less often while none is taken."""
-
-    __slots__ = ("_pause", "calls_first")
-
-    def __init__(self) -> None:
-        self.calls_first = 0
-        """Of so many requests calls are made before there is another offer; 0: all."""
-        self._pause = 0
-
-    def make(self, offer: Offer, data: bytes, at: int, stop: int) -> int:
-        """Offer what begins there and before `stop`; return where the rest begins."""
-        if self.calls_first:
-            return at
-        taken_to = offer(data, at, stop)
-        if taken_to > at:
-            self._pause, self.calls_first = 0, int(taken_to < stop)  # Behind the one that isn't plain others may be.
-        elif taken_to == at:
-            self._pause = self.calls_first = min(2 * self._pause + 1, PAUSE_MAX)
-        return max(taken_to, at)
-
-    def are_due(self, calls: int) -> bool:
-        """Whether it is time for another one, after so many calls since the last."""
-        return 0 < self.calls_first <= calls
-
-    def called(self, calls: int) -> None:
-        """Note that so many calls were made; none: there was no whole request."""
-        if calls:
-            self.calls_first = max(self.calls_first - calls, 0)
-        else:
-            self.calls_first = self._pause = 0
 
 
 class FrameReader:
