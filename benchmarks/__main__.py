@@ -30,6 +30,7 @@ from benchmarks.figures.producer import MANY, SINGLE
 from benchmarks.figures.scale_out import ScaleOut
 from benchmarks.figures.starts import Starts
 from benchmarks.figures.throughput import THROUGHPUT
+from benchmarks.figures.timers import Timers
 from benchmarks.load import UnexpectedAnswerError
 from benchmarks.report import medians, number, show, write
 from benchmarks.spark import SparkRead, spark_missing
@@ -41,9 +42,11 @@ LONG = Delayed()
 # Measured in the first round only: it waits for most of a minute.
 SPARK = SparkRead()
 # Likewise, and has medians of its own.
+TIMERS = Timers()
+# Likewise.
 KEYS = KeyQueries()
 # Likewise: most of it is entering ten million messages.
-ONCE: tuple[Family, ...] = (LONG, KEYS, SPARK)
+ONCE: tuple[Family, ...] = (LONG, TIMERS, KEYS, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,

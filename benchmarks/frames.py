@@ -61,10 +61,12 @@ def batches(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8
 
 
 def manys(
-    codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8, body: bytes = BODY, delay_level: int = 0
+    codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8, body: bytes = BODY, delay: str = ""
 ) -> list[bytes]:
-    """Return frames that send many messages each, every one with a queue and a result of its own."""
-    delay = f"DELAY\x01{delay_level}\x02" if delay_level else ""
+    """Return frames that send many messages each, every one with a queue and a result of its own.
+
+    `delay`: the properties by which all of them wait.
+    """
     requests = []
     for number in range(count):
         texts = [delay + properties(number * messages + index) for index in range(messages)]

@@ -123,7 +123,7 @@ def _heartbeat(client_id: str) -> HeartbeatData:
 
 def _delayed(count: int, stand: Stand) -> Values:
     """They are stored as fast as the broker takes them, and none falls due meanwhile."""
-    ring = frames.manys(NATIVE, TOPIC, DELAYED_PER_REQUEST, body=DELAYED_BODY, delay_level=18)
+    ring = frames.manys(NATIVE, TOPIC, DELAYED_PER_REQUEST, body=DELAYED_BODY, delay="DELAY\x0118\x02")
     with new_folder(stand) as folder:
         with broker_in(folder) as (server, _):
             create_topics(server, [TOPIC])

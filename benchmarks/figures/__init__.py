@@ -1,7 +1,7 @@
 """Figures by family: each knows its keys and measures all of them once, in a round.
 
 - `throughput.py`, `first_pull.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: messages on their way
-- `delayed.py`, `dead_letter.py`: messages that wait
+- `delayed.py`, `timers.py`, `dead_letter.py`: messages that wait
 - `groups.py`: members that come
 - `held.py`: pulls that wait; `conditions.py`: pulls that choose
 - `key_queries.py`: messages looked up by key

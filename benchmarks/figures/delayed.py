@@ -85,7 +85,7 @@ def _measure(server: ServerProcess, count: int, delay_s: int) -> Values:
 
 
 def _ring(delay_level: int) -> list[bytes]:
-    return frames.manys(NATIVE, TOPIC, MESSAGES_PER_REQUEST, body=BODY, delay_level=delay_level)
+    return frames.manys(NATIVE, TOPIC, MESSAGES_PER_REQUEST, body=BODY, delay=f"DELAY\x01{delay_level}\x02")
 
 
 def _store(connection: LoadConnection, count: int) -> None:
@@ -118,7 +118,7 @@ def _lateness(log: Path, delay_ms: int) -> Iterator[int]:
     """Yield for each delivered message of level 2 how long after its due time it was stored."""
     due_ms: dict[int, int] = {}
     for path in sorted(log.iterdir()):
-        for at in _records(data := path.read_bytes()):
+        for at in stored_records(data := path.read_bytes()):
             mark = read_mark(peek_prepared_position(data, at))
             if mark is None:
                 peek = peek_record(data, at)
@@ -128,7 +128,7 @@ def _lateness(log: Path, delay_ms: int) -> Iterator[int]:
                 yield peek_record(data, at).stored_ms - due_ms.pop(mark.offset)
 
 
-def _records(segment: bytes) -> Iterator[int]:
+def stored_records(segment: bytes) -> Iterator[int]:
     """Yield where the records of a log segment begin. Behind the last one lies a blank, or nothing yet."""
     at = 0
     while segment.startswith(RECORD_HEAD, at):
