@@ -19,7 +19,7 @@ from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.statistics import Statistics
-from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, Finding
+from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, RECORD_BEYOND, Finding
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
@@ -173,5 +173,8 @@ def _tell_of_damage(finding: Finding) -> None:
         log.error(
             "queue_rebuilt", **place, way_out="made anew from the log; look at the disk, and at who removes files"
         )
+    elif kind == RECORD_BEYOND:
+        way_out = "started without the file `checkpoint` the broker makes all queues anew from its log"
+        log.error("message_in_no_queue", **place, way_out=way_out)
     else:
         log.error("damaged_message_skipped", **place, way_out="nobody gets it any more; look at the disk")

@@ -54,8 +54,13 @@ class ConnectionPool:
         if attempt is None:
             attempt = asyncio.get_running_loop().create_task(self._connect(address))
             self._attempts[address] = attempt
-            attempt.add_done_callback(lambda _: self._attempts.pop(address, None))
+            attempt.add_done_callback(lambda ended: self._attempted(address, ended))
         return await asyncio.shield(attempt)
+
+    def _attempted(self, address: str, attempt: asyncio.Task[Connection]) -> None:
+        self._attempts.pop(address, None)
+        if not attempt.cancelled():
+            attempt.exception()  # Perhaps nobody waits for it any more.
 
     async def _connect(self, address: str) -> Connection:
         if self._closed:

@@ -5,8 +5,9 @@
 - `appender.py`: records that were appended and not written yet; `settling.py`: who learns
   that they are stored, and when; `outcomes.py`: how appends and reads end
 - `commit_log.py`: all records in one row; `segments.py`: its files; `log_sync.py`: bringing them to the disk
-- `consume_queue.py`: where one queue's records are; `queue_table.py`: all queues; `queue_files.py`: their files;
-  `queue_ends.py`: where they ended, noted so that a lost file is missed; `short_queues.py`: making such queues anew
+- `consume_queue.py`: where one queue's records are; `queue_start.py`: where it begins; `queue_table.py`: all queues;
+  `queue_files.py`: their files; `queue_ends.py`: where they ended, noted so that a lost file is missed;
+  `short_queues.py`: making such queues anew
 - `reading.py`: messages from an offset on; `time_search.py`: an offset by time
 - `flusher.py`: brings everything to the disk in the background; `flush_round.py`: one round of it
 - `left_behind.py`: what the last process left, before the log is read; `recovery.py`: log and queues agree again;

@@ -13,13 +13,13 @@ from typing import Protocol
 
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES, LOST, QueueFiles, QueueWrite
+from staticfire.broker.store.queue_start import find_first, next_entry
 from staticfire.protocol.plain_records import PlainPacker, plain_packer
 from staticfire.protocol.record import IPV4_HOST_BYTES, pack_topic, record_size
 
 HOLES_MAX = 1_000_000
 # Entries of lost records, one behind another in one queue: more is no salvage but another queue.
 _LOAD_ENTRIES = 1024
-_HOLES = (bytes(ENTRY_BYTES), LOST)
 
 
 class LogStart(Protocol):
@@ -79,6 +79,12 @@ class Queue:
         self.tail_offset = self.flushed_offset = self.max_offset = self.next_offset = self._min = offset
         self._min_of = -1
         # The log's start for which `_min` was found.
+
+    def begin_at(self, offset: int) -> None:
+        """`restart_at` of a queue that has no message before that; its first file has a hole up to there."""
+        is_within_file = offset % self._files.entries_per_file > 0
+        self.restart_at(offset - is_within_file)
+        self.add_holes(int(is_within_file))
 
     # --- at start
 
@@ -148,7 +154,7 @@ class Queue:
         """Have no message from `max_offset` up to `end`, and go on there; return how many offsets that are."""
         lost = end - self.max_offset
         if self.is_empty or lost > HOLES_MAX:
-            self.restart_at(end - 1)
+            self.begin_at(end - 1)
         self.add_holes(end - self.max_offset)
         return lost
 
@@ -173,28 +179,17 @@ class Queue:
 
     def _find_min(self) -> None:
         lowest = self._log.min_position
-        low, high = self._min, self.max_offset
-        probe = low
-        while low < high:
-            at = self._next_entry(probe, high)  # A hole doesn't say whether what lies before it is gone.
-            entry = self.entry_bytes(at, 1) if at < high else b""
-            position, size, _ = ENTRY.unpack(entry) if entry else (lowest, 1, 0)
-            if size > 0 and 0 <= position < lowest:
-                low = at + 1
-            else:
-                high = probe  # Also an entry that can't be true: whoever reads it finds out.
-            probe = (low + high) // 2
-        self._min = self._next_entry(low, self.max_offset)
-        self._min_of = lowest
+        self._min, self._min_of = find_first(self, self._min, lowest), lowest
 
-    def _next_entry(self, offset: int, end: int) -> int:
-        """Return the first offset that isn't a hole; `end` when all are."""
-        while offset < end and (entries := self.entry_bytes(offset, min(end - offset, _LOAD_ENTRIES))):
-            holes = _count_holes(entries)
-            offset += holes
-            if holes < len(entries) // ENTRY_BYTES:
-                break
-        return min(offset, end)
+    def begins_at(self, offset: int) -> None:
+        """Know that no message before an offset is there."""
+        self._min = max(self._min, offset)
+
+    def mark_beginning(self) -> None:
+        """Note that what an older version has left empty before the first message is a hole. Raises: OSError."""
+        first = next_entry(self, self.first_file, self.max_offset)
+        if first > self.first_file and self.entry_bytes(first - 1, 1) != LOST:
+            self.mend(first - 1, LOST)
 
     def entry_bytes(self, offset: int, count: int) -> bytes | bytearray:
         """Return entries from a visible offset on, at least one if the files are whole. Raises: OSError."""
@@ -259,11 +254,3 @@ class Queue:
         while (next_file := self.first_file + per_file) < self.flushed_offset and next_file <= self.min_offset:
             self._files.remove(self.folder, self.first_file)
             self.first_file = next_file
-
-
-def _count_holes(entries: bytes | bytearray) -> int:
-    """Return how many entries from the first on are holes."""
-    at, end = 0, len(entries)
-    while at < end and entries[at : at + ENTRY_BYTES] in _HOLES:
-        at += ENTRY_BYTES
-    return at // ENTRY_BYTES

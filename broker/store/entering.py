@@ -108,7 +108,7 @@ class Entering:
             )
         holes = queue_offset - queue.next_offset
         if queue.is_empty:
-            queue.restart_at(queue_offset)
+            queue.begin_at(queue_offset)
         elif 0 < holes <= HOLES_MAX:
             found.problems.append(
                 f"{holes} messages of queue {queue.queue_id} of {queue.topic} are lost, from offset "
@@ -120,7 +120,7 @@ class Entering:
                 f"offset {queue.next_offset} of queue {queue.queue_id} of {queue.topic} is followed by {queue_offset}: "
                 f"what came before is gone"
             )
-            queue.restart_at(queue_offset)
+            queue.begin_at(queue_offset)
 
     def _write_queues(self) -> None:
         round_ = self._queues.start_round()

@@ -7,6 +7,7 @@ import msgspec
 DAMAGED_RECORD = "damaged_record"
 MENDED_ENTRY = "mended_entry"
 REBUILT_QUEUE = "rebuilt_queue"
+RECORD_BEYOND = "record_beyond"
 TOLD_MAX = 1_000
 # Lines about findings; after that they are only counted.
 
@@ -16,7 +17,8 @@ class Finding(msgspec.Struct, frozen=True):
 
     kind: str
     """DAMAGED_RECORD: nobody gets it any more. MENDED_ENTRY: a queue's entry was wrong, and made anew from the log.
-    REBUILT_QUEUE: its files lacked entries, and all of them were made anew; `queue_offset` is where it goes on."""
+    REBUILT_QUEUE: its files lacked entries, and all of them were made anew; `queue_offset` is where it goes on.
+    RECORD_BEYOND: a whole record that isn't its queue's, which ends before it."""
     log_position: int
     """-1: nobody knows."""
     reason: str
@@ -50,6 +52,11 @@ class Findings:
         """Note an entry that was wrong."""
         self.mended_entries += 1
         if self._is_new("mended", 0, finding.topic, finding.queue_id, finding.queue_offset):
+            self._say(finding)
+
+    def beyond(self, finding: Finding) -> None:
+        """Note a record behind the end of its queue; one line per queue."""
+        if self._is_new("beyond", 0, finding.topic, finding.queue_id, 0):
             self._say(finding)
 
     def rebuilt(self, finding: Finding) -> None:

@@ -33,6 +33,8 @@ class LeftBehind(NamedTuple):
     """There is always one, unless it was lost: then `claimed` may say too little."""
 
     deleted_topics: dict[str, int]
+    log_start: int | None
+    """Where the log was to begin; -1: nothing was removed yet, None: nobody knows."""
     lost_files: list[str]
     """Which files of the log are missing or damaged, in words."""
 
@@ -73,14 +75,15 @@ def look(files: Files, log: CommitLog, queues: QueueTable, state: StateFiles) ->
         checkpoint or Checkpoint(synced_position=synced),
         checkpoint is not None,
         deleted_topics,
+        state.read_log_start(),
         [],
     )
-    return known._replace(lost_files=_look_at_files(files, segments, state.read_log_start(), known))
+    return known._replace(lost_files=_look_at_files(files, segments, known))
 
 
-def _look_at_files(files: Files, segments: Segments, log_start: int | None, known: LeftBehind) -> list[str]:
+def _look_at_files(files: Files, segments: Segments, known: LeftBehind) -> list[str]:
     """Find out where the log begins, and what is missing of it below the checkpoint. Raises: OSError."""
-    lost, checkpoint = [], known.claimed
+    lost, checkpoint, log_start = [], known.claimed, known.log_start
     if log_start is None:
         lost.append("logStart can't be read: nobody knows whether the log's first files are missing")
     elif known.has_lost_power and log_start > segments.min_position:

@@ -161,7 +161,12 @@ class ReadProof:
             if offset not in queue.unreadable and not self._entry_fits(queue, offset, _entry(queue, offset))
         ]
         places = self._places(queue, wrong[0], wrong[-1] + 1) if wrong else {}
+        if places and wrong[0] == queue.min_offset < min(places):
+            # The oldest that the log has: what the entries before it were of, retention has removed.
+            queue.begins_at(min(places))
         for offset in wrong:
+            if offset < queue.min_offset:
+                continue
             place, entry = places.get(offset), _entry(queue, offset)
             if place is None:
                 queue.unreadable.add(offset)
@@ -191,7 +196,10 @@ class ReadProof:
     def _places(self, queue: Queue, first_offset: int, end_offset: int) -> dict[int, _Place]:
         """Return by offset where the log has the records of a queue, as far as `SEARCH_BYTES_MAX` goes."""
         start = self._neighbour(queue, first_offset, -1)
-        stop = min(self._neighbour(queue, end_offset - 1, 1), start + SEARCH_BYTES_MAX)
+        stop = self._neighbour(queue, end_offset - 1, 1)
+        if start == self._log.min_position and stop < self._log.end_position:
+            start = max(start, stop - SEARCH_BYTES_MAX)  # It is the other end that something is known of.
+        stop = min(stop, start + SEARCH_BYTES_MAX)
         searched = self._searched
         if searched is not None and searched[0] is queue and searched[1] <= start and stop <= searched[2]:
             return searched[3]

@@ -97,6 +97,11 @@ class QueueTable:
             ids.update(int(name) for name in names if name.isdecimal())
         return sorted(ids)
 
+    def end_of(self, topic: str, queue_id: int) -> int:
+        """Return where a queue ends, without a look at its files: one that isn't loaded, where it had ended."""
+        queue = self.by_name.get((topic, queue_id))
+        return self.recorded.get(topic, {}).get(queue_id, 0) if queue is None else queue.max_offset
+
     def load_all(self) -> None:
         """Load every queue that has files, so that what is no longer true of them is cut off. Raises: OSError."""
         for topic in sorted(self._topics_on_disk):

@@ -114,7 +114,8 @@ class Recovery:
         if not was_closed:
             # Not before: until here it tells whether the machine went down before this process.
             self._state.mark_in_use(known.now_in_use)
-        if known.lost_files and self._state.read_log_start() is None:
+        if known.log_start is None or known.log_start > self._log.min_position:
+            # Unreadable; or segments are there again, or still, that are not to be taken for removed ones next time.
             self._state.write_log_start(self._log.min_position)
         short_queues = self._ends.complete(self.deleted_topics)
         found.problems += known.lost_files + self._ends.problems

@@ -2,7 +2,8 @@
 
 A part is read and checked in a worker; what is wrong is looked at again on the loop before it is believed, since its
 file may have been closed meanwhile. Each whole record is held against its queue's entry, if the queue is in use, and a
-wrong entry is made anew: also a tags code, by which a filtered read would pass a message over.
+wrong entry is made anew: also a tags code, by which a filtered read would pass a message over. A record behind its
+queue's end is told, whether the queue is in use or not.
 
 Only what the disk has confirmed is looked at. A damaged record is told and counted (findings.py), and changes nothing:
 who reads it finds out by itself.
@@ -16,7 +17,7 @@ from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.damage import next_whole
 from staticfire.broker.store.entering import TagsCodeOf
-from staticfire.broker.store.findings import DAMAGED_RECORD, MENDED_ENTRY, Finding, Findings
+from staticfire.broker.store.findings import DAMAGED_RECORD, MENDED_ENTRY, RECORD_BEYOND, Finding, Findings
 from staticfire.broker.store.log_scan import read_readable
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.broker.store.queue_table import QueueTable
@@ -118,19 +119,25 @@ class Scrub:
             self._damaged(part)
 
     def _compare(self, record: Indexed) -> None:
-        queue = self._queues.by_name.get((record.topic, record.queue_id))
-        offset = record.queue_offset
-        if queue is None or offset >= queue.flushed_offset or record.log_position < self._log.min_position:
+        topic, queue_id, offset, position, _ = record
+        if position < max(self._log.min_position, self._deleted_below(topic)):
+            return
+        if offset >= self._queues.end_of(topic, queue_id):
+            reason = "its queue ends before it, so nobody gets it"
+            self._findings.beyond(Finding(RECORD_BEYOND, position, reason, topic, queue_id, offset))
+            return
+        queue = self._queues.by_name.get((topic, queue_id))
+        if queue is None or offset >= queue.flushed_offset:
             return
         entry = queue.entry_bytes(offset, 1)
-        if record.log_position < self._deleted_below(record.topic) or entry == record.entry:
+        if entry == record.entry:
             return
-        if self._is_anothers(entry, record) or not _is_in_order(queue, offset, record.log_position):
+        if self._is_anothers(entry, record) or not _is_in_order(queue, offset, position):
             return  # Of an earlier life of the queue: its topic was deleted, and nobody could write that down.
         queue.mend(offset, record.entry)
         queue.unreadable.discard(offset)
         reason = "the scrub found another entry there, or none"
-        self._findings.mended(Finding(MENDED_ENTRY, record.log_position, reason, record.topic, record.queue_id, offset))
+        self._findings.mended(Finding(MENDED_ENTRY, position, reason, topic, queue_id, offset))
 
     def _is_anothers(self, entry: bytes | bytearray, record: Indexed) -> bool:
         """Whether an entry is that of another record with the same topic, queue and offset."""

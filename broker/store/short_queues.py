@@ -164,6 +164,7 @@ class EndsCheck:
         """Note what the files have. An older version didn't, or it is lost."""
         self._queues.load_all()
         for (topic, queue_id), queue in self._queues.by_name.items():
+            queue.mark_beginning()
             noted = ends.setdefault(topic, {})
             if queue.flushed_offset > noted.get(queue_id, 0):
                 noted[queue_id] = queue.flushed_offset

@@ -168,8 +168,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
 
     def end_at_least(self, topic: str, queue_id: int) -> int:
         """Return an offset up to which a queue is known to reach, without a look at its files."""
-        queue = self._by_name.get((topic, queue_id))
-        return self._queues.recorded.get(topic, {}).get(queue_id, 0) if queue is None else queue.max_offset
+        return self._queues.end_of(topic, queue_id)
 
     def looks_at_ends(self) -> Iterator[Callable[[], bool]]:
         """Yield what workers do to find out whether the files of all queues are whole: False is a reason to mend."""

@@ -18,6 +18,7 @@ class State(Enum):
     STORED = "acknowledged"
     REFUSED = "the broker said that it was not stored"
     GONE = "deleted, or found missing after a loss of power"
+    REMOVED = "acknowledged, and removed by retention"
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Ledger:
         going = [
             message
             for message in self.messages.values()
-            if message.state in (State.STORED, State.UNKNOWN) and topic in (None, message.place[0])
+            if message.state in (State.STORED, State.UNKNOWN, State.REMOVED) and topic in (None, message.place[0])
         ]
         for message in going:
             message.may_be_deleted = True
@@ -86,17 +87,22 @@ class Ledger:
         self.is_frozen = False
         self._being_deleted.clear()
 
+    @property
+    def places(self) -> set[Place]:
+        """The queues that somebody has sent to."""
+        return {message.place for message in self.messages.values()}
+
     # -- after a start ----------------------------------------------------------------------------------------------
 
     def lost_power(self, synced_position: int) -> None:
         """The machine stopped when the log was safe up to there, as the broker believed."""
         for message in self.messages.values():
-            acknowledged = message.state is State.STORED
+            acknowledged = message.state in (State.STORED, State.REMOVED)
             if not acknowledged or (not self.is_sync and message.position >= synced_position):
                 message.is_lenient = True
 
-    def check(self, found: dict[Place, list[tuple[int, bytes]]], min_position: int) -> None:
-        """Compare with what all queues show: offset and body. Raises: Fault."""
+    def check(self, found: dict[Place, list[tuple[int, bytes]]], ends: dict[Place, int], min_position: int) -> None:
+        """Compare with what all queues show, offset and body, and with where they end. Raises: Fault."""
         bodies: set[bytes] = set()
         for place, entries in found.items():
             for offset, body in entries:
@@ -105,8 +111,15 @@ class Ledger:
                 bodies.add(body)
                 self._check_shown(place, offset, body)
         for message in self.messages.values():
+            self._check_end(message, ends)
             if message.body not in bodies:
                 self._check_missing(message, min_position)
+
+    def _check_end(self, message: Message, ends: dict[Place, int]) -> None:
+        """No offset is given twice, also when retention has removed the message that had it."""
+        is_safe = message.state in (State.STORED, State.REMOVED) and not message.is_delayed
+        if is_safe and not message.may_be_deleted and not message.is_lenient and ends[message.place] <= message.offset:
+            raise Fault(f"{message.place} ends at {ends[message.place]}, before {message}")
 
     def _check_shown(self, place: Place, offset: int, body: bytes) -> None:
         message = self.messages.get(body)
@@ -115,7 +128,7 @@ class Ledger:
         words = f"{place} has {body[:20]!r} at offset {offset}"
         if message.place != place:
             raise Fault(f"{words}, which was sent to {message.place}")
-        if message.state in (State.REFUSED, State.GONE):
+        if message.state in (State.REFUSED, State.GONE, State.REMOVED):
             raise Fault(f"{words}, but: {message.state.value}")
         if not message.is_delayed and message.offset not in (-1, offset):
             raise Fault(f"{words}; its sender was told {message.offset}")
@@ -128,7 +141,7 @@ class Ledger:
                 message.state = State.GONE
             return
         if message.position < min_position:
-            message.is_lenient = True  # Its file was removed; with the power its name may come back.
+            message.state = State.REMOVED
             return
         if message.may_be_deleted or message.is_lenient:
             message.state = State.GONE

@@ -15,6 +15,7 @@ from staticfire.protocol.errors import StaticfireError, StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import decode_records, join_records
 from tests.crash.ledger import Fault, Ledger, Place, State
+from tests.crash.losses import lose_files
 from tests.crash.striking import Strike
 from tests.crash.workload import GROUPS, LATER, QUEUES, TOPICS, Client
 from tests.scenarios.broker_stand import NAME, BrokerStand
@@ -24,6 +25,8 @@ STARTS_MAX = 6
 # Of one life: a start may be struck, too.
 CLIENTS = 3
 DELAYS_OVER_S = 20
+LOSSES = 3
+# At the end of each seed: a stop, and files of queues are lost before the next start.
 
 
 def play(seed: int) -> int:
@@ -56,7 +59,8 @@ class Lives:
         world.machine(NAME, "10.0.0.2")
         self._disk = world.disk(NAME)
         self._disk.reorders = True
-        self._store: MessageStore | None = None
+        self.lost: list[str] = []
+        """What was done to the queues' files last, in words: for who looks for a fault."""
 
     async def live(self) -> int:
         for number in range(LIVES):
@@ -70,8 +74,22 @@ class Lives:
         self._check()
         await self._stand.restart()
         self._check()
+        for _ in range(LOSSES):
+            await self._lose_files()
         await self._stand.close()
         return self._ledger.survivors
+
+    async def _lose_files(self) -> None:
+        """Stop in order, lose files of queues, and start: the log has all of it."""
+        await self._world.stop(NAME)
+        self.lost = lose_files(self._disk, self._random)
+        await self._stand.start()
+        await asyncio.sleep(0.01)  # house: virtual time
+        self._check()
+        await self._send_works()
+        if self._random.random() < 0.5:
+            await self._stand.kill_and_start()
+            self._check()
 
     # -- one life ---------------------------------------------------------------------------------------------------
 
@@ -158,7 +176,8 @@ class Lives:
 
     def _check(self) -> None:
         state = self._stand.broker.state
-        self._ledger.check(self._found(), state.store.min_position)
+        ends = {place: state.store.queue(*place).max_offset for place in self._ledger.places}
+        self._ledger.check(self._found(), ends, state.store.min_position)
         for group, topic, queue_id, offset in state.offsets.all_committed():
             end = state.store.queue(topic, queue_id).max_offset
             if offset > end:
@@ -181,6 +200,9 @@ def _entries(store: MessageStore, topic: str, queue_id: int) -> list[tuple[int, 
     entries: list[tuple[int, bytes]] = []
     while offset < queue.max_offset:
         found = store.read(queue, offset, 32)
+        if offset < queue.min_offset:
+            offset = queue.min_offset  # A read has found out that these were removed: the ledger knows of which.
+            continue
         if not found.record_count and found.next_offset == offset:
             raise Fault(f"{topic} {queue_id} shows nothing at {offset} of {queue.max_offset}: {found.status}")
         records = decode_records(join_records(store.records(found), found.record_count)) if found.record_count else []

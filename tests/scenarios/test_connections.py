@@ -166,3 +166,14 @@ async def test_a_client_that_says_nothing_is_given_up(world: SimulatedWorld, sta
 async def test_a_client_without_conditions_can_start(stand: BrokerStand) -> None:
     assert (await stand.ask(CheckClientConfig())).code == 0
     assert (await stand.ask(CheckClientConfig(body=ClientConfig("c", "billing", SubscriptionData("orders"))))).code == 0
+
+
+async def test_who_gives_up_a_connection_leaves_no_failure_behind(world: SimulatedWorld) -> None:
+    """The world tells of an exception that nobody has heard."""
+    world.machine("server", "10.0.0.2")
+    pool = ConnectionPool(world.machine("client", "10.0.0.3"))
+    asking = asyncio.create_task(pool.connection("10.0.0.2:9876"))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await world.run_for(seconds=10)
+    await pool.close()

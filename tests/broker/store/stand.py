@@ -6,6 +6,7 @@ from typing import Any
 
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.recovery import RecoveryReport
+from staticfire.broker.store.sealed import unseal
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.faults.simulation.disk import Disk
@@ -125,6 +126,26 @@ class StoreStand:
                 found += [record.body for record in records]
             offset = result.next_offset
         return found
+
+
+ENDS = f"{FOLDER}/queueEnds"
+QUEUES = f"{FOLDER}/consumequeue"
+BODIES = [b"%03d" % number * 20 for number in range(40)]
+
+
+def filled() -> StoreStand:
+    """40 messages in queue 0 of orders, in three files and the log's first four; one in another queue."""
+    stand = StoreStand()
+    stand.open()
+    stand.send(*BODIES)
+    stand.send(b"other", topic="bills", queue_id=3)
+    stand.store.close()
+    return stand
+
+
+def noted_ends(stand: StoreStand) -> list[bytes]:
+    """The lines of queueEnds."""
+    return [unseal(line) for line in bytes(stand.disk.files[ENDS].content).splitlines()]
 
 
 # --- what can happen to it

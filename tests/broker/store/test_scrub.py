@@ -97,5 +97,29 @@ def test_a_record_of_a_queues_earlier_life_is_put_into_none() -> None:
     stand.open_with()
     assert stand.store.queue("orders", 0).max_offset == 5
     scrub(stand)
-    assert stand.told == []
+    assert {finding.kind for finding in stand.told} == {"record_beyond"}
     assert stand.consumed(0) == [b"new %d" % number for number in range(5)]
+
+
+@pytest.mark.parametrize("is_in_use", [True, False])
+def test_records_behind_the_end_of_their_queue_are_told_once_per_queue(is_in_use: bool) -> None:
+    """Neither its files nor anything that was noted of it had more: somebody has put older ones there."""
+    stand = DamagedStand()
+    stand.store.close()
+    older = stand.disk.image()
+    stand.open_with()
+    *_, last = stand.send(b"more", b"and more", queue_id=0)
+    stand.store.close()
+    newer = {path: bytes(inode.content) for path, inode in stand.disk.files.items() if "commitlog" in path}
+    stand.disk.put_back(older)
+    for path, content in newer.items():
+        inode = stand.disk.open(path)
+        inode.content[:], inode.size = content, 1024
+    end = stand.store.max_position
+    stand.files.replace("/store/checkpoint", b"[%d,%d,1000,%d,8,0]" % (end, end, last.log_position))
+    stand.open_with()
+    if is_in_use:
+        assert stand.store.queue("orders", 0).max_offset == 7
+    for _ in range(2):
+        scrub(stand)
+    assert [(finding.kind, finding.queue_offset) for finding in stand.told] == [("record_beyond", 7)]
