@@ -109,16 +109,23 @@ class KeyIndexer:
         self._stored = asyncio.Event()
 
     async def open(self) -> None:
-        """Open the index, or make a new one. Raises: StorageError."""
-        self._machine.files.make_folder(self._folder)
+        """Open the index, or make a new one. Where none can be, messages aren't found by key until one can."""
         async with self._turn:
             try:
-                self._index = await self._machine.workers.run(self._make)
-                await self._cut(self._index)
-            except sqlite3.Error as error:
-                await self._make_anew(error)
+                await self._open()
+            except (StorageError, OSError) as error:
+                reason = "messages can't be found by key; move away what lies there, a new one is made then"
+                log.error("key_index_stands", error=str(error), reason=reason)
         self._is_open = True
         self.wake()
+
+    async def _open(self) -> None:
+        self._machine.files.make_folder(self._folder)
+        try:
+            self._index = await self._machine.workers.run(self._make)
+            await self._cut(self._index)
+        except sqlite3.Error as error:
+            await self._make_anew(error)
 
     def _make(self) -> KeyTables:
         files = self._machine.files
@@ -129,19 +136,20 @@ class KeyIndexer:
 
     async def _make_anew(self, reason: sqlite3.Error) -> None:
         """Begin an empty index in place of a broken one; it fills by itself. Raises: StorageError."""
-        log.warning("key_index_made_anew", path=self._path, reason=str(reason))
         files, run = self._machine.files, self._machine.workers.run
         broken, self._index = self._index, None
         if broken is not None:
             with suppress(sqlite3.Error):
                 await run(broken.close)
-        for suffix in ("", "-wal", "-shm"):
-            files.remove(self._path + suffix)
         try:
+            files.make_folder(self._folder)
+            for suffix in ("", "-wal", "-shm"):
+                files.remove(self._path + suffix)
             self._index = await run(self._make)
             await self._cut(self._index)
-        except sqlite3.Error as still:
+        except (sqlite3.Error, OSError) as still:
             raise StorageError(f"the key index {self._path} can't be made: {still}") from still
+        log.warning("key_index_made_anew", path=self._path, reason=str(reason))
         self.wake()
 
     async def _try_anew(self) -> None:
@@ -185,6 +193,9 @@ class KeyIndexer:
             await self._stored.wait()
             await pause(GATHER_MS)
             self._stored.clear()
+            if self._index is None:
+                await pause(RETRY_MS)
+                await self._try_anew()
             try:
                 seen = self._activity()
                 while self._is_behind:

@@ -59,6 +59,7 @@ log = logger("broker")
 EXPIRY_STEP_MS = 250
 # Held pulls are looked at that often, so one ends at most that much after its deadline.
 VIP_PORT_BELOW = 2
+STRAYS_TOLD_MAX = 8
 
 
 class Broker(Service):
@@ -202,6 +203,9 @@ class Broker(Service):
         for topic in put_back_topics(state.topics, state.store, self.settings):
             reason = "it has messages, but topics.json doesn't know it: the broker was killed before it was written"
             log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
+        if strays := state.store.strays:
+            reason = "no queue has such a folder: nothing is read there, and none can be made there; move them away"
+            log.warning("stray_files_ignored", files=len(strays), first=strays[:STRAYS_TOLD_MAX], reason=reason)
 
     def _begin_journal(self) -> None:
         journals = self.state.journals

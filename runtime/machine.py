@@ -141,7 +141,10 @@ class Files(Protocol):
         """
 
     def list_folder(self, path: str) -> list[str]:
-        """Return the names in it, sorted; empty when there is no such folder. Half-done replacements aren't there."""
+        """Return the names in it, sorted; empty when there is no such folder. Half-done replacements aren't there.
+
+        Raises: NotADirectoryError (it is a file), OSError.
+        """
 
     def sync_folder(self, path: str) -> None:
         """Return when the names in a folder are on the disk: new, replaced and removed ones. Blocks.

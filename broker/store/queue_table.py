@@ -14,7 +14,10 @@ from staticfire.broker.store.queue_ends import Ends
 from staticfire.broker.store.queue_files import QueueFiles
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
 from staticfire.runtime.machine import Files
+
+QUEUE_ID_DIGITS_MAX = len(str(QUEUES_OF_TOPIC_MAX))
 
 QueueName: TypeAlias = tuple[str, int]
 """Topic and queue id."""
@@ -41,6 +44,8 @@ class QueueTable:
         """Entries of records from there on are made anew by recovery; what the files have of them is cut off."""
         self.recorded: Ends = {}
         """Where queues ended that aren't loaded yet; filled at the end of recovery."""
+        self.strays: dict[str, None] = {}
+        """What lies among the queues and is none of ours, as far as somebody came across it."""
 
     # --- finding
 
@@ -58,12 +63,30 @@ class QueueTable:
         return existed
 
     def _finish_deletion(self, topic: str, position: int) -> None:
-        for name in self._files.list_folder(f"{self._folder}/{topic}"):
-            folder = f"{self._folder}/{topic}/{name}"
-            first = self._entries.first_position(folder)
+        for queue_id in self._ids_on_disk(topic):
+            folder = f"{self._folder}/{topic}/{queue_id}"
+            try:
+                first = self._entries.first_position(folder)
+            except NotADirectoryError:
+                self.strays[folder] = None
+                continue
             if first is None or first < position:
                 self._entries.forget(folder)
                 self._files.remove_folder(folder)
+
+    def _ids_on_disk(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues that have a name on the disk. Raises: OSError."""
+        folder = f"{self._folder}/{topic}"
+        try:
+            names = self._files.list_folder(folder) if topic in self._topics_on_disk else []
+        except NotADirectoryError:
+            self.strays[folder] = None
+            return []
+        # Python takes more for numbers than what a queue's folder can be named.
+        ids = {name: int(name) for name in names if name.isdecimal() and len(name) <= QUEUE_ID_DIGITS_MAX}
+        ids = {name: number for name, number in ids.items() if number < QUEUES_OF_TOPIC_MAX and name == str(number)}
+        self.strays |= dict.fromkeys(f"{folder}/{name}" for name in names if name not in ids)
+        return list(ids.values())
 
     def load(self, topic: str, queue_id: int) -> Queue:
         """Return a queue that wasn't asked for before: from its files, or a new one.
@@ -73,7 +96,11 @@ class QueueTable:
         if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
             raise StorageError(f"no queue can be made for the topic {topic!r}: it can't be the name of a folder")
         queue = Queue(topic, queue_id, f"{self._folder}/{topic}/{queue_id}", self._entries, self._log)
-        is_cut = topic in self._topics_on_disk and queue.load(self.trusted_below)
+        try:
+            is_cut = topic in self._topics_on_disk and queue.load(self.trusted_below)
+        except NotADirectoryError as error:
+            words = f"{error.filename} can't be a queue's folder, a file is in its place: move it away"
+            raise StorageError(words) from None
         recorded = self.recorded.get(topic)
         if recorded is not None and queue_id in recorded:
             if recorded[queue_id] > queue.max_offset:
@@ -92,10 +119,7 @@ class QueueTable:
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that have or had a message, in files or not yet. Raises: OSError."""
         ids = {queue.queue_id for queue in self._of_topic.get(topic, []) if queue.max_offset}
-        if topic in self._topics_on_disk:
-            names = self._files.list_folder(f"{self._folder}/{topic}")
-            ids.update(int(name) for name in names if name.isdecimal())
-        return sorted(ids)
+        return sorted(ids.union(self._ids_on_disk(topic)))
 
     def end_of(self, topic: str, queue_id: int) -> int:
         """Return where a queue ends, without a look at its files: one that isn't loaded, where it had ended."""
@@ -105,9 +129,9 @@ class QueueTable:
     def load_all(self) -> None:
         """Load every queue that has files, so that what is no longer true of them is cut off. Raises: OSError."""
         for topic in sorted(self._topics_on_disk):
-            for name in self._files.list_folder(f"{self._folder}/{topic}"):
-                if name.isdecimal() and (topic, int(name)) not in self.by_name:
-                    self.load(topic, int(name))
+            for queue_id in self._ids_on_disk(topic):
+                if (topic, queue_id) not in self.by_name:
+                    self.load(topic, queue_id)
 
     def without_end(self, names: Iterable[tuple[QueueName, int]]) -> dict[QueueName, int]:
         """Return those of these queues that lack the entry before the end given with them. Raises: OSError."""

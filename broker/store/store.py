@@ -219,6 +219,11 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         """Return the topics that have queues, sorted."""
         return self._queues.topics()
 
+    @property
+    def strays(self) -> list[str]:
+        """What lies among the queues' files and is none of ours, as far as somebody came across it."""
+        return list(self._queues.strays)
+
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that have or had a message, sorted. Raises: OSError."""
         return self._queues.queue_ids(topic)

@@ -95,6 +95,11 @@ class SimulatedFiles:
 
     def list_folder(self, path: str) -> list[str]:
         folder = self.disk.folders.get(self._path(path))
+        above = self._path(path)
+        while folder is None and len(above) > 1:
+            if above in self.disk.files:
+                raise disk_error(errno.ENOTDIR, path)
+            above = posixpath.dirname(above)
         return [] if folder is None else sorted(folder.names)
 
     def sync_folder(self, path: str) -> None:

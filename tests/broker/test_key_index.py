@@ -154,3 +154,28 @@ async def test_what_was_in_memory_when_it_was_killed_is_read_again(tmp_path: Pat
         assert closed.lacks(closed._store.max_position) == 0
         assert len(await closed.find("orders", "key-77", 0, FOREVER, FOREVER, 10)) == 1
         await closed.close()
+
+
+@pytest.mark.parametrize("lies_there", ["index", "index/keys.sqlite/x"])
+async def test_what_lies_in_the_way_of_the_index_keeps_no_broker_from_starting(tmp_path: Path, lies_there: str) -> None:
+    path = tmp_path / lies_there
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+    async with indexer_of(tmp_path, ["paid", "open"]) as indexer:
+        await indexer.open()
+        assert await positions(indexer, "paid") == []
+        assert indexer.lacks(indexer._store.max_position)
+        for gone in (path, path.parent) if "sqlite" in lies_there else (path,):
+            gone.rmdir() if gone.is_dir() else gone.unlink()
+        caught_up = asyncio.Event()
+
+        async def pause(pause_ms: int) -> None:
+            await asyncio.sleep(0)
+            if not indexer.lacks(indexer._store.max_position):
+                caught_up.set()
+
+        following = asyncio.create_task(indexer.loop(pause))
+        await caught_up.wait()
+        following.cancel()
+        assert await positions(indexer, "paid") == [0]
+        await indexer.close()

@@ -126,6 +126,9 @@ async def test_folders_are_made_with_their_parents_and_listed_sorted(stand: Stan
     assert files.list_folder(f"{stand.folder}/a") == ["10", "9", "b"]
     assert files.list_folder(f"{stand.folder}/a/b/") == ["c"]
     assert files.list_folder(f"{stand.folder}/nowhere") == []
+    for below in ("", "/nowhere", "/no/where"):
+        with pytest.raises(NotADirectoryError, match=f"a/9{below}"):
+            files.list_folder(f"{stand.folder}/a/9{below}")
     assert files.exists(f"{stand.folder}/a/b")
     assert files.exists(f"{stand.folder}/a/9")
     assert not files.exists(f"{stand.folder}/a/8")

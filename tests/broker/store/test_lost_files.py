@@ -271,3 +271,26 @@ def test_a_flipped_bit_of_a_small_file_is_noticed(stand: StoreStand, name: str) 
                 stand.open()
         stand.kill()
         stand.disk.put_back(image)
+
+
+@pytest.mark.parametrize("stray", ["README", "orders/notes.txt", "orders/7", "orders/99999999999999999999", "new/08"])
+def test_what_lies_among_the_queues_and_is_none_is_passed_over_in_words(stand: StoreStand, stray: str) -> None:
+    stand.send(b"a")
+    stand.store.close()
+    stand.disk.make_folder("/store/consumequeue/new")
+    stand.files.open(f"/store/consumequeue/{stray}").close()
+    for _ in range(2):
+        stand.open()
+        assert [stand.store.queue_ids(topic) for topic in ("README", "orders", "new")] in (
+            [[], [0], []],
+            [[], [0, 7], []],
+        )
+        assert stand.store.strays == ([f"/store/consumequeue/{stray}"] if stray != "orders/7" else [])
+        for topic, queue_id in (("README", 0), ("orders", 7)):
+            if stray.startswith(topic) and stray in ("README", "orders/7"):
+                with pytest.raises(StorageError, match=f"{topic}/{queue_id} can't be a queue's folder.*move it away"):
+                    stand.store.queue(topic, queue_id)
+        stand.send(b"b")
+        stand.store.close()
+    stand.open()
+    assert stand.bodies() == [b"a", b"b", b"b"]
