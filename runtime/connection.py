@@ -342,8 +342,9 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             outcome = codec.decode_answer(pending.shape, envelope, body)
         except ProtocolError as error:
             outcome = error.with_traceback(None)
-            # It would keep these variables, and the collector doesn't look into a pending answer.
         self._tell(pending, outcome)
+        # What the error was raised from keeps these variables, and the collector doesn't look into a pending answer.
+        del pending
 
     def _tell(self, pending: PendingAnswer, outcome: Reply) -> None:
         try:

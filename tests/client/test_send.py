@@ -356,28 +356,3 @@ async def test_network_errors_of_an_ordered_send_are_raised(world: SimulatedWorl
         await world.stop("broker-a")
         with pytest.raises(NetworkError, match=r"attempts: 1 .*refused"):
             await producer.send(Message("orders", b"one"), queue=queue)
-
-
-@pytest.mark.parametrize("delay", [{"delay_ms": 1_500}, {"deliver_ms": 2_000_000_000_000}], ids=repr)
-async def test_a_delay_that_no_broker_of_ours_has_is_refused(world: SimulatedWorld, delay: dict[str, int]) -> None:
-    """They would deliver at once, and say SEND_OK."""
-    cluster = await fake_cluster(world)
-    message = Message("orders", b"later", **delay)  # type: ignore[arg-type]
-    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
-        with pytest.raises(ClientError, match=r"orders has delay_ms or deliver_ms: .* use delay_level"):
-            await producer.send(message)
-        with pytest.raises(ClientError, match="use delay_level"):
-            await producer.send(message, queue=MessageQueue("orders", "broker-a", 0))
-        with pytest.raises(ClientError, match="use delay_level"):
-            await producer.send_many([Message("orders", b"now"), message])
-        with pytest.raises(ClientError, match="use delay_level"):
-            await producer.send_oneway(message)
-    assert b"later" not in cluster.bodies
-
-
-async def test_a_broker_of_rocketmq_is_asked_for_any_delay(world: SimulatedWorld) -> None:
-    cluster = await fake_cluster(world)
-    async with Producer("shop", NAMESRV, rocketmq(), cluster.machine) as producer:
-        await producer.send(Message("orders", b"later", delay_ms=1_500))
-    [[arrival]] = cluster.brokers[0].journal.requests
-    assert b"TIMER_DELAY_MS\x011500\x02" in arrival.properties

@@ -238,7 +238,7 @@ class Runs:
         self.offers = 0
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
-        assert tail == data[at + 19 : at + 25]
+        assert tail == data[at + 19 : at + 25] or len(data) < at + 25
         return self._take(NATIVE, data, at, stop)
 
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:

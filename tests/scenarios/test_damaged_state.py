@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from staticfire.broker.store.sealed import seal, unseal
 from staticfire.faults.simulation import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
 
@@ -52,7 +53,10 @@ async def test_a_level_that_stands_behind_its_end_loses_nothing(world: Simulated
 async def test_a_checkpoint_with_another_time_than_its_record_moves_no_clock(world: SimulatedWorld) -> None:
     """Message time never goes back: it would stand until that moment comes."""
     stand = await stopped(world)
-    edit(world, CHECKPOINT, lambda numbers: numbers.__setitem__(2, numbers[2] + 10**12))
+    files = world.machine(NAME).files
+    numbers = json.loads(unseal(files.read_bytes(CHECKPOINT)))
+    numbers[2] += 10**12
+    files.replace(CHECKPOINT, seal(json.dumps(numbers).encode()))
     await stand.start()
     await world.run_for(seconds=20)
     assert len(await stand.bodies("orders")) == 5
