@@ -72,13 +72,17 @@ def bursts_of(name: str, burst: int) -> tuple[list[bytes], int]:
 def without_handlers(broker: Broker, connection: Connection) -> Callable[[], None]:
     """Leave only: frames, decoded requests."""
     with_runs, routes = without_runs(broker, connection), broker.dispatcher.routes
-    handlers, hot = dict(routes.handlers), dict(routes.hot)
+    handlers, hot, known = dict(routes.handlers), dict(routes.hot), set(routes.known)
     routes.handlers.update(dict.fromkeys(handlers, lambda call: None))
     routes.hot.update({mark: (decode, lambda call: None) for mark, (decode, _) in hot.items()})
 
     def back() -> None:
         routes.handlers.update(handlers)
+        # A kind that came meanwhile for the first time has none of the real handlers there: it comes anew.
+        routes.hot.clear()
         routes.hot.update(hot)
+        routes.known.clear()
+        routes.known.update(known)
         with_runs()
 
     return back
