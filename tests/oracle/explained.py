@@ -58,13 +58,6 @@ EXPLAINED = [
     Explained("batch that is half", "*", "RocketMQ delivers it at once, here it is refused"),
     Explained("batch of half ones", "*", "RocketMQ delivers them at once, here they are refused"),
     Explained("stored in batched-2", "*", "RocketMQ delivers them at once, here they are refused"),
-    Explained(
-        "delete a topic", "code", "with timerWheelEnable=false RocketMQ's deletion ends in a NullPointerException"
-    ),
-    Explained(
-        "delete it again", "code", "with timerWheelEnable=false RocketMQ's deletion ends in a NullPointerException"
-    ),
-    Explained("send with TIMER_*", "remark", "the way out stands behind it", "accurate timer message is not enabled*"),
     Explained("create with *BatchCQ*", "*", "queues of whole batches are refused in words: docs/decisions/0022"),
     Explained("config after *BatchCQ*", "*", "queues of whole batches are refused in words: docs/decisions/0022"),
     Explained("send a batch in one message*", "remark", "the remark says which rule it breaks", "the message is*"),
