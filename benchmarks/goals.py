@@ -55,7 +55,7 @@ class Goal:
     def words(self) -> str:
         """The goal as a person reads it."""
         if self.at_least is not None:
-            least = f"{self.at_least:,.0f}" if self.at_least >= 1 else f"{self.at_least:g}"
+            least = f"{self.at_least:,.0f}" if self.at_least >= 10 else f"{self.at_least:g}"
             return f">= {least}" + (f" or {self.cpu_us_at_most:g} us CPU" if self.cpu_key else "")
         return f"<= {self.at_most:g} x {self.times_key}" if self.times_key else f"<= {self.at_most:g}"
 
