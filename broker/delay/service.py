@@ -12,6 +12,7 @@ or not at all.
 import asyncio
 from collections.abc import Callable, Iterable
 
+from staticfire.broker.clock.due_loop import DueLoop, wait_for
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.delivery import Delivery
@@ -32,8 +33,6 @@ log = logger("broker")
 FILE = "delayOffset.json"
 SLICE_MAX = 256
 # Messages delivered between two looks at the sockets: about a millisecond.
-SLEEP_MS_MAX = 1_000
-# Somebody may set the machine's clock.
 RETRY_MS = 100
 SAVE_MS = 10_000
 SAVE_BYTES = 64 * 1024 * 1024
@@ -59,17 +58,14 @@ class DelayService:
         self._clock = clock
         self._config_files = config_files
         self._settle = settle
-        self._awake = asyncio.Event()
         self._save_now = asyncio.Event()
         self._delivery = Delivery(store, levels)
-        self._sleeps_until_ms = 0
-        self._trouble = ""
         self._is_restored = False
         self._saved = self.queue.snapshot(0)
         self._saved_version = -1
         self._saved_position = 0
         self._tasks: list[asyncio.Task[None]] = []
-        clock.on_change(self.wake)
+        self._due = DueLoop(clock, self.next_due_ms, self._deliver_slice, "delayed_messages_not_delivered", RETRY_MS)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -157,7 +153,7 @@ class DelayService:
 
     def start(self, spawn: Spawn) -> None:
         """Begin to deliver, what is overdue first."""
-        self._tasks = [spawn(self._delivery_loop(), "delays"), spawn(self._save_loop(), "delay_progress")]
+        self._tasks = [spawn(self._due.run(), "delays"), spawn(self._save_loop(), "delay_progress")]
 
     async def stop(self) -> None:
         """Deliver nothing more, and let the last `ConfigFiles` save have what was."""
@@ -184,13 +180,12 @@ class DelayService:
 
     def wake(self) -> None:
         """Look at the clock again: it was set."""
-        self._awake.set()
+        self._due.wake()
 
     def expect(self, level: int, stored_ms: MessageMs) -> MessageMs:
         """Return when a message of a level is due that is stored now, and be awake by then."""
         due_ms = MessageMs(stored_ms + self.levels.delay_ms(level))
-        if due_ms < self._sleeps_until_ms:
-            self._awake.set()
+        self._due.expect(due_ms)
         return due_ms
 
     def forget(self) -> None:
@@ -198,37 +193,14 @@ class DelayService:
         self.queue.forget()
         self._take_snapshot()
         self._config_files.changed(FILE)
-        self._awake.set()
+        self._due.wake()
 
     # -- delivering ----------------------------------------------------------------------------------------------
 
-    async def _delivery_loop(self) -> None:
-        while True:
-            try:
-                pause_ms = self._pause_ms()
-                if pause_ms == 0:
-                    message_ms = self._clock.message_ms()
-                    self._deliver(self.queue.due(message_ms, SLICE_MAX), message_ms)
-                    self._trouble = ""
-                    await asyncio.sleep(0)
-                    continue
-            except StorageError as error:
-                if self._trouble != str(error):
-                    self._trouble = str(error)
-                    log.error("delayed_messages_not_delivered", error=self._trouble, retry_ms=RETRY_MS)
-                pause_ms = RETRY_MS
-            self._awake.clear()
-            await _wait(self._awake, pause_ms)
-
-    def _pause_ms(self) -> int | None:
-        """Return how long nothing is due; None for until something happens."""
-        due_ms = self.next_due_ms()
-        if due_ms is None:
-            self._sleeps_until_ms = _NEVER
-            return None
-        self._sleeps_until_ms = due_ms
-        pause_ms = self._clock.uptime_until_ms(due_ms)
-        return None if pause_ms is None else min(pause_ms, SLEEP_MS_MAX)
+    async def _deliver_slice(self) -> None:
+        message_ms = self._clock.message_ms()
+        self._deliver(self.queue.due(message_ms, SLICE_MAX), message_ms)
+        await asyncio.sleep(0)
 
     def _deliver(self, due: list[DueEntry], message_ms: MessageMs) -> int:
         """Store these messages, which are due by then, where they belong, in one burst; return how many.
@@ -263,7 +235,7 @@ class DelayService:
     async def _save_loop(self) -> None:
         while True:
             self._save_now.clear()
-            await _wait(self._save_now, SAVE_MS)
+            await wait_for(self._save_now, SAVE_MS)
             position = self._store.max_position
             grown = position - self._saved_position > SAVE_BYTES and self.queue.waiting()
             if self.queue.version == self._saved_version and not grown:
@@ -322,14 +294,3 @@ def _first_positions(store: MessageStore, levels: Iterable[int]) -> list[int]:
     queues = [store.queue(SCHEDULE_TOPIC, queue_of_level(level)) for level in levels]
     waiting = [queue for queue in queues if queue.min_offset < queue.max_offset]
     return [entry.log_position for queue in waiting for entry in store.entries(queue, queue.min_offset, 1)]
-
-
-_NEVER = 1 << 62
-
-
-async def _wait(event: asyncio.Event, pause_ms: int | None) -> None:
-    try:
-        async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
-            await event.wait()
-    except TimeoutError:
-        pass  # The time has come.

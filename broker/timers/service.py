@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from staticfire.broker.clock.due_loop import DueLoop
 from staticfire.broker.delay.stored_form import real_place
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
@@ -36,8 +37,6 @@ log = logger("broker")
 
 SLICE_MAX = 128
 # Messages delivered between two looks at the sockets.
-SLEEP_MS_MAX = 1_000
-# Somebody may set the machine's clock.
 RETRY_MS = 100
 SAVE_MS = 10_000
 SAVE_BYTES = 64 * 1024 * 1024
@@ -60,11 +59,8 @@ class TimerService:
         self._kept = KeptTimers(state.config_files, state.store, self._index)
         self._changes = 0
         self._saved_changes = 0
-        self._awake = asyncio.Event()
-        self._sleeps_until_ms = 0
-        self._trouble = ""
         self._tasks: list[asyncio.Task[None]] = []
-        state.clock.on_change(self._awake.set)
+        self._due = DueLoop(state.clock, self.next_due_ms, self._deliver_due, "timers_not_delivered", RETRY_MS)
 
     @property
     def _queue(self) -> Queue:
@@ -85,7 +81,7 @@ class TimerService:
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
         """Begin to deliver, what is overdue first."""
-        self._tasks = [spawn(self._delivery_loop(), "timers"), spawn(self._save_loop(pause), "timers_saved")]
+        self._tasks = [spawn(self._due.run(), "timers"), spawn(self._save_loop(pause), "timers_saved")]
 
     async def stop(self) -> None:
         """Deliver nothing more."""
@@ -97,7 +93,7 @@ class TimerService:
         """Start anew: the queue was deleted."""
         self._index.forget()
         self._kept.save()
-        self._awake.set()
+        self._due.wake()
 
     # -- messages that wait --------------------------------------------------------------------------------------
 
@@ -124,8 +120,7 @@ class TimerService:
         if outcome is not PutOutcome.FAILED:
             self._index.add(timed.due_ms, queue_offset, timed.entry_code & forms.HASH_MASK)
             self._changes += 1
-            if timed.due_ms < self._sleeps_until_ms:
-                self._awake.set()
+            self._due.expect(timed.due_ms)
         on_stored(call, queue_offset, log_position, outcome)
 
     def first_waiting_position(self) -> int | None:
@@ -198,34 +193,8 @@ class TimerService:
             await asyncio.sleep(0)
         return delivered
 
-    async def _delivery_loop(self) -> None:
-        while True:
-            self._awake.clear()
-            pause_ms = self._pause_ms()
-            if pause_ms == 0:
-                try:
-                    await self.deliver_until(self._clock.message_ms())
-                    self._trouble = ""
-                    continue
-                except StorageError as error:
-                    if self._trouble != str(error):
-                        self._trouble = str(error)
-                        log.error("timers_not_delivered", error=self._trouble, retry_ms=RETRY_MS)
-                    pause_ms = RETRY_MS
-            try:
-                async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
-                    await self._awake.wait()
-            except TimeoutError:
-                pass  # The time has come.
-
-    def _pause_ms(self) -> int | None:
-        due_ms = self._index.next_due_ms()
-        if due_ms is None:
-            self._sleeps_until_ms = 1 << 62
-            return None
-        self._sleeps_until_ms = due_ms
-        pause_ms = self._clock.uptime_until_ms(due_ms)
-        return None if pause_ms is None else min(pause_ms, SLEEP_MS_MAX)
+    async def _deliver_due(self) -> None:
+        await self.deliver_until(self._clock.message_ms())
 
     def _deliver(self, due: list[Due]) -> int:
         """Store these messages where they belong, in one burst; return how many. Raises: StorageError, for all."""

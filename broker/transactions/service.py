@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from staticfire.broker.clock.due_loop import DueLoop
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
@@ -42,7 +43,6 @@ log = logger("broker")
 
 SLICE_MAX = 64
 # Half messages asked about between two looks at the sockets.
-SLEEP_MS_MAX = 1_000
 RETRY_MS = 1_000
 ANSWER_MS_MAX = 5_000
 # So long an advance waits for the answer of a producer that was asked.
@@ -63,12 +63,9 @@ class TransactionService:
         # Ended on a burst that isn't written yet.
         self._asked: dict[int, tuple[Connection, UptimeMs]] = {}
         # Questions under way, and until when an answer is waited for.
-        self._awake = asyncio.Event()
-        self._sleeps_until_ms = 0
         self._kept = KeptTransactions(state.config_files, state.store, self._open)
-        self._trouble = ""
         self._tasks: list[asyncio.Task[None]] = []
-        state.clock.on_change(self._awake.set)
+        self._due = DueLoop(state.clock, self.next_due_ms, self._check_due, "transactions_not_checked", RETRY_MS)
 
     def __len__(self) -> int:
         """How many half messages are open."""
@@ -93,7 +90,7 @@ class TransactionService:
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
         """Begin to ask."""
-        self._tasks = [spawn(self._check_loop(), "transactions"), spawn(self._kept.loop(pause), "transactions_saved")]
+        self._tasks = [spawn(self._due.run(), "transactions"), spawn(self._kept.loop(pause), "transactions_saved")]
 
     async def stop(self) -> None:
         """Ask nobody any more."""
@@ -128,8 +125,7 @@ class TransactionService:
         wait_ms = forms.immunity_ms(properties, timeout_ms) or timeout_ms
         due_ms = stored_ms + wait_ms + checks * settings.transaction_check_interval
         self._open.begin(offset, OpenHalf(log_position, forms.producer_group(properties), due_ms, checks))
-        if due_ms < self._sleeps_until_ms:
-            self._awake.set()
+        self._due.expect(due_ms)
 
     def half_at(self, log_position: int) -> StoredRecord | None:
         """Return the half message at a position of the log, None when there is none."""
@@ -210,34 +206,8 @@ class TransactionService:
             if offset in self._open.halves
         ]  # fmt: skip
 
-    async def _check_loop(self) -> None:
-        while True:
-            self._awake.clear()
-            pause_ms = self._pause_ms()
-            if pause_ms == 0:
-                try:
-                    await self.check_until(self._state.clock.message_ms())
-                    self._trouble = ""
-                    continue
-                except StorageError as error:
-                    if self._trouble != str(error):
-                        self._trouble = str(error)
-                        log.error("transactions_not_checked", error=self._trouble, retry_ms=RETRY_MS)
-                    pause_ms = RETRY_MS
-            try:
-                async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
-                    await self._awake.wait()
-            except TimeoutError:
-                pass  # The time has come.
-
-    def _pause_ms(self) -> int | None:
-        due_ms = self._open.next_due_ms()
-        if due_ms is None:
-            self._sleeps_until_ms = 1 << 62
-            return None
-        self._sleeps_until_ms = due_ms
-        pause_ms = self._state.clock.uptime_until_ms(due_ms)
-        return None if pause_ms is None else min(pause_ms, SLEEP_MS_MAX)
+    async def _check_due(self) -> None:
+        await self.check_until(self._state.clock.message_ms())
 
     def _check_all(self, due: list[int]) -> None:
         try:
