@@ -124,6 +124,11 @@ def find_property(properties: bytes, name: str | bytes) -> bytes | None:
     return _find_among_lookalikes(properties, needle)
 
 
+def text_property(properties: bytes, name: str | bytes) -> str:
+    """Return a property as text, empty for none."""
+    return (find_property(properties, name) or b"").decode("utf-8", "replace")
+
+
 def _find_among_lookalikes(properties: bytes, needle: bytes) -> bytes | None:
     """`find_property` where XTAGS or an empty value stand behind TAGS, or where the last 02 is missing."""
     for entry in reversed(properties.split(b"\x02")):

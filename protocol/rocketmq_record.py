@@ -25,6 +25,7 @@ from struct import Struct, error as StructError
 from typing import NamedTuple
 
 from staticfire.protocol.checksums import crc32
+from staticfire.protocol.command import Records
 from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import BATCH_MESSAGES_MAX
@@ -68,6 +69,11 @@ _length32 = Struct(">I").unpack_from
 _batch_head = Struct(">iiiii")
 _batch_flag_and_length = Struct(">12xii").unpack_from
 _pack_length16_signed = Struct(">h").pack
+
+
+def record_for(stored: bytes, is_native: bool, store_host: bytes) -> Records | bytes:
+    """Return a stored record as a body, of our own codec or as RocketMQ's clients read it. Raises: as that."""
+    return Records([stored], 1) if is_native else to_rocketmq(stored, store_host)
 
 
 def to_rocketmq(stored: Buffer, store_host: bytes, at: int = 0) -> bytes:

@@ -98,7 +98,8 @@ class ClockControl:
 
         While a producer that is connected has a transaction open, it works, and that takes real time.
         """
-        works_until_ms = self._transactions.works_until_ms()
+        is_question_next = self._transactions.next_due_ms() == next_due_ms
+        works_until_ms = self._transactions.works_until_ms() if is_question_next else None
         return -1 if works_until_ms is not None and works_until_ms <= next_due_ms else next_due_ms
 
     def settled(self) -> None:

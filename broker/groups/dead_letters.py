@@ -12,7 +12,7 @@ from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import dead_letter_topic, fits_store
-from staticfire.protocol.properties import RETRY_TOPIC, UNIQ_KEY, find_property
+from staticfire.protocol.properties import RETRY_TOPIC, UNIQ_KEY, text_property
 
 
 class DeadLetters:
@@ -42,8 +42,3 @@ class DeadLetters:
             on_stored(context, queue_offset, log_position, outcome)
 
         return dead_letter_stored
-
-
-def text_property(properties: bytes, name: str) -> str:
-    """Return a property as text, empty for none."""
-    return (find_property(properties, name) or b"").decode("utf-8", "replace")

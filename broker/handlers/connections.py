@@ -18,7 +18,7 @@ from staticfire.broker.pulls.choosing import make_choice
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
-from staticfire.protocol.command import Answer, Records, Request, refusal
+from staticfire.protocol.command import Answer, Request, refusal
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import parse_offset_id
@@ -49,7 +49,7 @@ from staticfire.protocol.requests.connections import (
 )
 from staticfire.protocol.requests.group_state import GetGroupState, GroupState, GroupStateAnswer, MemberState
 from staticfire.protocol.requests.routes import TopicList, TopicListAnswer
-from staticfire.protocol.rocketmq_record import to_rocketmq
+from staticfire.protocol.rocketmq_record import record_for
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
@@ -179,10 +179,11 @@ class ConnectionHandlers:
         """Let a consumer consume a message now."""
         request: ConsumeDirectly = call.request
         member = find_member(self._state, request.consumer_group, request.client_id or "")
+        codec = member.connection.codec
         passed_on = ConsumeDirectly(
             request.consumer_group, request.client_id, request.msg_id, self._state.settings.broker_name,
             request.topic, request.topic_sys_flag, request.group_sys_flag,
-            body=_message_for(member.connection, self._record(request)),
+            body=record_for(self._record(request), codec.number == NATIVE, member.connection.store_host),
         )  # fmt: skip
         answer = await ask_member(member, request.consumer_group, passed_on)
         return ConsumedDirectlyAnswer(code=answer.code, remark=answer.remark, body=answer.body)
@@ -197,13 +198,6 @@ class ConnectionHandlers:
             words = f"there is no message {request.msg_id} on this broker: it takes offset message ids"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         return record
-
-
-def _message_for(connection: Connection, record: bytes) -> Records | bytes:
-    """Return a message in the form of the other side's codec."""
-    if connection.codec.number == NATIVE:
-        return Records([record], 1)
-    return to_rocketmq(record, connection.store_host)
 
 
 async def ask_member(member: Member, group: str, request: Request) -> Answer:

@@ -23,7 +23,7 @@ from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import offset_id
-from staticfire.protocol.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT, find_property, with_property
+from staticfire.protocol.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT, text_property, with_property
 from staticfire.protocol.requests.reply import PushReply
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.times import MessageMs
@@ -71,7 +71,7 @@ class ReplyHandlers:
 
     async def _push(self, call: Call, request: SendMessage, properties: bytes) -> str | None:
         """Pass a reply on; return why nobody has it, None when somebody does."""
-        client_id = (find_property(properties, REPLY_TO_CLIENT) or b"").decode("utf-8", "replace")
+        client_id = text_property(properties, REPLY_TO_CLIENT)
         if not client_id:
             return f"reply message properties[{REPLY_TO_CLIENT}] is null"
         connection = self._state.producers.connection_of(client_id)

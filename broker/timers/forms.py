@@ -35,6 +35,7 @@ from staticfire.protocol.properties import (
     UNIQ_KEY,
     find_property,
     format_properties,
+    text_property,
     with_last_end,
     without_property,
 )
@@ -144,12 +145,7 @@ def entry_code(properties: bytes, stored_ms: int) -> int:
     due_ms = _due_ms(properties, stored_ms)
     if due_ms is None or due_ms <= 0:
         return 0
-    return due_ms << HASH_BITS | hash_of(text(properties, REAL_TOPIC), text(properties, UNIQ_KEY))
-
-
-def text(properties: bytes, name: str) -> str:
-    """Return a property, "" when there is none."""
-    return (find_property(properties, name) or b"").decode("utf-8", "replace")
+    return due_ms << HASH_BITS | hash_of(text_property(properties, REAL_TOPIC), text_property(properties, UNIQ_KEY))
 
 
 def delivered(waited: StoredRecord, queue: Queue, now_ms: int) -> NewRecord:

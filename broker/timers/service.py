@@ -25,7 +25,7 @@ from staticfire.broker.timers.kept import KeptTimers
 from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import WHEEL_TIMER_TOPIC, is_retry_topic
-from staticfire.protocol.properties import REAL_TOPIC, UNIQ_KEY
+from staticfire.protocol.properties import REAL_TOPIC, UNIQ_KEY, text_property
 from staticfire.protocol.recall_handle import RecallHandle, encode_handle
 from staticfire.protocol.record import StoredRecord, decode_record
 from staticfire.protocol.sys_flag import enters_consume_queue
@@ -112,7 +112,7 @@ class TimerService:
         topic = record.queue.topic
         if is_retry_topic(topic):
             return None
-        unique_id = forms.text(timed.properties, UNIQ_KEY)
+        unique_id = text_property(timed.properties, UNIQ_KEY)
         return encode_handle(RecallHandle(topic, self._state.settings.broker_name, timed.out_ms + 1, unique_id))
 
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
@@ -151,7 +151,7 @@ class TimerService:
                 properties = self._read(offset).properties
             except (ProtocolError, OSError):
                 continue
-            named = forms.text(properties, UNIQ_KEY), forms.text(properties, REAL_TOPIC)
+            named = text_property(properties, UNIQ_KEY), text_property(properties, REAL_TOPIC)
             if named == (handle.unique_id, handle.topic):
                 found.append((due_ms, offset, hash_bits))
         return found

@@ -25,6 +25,7 @@ from staticfire.protocol.properties import (
     WAIT,
     find_property,
     format_properties,
+    text_property,
     with_property,
 )
 from staticfire.protocol.record import StoredRecord, pack_stored
@@ -97,7 +98,7 @@ def question(half: StoredRecord, times: int) -> bytes:
 
 def producer_group(properties: bytes) -> str:
     """Return who is to be asked about a half message."""
-    return (find_property(properties, PGROUP) or b"").decode("utf-8", "replace")
+    return text_property(properties, PGROUP)
 
 
 def immunity_ms(properties: bytes, least_ms: int) -> int | None:

@@ -23,17 +23,16 @@ from staticfire.broker.transactions import forms
 from staticfire.broker.transactions.kept import KeptTransactions
 from staticfire.broker.transactions.open_halves import OpenHalf, OpenHalves
 from staticfire.protocol.codecs import NATIVE
-from staticfire.protocol.command import Records
 from staticfire.protocol.errors import ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from staticfire.protocol.permissions import READ_WRITE
-from staticfire.protocol.properties import UNIQ_KEY, find_property
+from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.protocol.record import StoredRecord, decode_record
 from staticfire.protocol.requests.clock import Unrest
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.protocol.requests.transactions import CheckTransaction
-from staticfire.protocol.rocketmq_record import to_rocketmq
+from staticfire.protocol.rocketmq_record import record_for
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
@@ -259,7 +258,7 @@ class TransactionService:
             "transaction_set_aside",
             group=forms.producer_group(half.properties),
             topic=forms.place_of(half)[0],
-            message_id=(find_property(half.properties, UNIQ_KEY) or b"").decode("utf-8", "replace"),
+            message_id=text_property(half.properties, UNIQ_KEY),
             checks=checks,
             way_out=f"nobody has ended it; it is in {CHECK_MAX_TIME_TOPIC}",
         )
@@ -271,9 +270,9 @@ def _no_word(_context: Any, _queue_offset: int, _log_position: int, _outcome: Pu
 
 def _question(connection: Connection, half: StoredRecord, times: int, broker_name: str) -> CheckTransaction:
     """Return the question in the form of the other side's codec. Raises: ProtocolError."""
-    unique_id = (find_property(half.properties, UNIQ_KEY) or b"").decode("utf-8", "replace")
+    unique_id = text_property(half.properties, UNIQ_KEY)
     asked = forms.question(half, times)
-    body = Records([asked], 1) if connection.codec.number == NATIVE else to_rocketmq(asked, connection.store_host)
+    body = record_for(asked, connection.codec.number == NATIVE, connection.store_host)
     return CheckTransaction(
         half.queue_offset, half.log_position, unique_id, unique_id,
         offset_id(connection.store_id_prefix, half.log_position), HALF_TOPIC, broker_name, body=body,

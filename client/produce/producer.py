@@ -34,7 +34,7 @@ from staticfire.protocol.errors import (
 )
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
-from staticfire.protocol.properties import UNIQ_KEY, find_property
+from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         wire, queue = await self._open.wrap(message, queue)
         asked = reply_request(single_request(wire, queue.broker_name, self.group, self.settings))
         answer = await self.client.ask_broker(queue, asked, self.settings.send_msg_timeout_ms)
-        outcome = single_outcome((find_property(wire.properties, UNIQ_KEY) or b"").decode(), queue, answer)
+        outcome = single_outcome(text_property(wire.properties, UNIQ_KEY), queue, answer)
         if isinstance(outcome, StaticfireError):
             raise outcome
         return outcome
