@@ -41,7 +41,7 @@ $(READY): pyproject.toml constraints.txt $(wildcard protocol/_compiled*.[ch])
 	fi
 	@echo "setup: installing staticfire and its tools into .venv"
 	@$(PIP) install --constraint constraints.txt setuptools
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,grpc]'
 	@rm -rf build/lib* build/temp* build/bdist* staticfire.egg-info
 	@$(BIN)/python -m compileall -q '$(CURDIR)/staticfire' '$(CURDIR)'/staticfire/*/
 	@touch $@
@@ -55,12 +55,12 @@ $(FLIGHTS_DATA): $(READY)
 # Only what reads or writes with Spark depends on it: half a gigabyte, and pip builds PySpark itself.
 $(SPARK): $(READY)
 	@echo "setup: PySpark, pyarrow, pandas and plotly, about a minute the first time"
-	@$(PIP) install --constraint constraints.txt --editable '.[dev,spark]'
+	@$(PIP) install --constraint constraints.txt --editable '.[dev,grpc,spark]'
 	@touch $@
 
 .PHONY: constraints
 constraints: $(READY) $(SPARK) ## writes constraints.txt from .venv (UPGRADE=1: move to the newest versions first)
-	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --editable '.[dev,spark]')
+	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --editable '.[dev,grpc,spark]')
 	@$(BIN)/python -m tools.constraints > .venv/constraints.txt
 	@mv .venv/constraints.txt constraints.txt
 	@touch $(READY) $(SPARK)
@@ -178,6 +178,10 @@ test-compose: $(READY) ## docker-compose.yml, and one with the image swapped, us
 fix: $(READY) ## repairs what ruff can repair, and formats
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+.PHONY: protos
+protos: $(READY) ## writes the messages of the gRPC endpoint from proxy/proto/rocketmq_v2.proto
+	$(BIN)/python -m tools.protos
 
 .PHONY: docs
 docs: $(READY) ## writes the generated parts of docs/ (ALL=1: also those that take a quarter of a minute)

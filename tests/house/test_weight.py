@@ -30,7 +30,7 @@ def packages_loaded_by(program: str, *arguments: str) -> set[str]:
     return set(json.loads(printed.stdout))
 
 
-@pytest.mark.parametrize("package", ["nameserver", "broker", "client", "runtime", "protocol"])
+@pytest.mark.parametrize("package", ["nameserver", "broker", "client", "proxy", "runtime", "protocol"])
 def test_programs_of_the_cluster_load_no_http_and_no_terminal_library(package: str) -> None:
     assert packages_loaded_by(LOAD_ALL, f"staticfire.{package}") & TERMINAL_AND_HTTP == set()
 

@@ -1,0 +1,7 @@
+"""The endpoint for RocketMQ 5's clients: gRPC, package apache.rocketmq.v2. RocketMQ: its proxy in cluster mode.
+
+It is a client of the cluster, in a process of its own; it needs the extra `staticfire[grpc]`.
+
+- `proto/`: the messages
+- `transport/`: how calls arrive and answers leave
+"""

@@ -1,0 +1,142 @@
+"""What a service of the endpoint is written against: its methods, the call that a handler is given, its errors.
+
+    async def query_route(request: pb.QueryRouteRequest, call: GrpcCall) -> pb.QueryRouteResponse: ...
+    async def receive(request: pb.ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[...]: ...
+    async def telemetry(commands: AsyncIterator[pb.TelemetryCommand], call: GrpcCall) -> AsyncIterator[...]: ...
+
+    METHODS = {
+        f"{SERVICE}/QueryRoute": unary(pb.QueryRouteRequest, query_route),
+        f"{SERVICE}/ReceiveMessage": server_stream(pb.ReceiveMessageRequest, receive),
+        f"{SERVICE}/Telemetry": bidi(pb.TelemetryCommand, telemetry),
+    }
+
+How a call ends. A handler that returns ends it with OK; `GrpcError` with that status; any other exception with INTERNAL
+and a log line, as RocketMQ's proxy answers. When the client goes away, resets the stream, or its deadline passes, the
+handler's task is cancelled: it gets CancelledError where it waits. An async generator that is suspended at a `yield` is
+closed instead (GeneratorExit there): what it has yielded last may not have reached the client. The requests of a bidi
+call end (the iteration stops) when the client has closed its side.
+
+Answers leave in the order in which they are yielded; a `yield` waits while the client takes nothing. In a bidi call
+`GrpcCall.send` does the same from any task, so that commands can be sent while the handler waits for requests.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple, TypeVar
+
+from google.protobuf.message import Message
+
+from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.addresses import Address
+from staticfire.runtime.machine import Clock
+
+SERVICE = "/apache.rocketmq.v2.MessagingService"
+
+R = TypeVar("R", bound=Message)
+
+
+class GrpcStatus(IntEnum):
+    """How a call ends (gRPC's status codes); what became of a request is mostly said in the answer."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class GrpcError(StaticfireError):
+    """Ends a call with a status of gRPC."""
+
+    def __init__(self, status: GrpcStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class GrpcCall:
+    """One call, as its handler sees it."""
+
+    __slots__ = ("_clock", "_send", "deadline_ms", "metadata", "method", "peer")
+
+    def __init__(
+        self,
+        method: str,
+        metadata: Mapping[str, str],
+        peer: Address,
+        clock: Clock,
+        deadline_ms: UptimeMs | None = None,
+        send: Callable[[Message], Awaitable[None]] | None = None,
+    ) -> None:
+        self.method = method
+        """The full path."""
+        self.metadata = metadata
+        """Names in lower case, HTTP's own (`:path`) left out; of a name that comes twice, the last value."""
+        self.peer = peer
+        """Host and port of the client's end of the connection."""
+        self.deadline_ms = deadline_ms
+        self._clock = clock
+        self._send = send
+
+    def remaining_ms(self) -> int | None:
+        """Return how long the client still waits, not below 0; None where it set no deadline."""
+        if self.deadline_ms is None:
+            return None
+        return max(0, self.deadline_ms - self._clock.uptime_ms())
+
+    async def send(self, response: Message) -> None:
+        """Send an answer of a stream, from any task; return when it may be forgotten here.
+
+        Raises: GrpcError (CANCELLED: the call is over, or it is no stream).
+        """
+        if self._send is None:
+            raise GrpcError(GrpcStatus.CANCELLED, "this call takes no answers beside its own")
+        await self._send(response)
+
+
+class CallKind(Enum):
+    """Who streams."""
+
+    UNARY = "unary"
+    SERVER_STREAM = "server stream"
+    BIDI = "bidi"
+
+
+class Method(NamedTuple):
+    """A method of a service: made by `unary`, `server_stream` or `bidi`."""
+
+    kind: CallKind
+    request_type: type[Message]
+    handler: Callable[[Any, GrpcCall], Any]
+
+
+Methods = Mapping[str, Method]
+"""By full path: `/apache.rocketmq.v2.MessagingService/QueryRoute`."""
+
+
+def unary(request_type: type[R], handler: Callable[[R, GrpcCall], Awaitable[Message]]) -> Method:
+    """Return a method with one request and one answer."""
+    return Method(CallKind.UNARY, request_type, handler)
+
+
+def server_stream(request_type: type[R], handler: Callable[[R, GrpcCall], AsyncIterator[Message]]) -> Method:
+    """Return a method with one request and any number of answers; the handler is an async generator."""
+    return Method(CallKind.SERVER_STREAM, request_type, handler)
+
+
+def bidi(request_type: type[R], handler: Callable[[AsyncIterator[R], GrpcCall], AsyncIterator[Message]]) -> Method:
+    """Return a method in which both sides stream; the handler is an async generator."""
+    return Method(CallKind.BIDI, request_type, handler)
