@@ -15,6 +15,7 @@ Messages:
 - `rocketmq_record.py`: RocketMQ's binary form of records and batches; `batch_rows.py`: a batch as rows of records
 - `compiled.py`: the compiled twin of hot functions, where there is one
 - `recall_handle.py`: by what a message is called back
+- `pop_handles.py`, `batch_acks.py`: by what popped messages are acknowledged, one by one and many at once
 - `properties.py`, `sys_flag.py`, `compression.py`, `checksums.py`: parts of a record
 - `message_ids.py`, `hosts.py`: the two ids of a message, and the addresses in them
 - `lazy_names.py`: names of a package that are imported when they are first asked for

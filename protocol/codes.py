@@ -1,6 +1,6 @@
 """RocketMQ's numbers: request codes, response codes, languages and the version that staticfire announces.
 
-RocketMQ: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, MQVersion. Codes from 9001 on are
+RocketMQ: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, MQVersion. Those of OWN_CODES are
 staticfire's own and travel between its own clients and brokers only.
 """
 
@@ -250,6 +250,8 @@ class LanguageCode(IntEnum):
 
 VERSION = 479
 # V5_3_3: what staticfire announces, since clients choose what they send by it.
+
+OWN_CODES = range(9001, 10_000)
 
 LANGUAGES_BY_NAME = {language.name: int(language) for language in LanguageCode}
 _REQUEST_NAMES = {int(code): code.name for code in RequestCode}

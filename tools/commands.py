@@ -8,11 +8,9 @@ from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.server import Nameserver
 from staticfire.protocol import requests  # noqa: F401 (fills REQUESTS)
-from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.codes import OWN_CODES, RequestCode
 from staticfire.protocol.command import REQUESTS, Declaration, Shape
 from staticfire.runtime.live import live_machine
-
-OWN_CODES_FROM = 9001
 
 
 def command_tables() -> str:
@@ -76,7 +74,7 @@ def request_code_table() -> str:
         "| --- | --- | --- | --- |",
     ]
     for code in RequestCode:
-        own = " (staticfire's own)" if code >= OWN_CODES_FROM else ""
+        own = " (staticfire's own)" if code in OWN_CODES else ""
         marks = ["done" if code in codes else "" for codes in (nameserver, broker)]
         rows.append(f"| {int(code)} | {code.name}{own} | {marks[0]} | {marks[1]} |")
     return "\n".join(rows)

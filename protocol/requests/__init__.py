@@ -3,6 +3,7 @@
 - `send.py`, `pull.py`, `send_back.py`: messages on their way
 - `offsets.py`, `locks.py`: how far groups have come, and queues that one member has for itself
 - `clients.py`: heartbeats; `connections.py`: who is connected, and questions to a client by way of its broker
+- `pop.py`: messages taken for a while; `assignment.py`: who takes which queues, where brokers decide
 - `routes.py`: where topics are; `brokers.py`: brokers that register
 - `topics.py`, `groups.py`, `config.py`: what administrators create and set
 - `queries.py`: messages by key, id and place; `statistics.py`: figures
@@ -14,6 +15,7 @@
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
+    assignment,
     brokers,
     clients,
     clock,
@@ -24,6 +26,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     journal,
     locks,
     offsets,
+    pop,
     pull,
     queries,
     recall,

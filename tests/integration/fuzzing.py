@@ -21,13 +21,12 @@ from staticfire.cluster import Cluster
 from staticfire.plan import NAMESERVER
 from staticfire.protocol import requests  # noqa: F401 (fills REQUESTS)
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
-from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.codes import OWN_CODES, RequestCode
 from staticfire.protocol.command import REQUESTS, Declaration, Records
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
 from staticfire.runtime.addresses import parse_address
 
-OWN_CODES_FROM = 9001
 # From there on are those that move the clock and forget everything, which is no fault when it happens.
 
 NAMESERVER_CODES = {*range(100, 107), 205, 206, 216, 217, 219, 224, 304, 311, 312, 313, 318, 319, 322, 327, 901, 904}
@@ -98,7 +97,7 @@ class FrameMaker:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        plain = [one for one in REQUESTS.values() if one.code < OWN_CODES_FROM]
+        plain = [one for one in REQUESTS.values() if one.code not in OWN_CODES]
         self._all = [*plain, REQUESTS[RequestCode.SEND_MANY]]
         self._of_nameserver = [one for one in self._all if one.code in NAMESERVER_CODES]
         self._of_broker = [one for one in self._all if one.code not in NAMESERVER_CODES]

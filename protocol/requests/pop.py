@@ -1,0 +1,163 @@
+"""Messages taken for a while, and acknowledged. RocketMQ: PopMessageRequestHeader, AckMessageRequestHeader, ....
+
+Handles and the info strings: `protocol/pop_handles.py`; entries of a batch acknowledgement: `protocol/batch_acks.py`.
+The codes above 32,767 don't fit into ROCKETMQ's binary headers; JSON and msgpack carry them.
+Who takes which queues, decided by brokers, is `assignment.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Records, Request, request
+from staticfire.protocol.numbers import Int32, Int64
+
+ALL_QUEUES = -1
+"""A queue id: any queue of the broker."""
+ORDERLY_REVIVE_QUEUE = 999
+"""The revive queue of messages that were taken in order."""
+POP_MESSAGES_MAX = 32
+FROM_MIN, FROM_MAX = 0, 1
+"""`init_mode`: where a group begins that has no offset yet."""
+
+
+class PopAnswer(Answer, rename="camel"):
+    """What was taken, and how to name each message when it is acknowledged; refusals have the numbers alone, all 0."""
+
+    pop_time: Int64 = 0
+    invisible_time: Int64 = 0
+    revive_qid: Int32 = 0
+    rest_num: Int64 = 0
+    start_offset_info: str | None = None
+    msg_offset_info: str | None = None
+    order_count_info: str | None = None
+    body_type: ClassVar[Any] = Records
+
+
+@request(RequestCode.POP_MESSAGE, answer=PopAnswer)
+class PopMessage(Request, rename="camel"):
+    """Take messages that nobody else gets for `invisible_time` ms; held for up to `poll_time` ms until one comes.
+
+    `queue_id` below 0: any queue. `init_mode`: FROM_MIN, anything else is FROM_MAX. `attempt_id`: with `order` only,
+    by which a repeated request gets the same messages again.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    max_msg_nums: Int32
+    invisible_time: Int64
+    poll_time: Int64
+    born_time: Int64
+    init_mode: Int32
+    exp_type: str | None = None
+    exp: str | None = None
+    order: bool | None = None
+    attempt_id: str | None = None
+    bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = dict.fromkeys(
+        ("queue_id", "max_msg_nums", "invisible_time", "poll_time", "born_time", "init_mode"), 0
+    )
+
+
+@request(RequestCode.ACK_MESSAGE)
+class AckMessage(Request, rename="camel"):
+    """Say that a message is done. `topic`: where it really lies, a retry topic perhaps; `extra_info`: its handle."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    extra_info: str
+    offset: Int64
+    bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = {"consumer_group": "", "extra_info": ""}
+
+
+class BatchAckBody(msgspec.Struct, rename="camel", gc=False):
+    """Messages that are done, by check-point; `batch_acks.py` reads and makes the entries."""
+
+    acks: list[dict[str, Any]] | None = None
+    broker_name: str | None = None
+
+
+@request(RequestCode.BATCH_ACK_MESSAGE)
+class BatchAck(Request, rename="camel"):
+    """Say of many messages that they are done."""
+
+    bname: str | None = None
+    body_type: ClassVar[Any] = BatchAckBody
+
+
+class ChangeInvisibleAnswer(Answer, rename="camel"):
+    """What the message's next handle is made of; all 0 in refusals."""
+
+    pop_time: Int64 = 0
+    invisible_time: Int64 = 0
+    revive_qid: Int32 = 0
+
+
+@request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, answer=ChangeInvisibleAnswer)
+class ChangeInvisibleTime(Request, rename="camel"):
+    """Let nobody else have a message for `invisible_time` ms from now on. Its handle is spent then."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    extra_info: str
+    offset: Int64
+    invisible_time: Int64
+    bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = {"consumer_group": "", "extra_info": ""}
+
+
+@request(RequestCode.PEEK_MESSAGE, answer=PopAnswer)
+class PeekMessage(Request, rename="camel"):
+    """Look at the messages that a pop would take."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    max_msg_nums: Int32
+    bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = {"queue_id": 0, "max_msg_nums": 0}
+
+
+class NotificationAnswer(Answer, rename="camel"):
+    """Whether there is something to pop, and whether too many ask already."""
+
+    has_msg: bool = False
+    polling_full: bool = False
+
+
+@request(RequestCode.NOTIFICATION, answer=NotificationAnswer)
+class Notification(Request, rename="camel"):
+    """Ask whether there is something to pop; held for up to `poll_time` ms until there is."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    poll_time: Int64
+    born_time: Int64
+    order: bool | None = None
+    attempt_id: str | None = None
+    bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = {"queue_id": 0, "poll_time": 0, "born_time": 0}
+
+
+class PollingInfoAnswer(Answer, rename="camel"):
+    """How many pops are held."""
+
+    polling_num: Int32 = 0
+
+
+@request(RequestCode.POLLING_INFO, answer=PollingInfoAnswer)
+class PollingInfo(Request, rename="camel"):
+    """Ask how many pops are held under exactly this topic, group and queue id."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    bname: str | None = None
+    when_absent: ClassVar[Mapping[str, Any]] = {"queue_id": 0}
