@@ -32,7 +32,7 @@ class QueueAssignment(msgspec.Struct, rename="camel", gc=False, frozen=True):
     mode: str | None = None
 
 
-class Assignments(msgspec.Struct, rename="camel", gc=False):
+class QueueAssignments(msgspec.Struct, rename="camel", gc=False):
     """The client's queues. None: no result, the client keeps what it has."""
 
     message_queue_assignments: list[QueueAssignment] | None = None
@@ -41,7 +41,7 @@ class Assignments(msgspec.Struct, rename="camel", gc=False):
 class AssignmentAnswer(Answer, rename="camel"):
     """The client's queues."""
 
-    body_type: ClassVar[Any] = Assignments
+    body_type: ClassVar[Any] = QueueAssignments
 
 
 @request(RequestCode.QUERY_ASSIGNMENT, answer=AssignmentAnswer)
