@@ -5,6 +5,7 @@
 - `rebalance/`: who gets which queues
 - `offsets/`: how far a group has come
 - `trace/`: what producers and consumers write of messages on their way
+- `life/`: all that is known of a message, put together
 - `admin/`: what administrators ask of a cluster and of a client
 - `blocking/`: the same without `await`
 - `cluster/`: routes, connections and heartbeats, on which all of them stand

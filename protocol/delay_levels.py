@@ -1,4 +1,7 @@
-"""Delay levels: level n is the n-th delay of a list that a broker was given. RocketMQ: ScheduleMessageService."""
+"""When messages ask to be delivered: at a level, the n-th delay of a list that a broker was given, or at any time.
+
+RocketMQ: ScheduleMessageService, HookUtils.
+"""
 
 import re
 
@@ -6,7 +9,8 @@ import msgspec
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, UsageError
-from staticfire.protocol.properties import DELAY, find_property
+from staticfire.protocol.numbers import INT64_MAX
+from staticfire.protocol.properties import DELAY, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, find_property
 
 DELAY_LEVELS_DEFAULT = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 UNKNOWN_LEVEL_DELAY_MS = 1_000
@@ -16,6 +20,7 @@ FIRST_RETRY_LEVEL = 3
 
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DIGITS_MAX = 9
+_LONG_DIGITS = 19
 _JAVA_INT = re.compile(rb"[+-]?[0-9]{1,10}")
 _INT_MAX = 2**31 - 1
 
@@ -72,6 +77,34 @@ def requested_level(properties: bytes) -> int:
         text = value.decode("utf-8", "replace")
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"the delay level {text!r} is not a number")
     return int(value)
+
+
+def requested_time_ms(properties: bytes, now_ms: int) -> int | None:
+    """Return the time that a message asks to be delivered at, None when it asks for none; only what is named first
+    counts.
+
+    -1: it says no time. `now_ms`: when it is stored. RocketMQ: HookUtils.handleTimerMessage.
+    """
+    for name, unit_ms, since_ms in (
+        (TIMER_DELAY_SEC, 1000, now_ms),
+        (TIMER_DELAY_MS, 1, now_ms),
+        (TIMER_DELIVER_MS, 1, 0),
+    ):
+        text = find_property(properties, name)
+        if text is not None:
+            number = _whole_number(text.decode("utf-8", "replace"))
+            return -1 if number is None else max(since_ms + number * unit_ms, 0)
+    return None
+
+
+def _whole_number(text: str) -> int | None:
+    """Return what Java's Long.parseLong makes of a text, None when it refuses it."""
+    sign, digits = (text[0], text[1:]) if text[:1] in ("+", "-") else ("", text)
+    figures = digits.lstrip("0") or "0"
+    if not digits.isdecimal() or len(figures) > _LONG_DIGITS:
+        return None
+    number = int(sign + figures)
+    return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
 
 
 def retry_level(reconsume_times: int) -> int:

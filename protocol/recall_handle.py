@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from staticfire.protocol.errors import ProtocolError
 
+RECALL_TAG = "_RECALL_TAG_"
+"""The tag of the record that says that a message was called back."""
 VERSION = "v1"
 INVALID = "recall handle is invalid"
 NO_TIME = -1

@@ -17,12 +17,14 @@ class Wanted(msgspec.Struct, frozen=True):
     group: str
     topic: str
     queue_id: int | None
+    queue_offset: int | None = None
 
     @classmethod
     def of(cls, request: GetJournal) -> "Wanted":
         """Return what a request asks for."""
         kinds = frozenset(kind.strip() for kind in (request.kinds or "").split(",") if kind.strip())
-        return cls(kinds, request.client or "", request.group or "", request.topic or "", request.queue_id)
+        group, topic = request.group or "", request.topic or ""
+        return cls(kinds, request.client or "", group, topic, request.queue_id, request.queue_offset)
 
     def has(self, record: JournalRecord) -> bool:
         """Tell whether a record is one of them."""
@@ -33,7 +35,14 @@ class Wanted(msgspec.Struct, frozen=True):
             and self.topic in ("", record.topic)
             and self.queue_id in (None, record.queue_id)
             and (not self.client or is_client(record.client, self.client))
+            and (self.queue_offset is None or _names(record, self.queue_offset))
         )
+
+
+def _names(record: JournalRecord, offset: int) -> bool:
+    """Tell whether a record is about the message at an offset; a delivery is about many."""
+    end: int = record.details["endOffset"] if record.kind == DELIVERED else record.queue_offset + 1
+    return record.queue_offset <= offset < end
 
 
 def is_client(client: str, wanted: str) -> bool:

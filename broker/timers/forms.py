@@ -18,18 +18,15 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.delay_levels import requested_level
+from staticfire.protocol.delay_levels import requested_level, requested_time_ms
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
-from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.properties import (
     PGROUP,
     REAL_QID,
     REAL_TOPIC,
     TAGS,
     TIMER_DEL_UNIQKEY,
-    TIMER_DELAY_MS,
-    TIMER_DELAY_SEC,
     TIMER_DELIVER_MS,
     TIMER_OUT_MS,
     UNIQ_KEY,
@@ -39,6 +36,7 @@ from staticfire.protocol.properties import (
     with_last_end,
     without_property,
 )
+from staticfire.protocol.recall_handle import RECALL_TAG
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.tags import tags_code
 
@@ -47,7 +45,6 @@ TIMER_LEVEL = 0
 PRECISION_MS = 1_000
 HASH_BITS = 12
 HASH_MASK = (1 << HASH_BITS) - 1
-RECALL_TAG = "_RECALL_TAG_"
 _DELIVERY_BYTES_MAX = 64
 # What a delivery adds to the properties.
 _NOWHERE = bytes(8)
@@ -72,7 +69,7 @@ def timed(properties: bytes, place: tuple[str, int], now_ms: int, delay_max_ms: 
         return None
     if find_property(properties, TIMER_OUT_MS) is not None:
         return None  # it has waited
-    due_ms = _due_ms(properties, now_ms)
+    due_ms = requested_time_ms(properties, now_ms)
     if due_ms is None:
         return None
     is_unreadable = due_ms < 0
@@ -98,29 +95,6 @@ def timed(properties: bytes, place: tuple[str, int], now_ms: int, delay_max_ms: 
     return Timed(due_ms, out_ms, properties, entry_code(properties, now_ms))
 
 
-def _due_ms(properties: bytes, now_ms: int) -> int | None:
-    """Return when a message is due, -1 for one that says no time; only what is named first is looked at."""
-    for name, unit_ms, since_ms in (
-        (TIMER_DELAY_SEC, 1000, now_ms),
-        (TIMER_DELAY_MS, 1, now_ms),
-        (TIMER_DELIVER_MS, 1, 0),
-    ):
-        text = find_property(properties, name)
-        if text is not None:
-            number = whole_number(text.decode("utf-8", "replace"))
-            return -1 if number is None else max(since_ms + number * unit_ms, 0)
-    return None
-
-
-def whole_number(text: str) -> int | None:
-    """Return what Java's Long.parseLong makes of a text, None when it refuses it."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isdecimal():
-        return None
-    number = int(text)
-    return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
-
-
 def _illegal(delay_max_ms: int) -> str:
     return (
         f"timer message illegal, the delay time should not be bigger than the max delay {delay_max_ms}ms; or if set "
@@ -142,7 +116,7 @@ def entry_code(properties: bytes, stored_ms: int) -> int:
     """Return what the entry of a record of rmq_sys_wheel_timer carries; 0 when it doesn't wait."""
     if find_property(properties, TIMER_DEL_UNIQKEY) is not None:
         return 0
-    due_ms = _due_ms(properties, stored_ms)
+    due_ms = requested_time_ms(properties, stored_ms)
     if due_ms is None or due_ms <= 0:
         return 0
     return due_ms << HASH_BITS | hash_of(text_property(properties, REAL_TOPIC), text_property(properties, UNIQ_KEY))

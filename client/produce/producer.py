@@ -239,7 +239,10 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """
         queue, request = recall_request(topic, handle, self.group)
         await self._open.queues(topic)
-        return recalled_id(await self.client.ask_broker(queue, request, self.settings.send_msg_timeout_ms), queue)
+        answer = await self.client.ask_broker(queue, request, self.settings.send_msg_timeout_ms)
+        if self._tracing is not None:
+            self._tracing.recalled(request, answer)
+        return recalled_id(answer, queue)
 
     # -- request and reply -----------------------------------------------------------------------------------------
 

@@ -29,13 +29,20 @@ class TraceEvent(msgspec.Struct, frozen=True):
     """None: not known (yet)."""
     cost_ms: int | None = None
     words: str = ""
+    retry_times: int = 0
+    """Of what was consumed: how often it had come back."""
 
 
 async def trace_of(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[TraceEvent]:
     """Return what the traces tell of a message, oldest first. Raises: TopicNotFound (nobody traces), NetworkError."""
+    return events_of(await read_traces(admin, message_id, topic, messages_max))
+
+
+async def read_traces(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[Trace]:
+    """Return the traces of a message, or of all with a key. Raises: TopicNotFound (nobody traces), NetworkError."""
     found = await admin.find(message_id, topic, 0, FOREVER, messages_max)
     traces = [trace for message in found for trace in decode_traces(message.body.decode("utf-8", "replace"))]
-    return events_of([trace for trace in traces if message_id in (*trace.message_id.split(","), *_keys(trace))])
+    return [trace for trace in traces if message_id in (*trace.message_id.split(","), *_keys(trace))]
 
 
 def _keys(trace: Trace) -> list[str]:
@@ -56,9 +63,10 @@ def _event(trace: Trace, ends: dict[tuple[str, str], SubAfterTrace]) -> TraceEve
     if isinstance(trace, SubBeforeTrace):
         end = ends.get((trace.request_id, trace.message_id))
         words = f"retry {trace.retry_times}" if trace.retry_times else ""
-        if end is None:
-            return TraceEvent(trace.time_ms, "being consumed", trace.group, None, None, words)
-        return TraceEvent(trace.time_ms, "consumed", trace.group, end.success, end.cost_ms, words)
+        what, success, cost_ms = (
+            ("being consumed", None, None) if end is None else ("consumed", end.success, end.cost_ms)
+        )
+        return TraceEvent(trace.time_ms, what, trace.group, success, cost_ms, words, trace.retry_times)
     if isinstance(trace, EndTransactionTrace):
         asked = "the broker asked" if trace.from_check else ""
         return TraceEvent(trace.time_ms, f"transaction: {trace.state}", trace.group, True, None, asked)

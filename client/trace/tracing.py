@@ -8,10 +8,20 @@ from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.consume.hooks import ConsumeCall, ConsumeReturnType, ConsumerHook
 from staticfire.client.produce.send_result import SendResult, SendStatus
 from staticfire.client.trace.writer import Traced, TraceWriter
+from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.properties import KEYS, MSG_REGION, TRACE_ON, TRAN_MSG
+from staticfire.protocol.recall_handle import decode_handle
+from staticfire.protocol.requests.recall import RecallAnswer, RecallMessage
 from staticfire.protocol.times import MessageMs
-from staticfire.protocol.trace import EndTransactionTrace, PubTrace, SubAfterTrace, SubBeforeTrace, TracedType
+from staticfire.protocol.trace import (
+    EndTransactionTrace,
+    PubTrace,
+    RecallTrace,
+    SubAfterTrace,
+    SubBeforeTrace,
+    TracedType,
+)
 from staticfire.runtime.machine import Clock, Identity
 from staticfire.runtime.service import Spawn
 
@@ -73,6 +83,14 @@ class ProducerTracing:
             host, int(TracedType.COMMIT), result_id, state, from_check,
         )  # fmt: skip
         self.writer.write(Traced(message.topic, (result_id, *message.keys), trace))
+
+    def recalled(self, request: RecallMessage, answer: Answer) -> None:
+        """Write of a recall, in vain or not. RocketMQ: DefaultRecallMessageTraceHook, off unless allowed."""
+        message_id = decode_handle(request.recall_handle).unique_id
+        region = (answer.region if isinstance(answer, RecallAnswer) else None) or "DefaultRegion"
+        is_done = answer.code == SUCCESS
+        trace = RecallTrace(self._clock.wall_ms(), region, self._group, request.topic, message_id, is_done)
+        self.writer.write(Traced(request.topic, (message_id,), trace))
 
 
 def trace_producer(client: ClusterClient, group: str, topic: str, spawn: Spawn) -> ProducerTracing:

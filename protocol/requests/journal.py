@@ -76,6 +76,7 @@ class GetJournal(Request, rename="camel"):
     """Ask for what happened, or with `requests` for what was asked, from `first_number` on; empty fields want all.
 
     `kinds`: joined by commas, of requests their codes' names. `client`: an id, or one of its parts between `@`.
+    `queue_offset`: deliveries with that message among others, and whatever else names it.
     """
 
     requests: bool = False
@@ -86,3 +87,4 @@ class GetJournal(Request, rename="camel"):
     group: str | None = None
     topic: str | None = None
     queue_id: Int32 | None = None
+    queue_offset: Int64 | None = None

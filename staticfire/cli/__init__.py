@@ -8,7 +8,8 @@ one line.
 - `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
   `stay.py`: what both do before and while it runs
 - `broker.py`, `nameserver.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names; `serve.py`: all four
-- `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages; `messages.py`: how they are shown
+- `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages; `messages.py`: how they are
+  shown; `life.py`: what became of one
 - `group.py`: a consumer group; `dlq.py`: dead letters; `journal.py`: what happened
 - `clock.py`, `reset.py`: message time, and a cluster as if it were new
 - `mqadmin.py`: RocketMQ's administration commands; `mqadmin_tables.py`: what they print

@@ -1,4 +1,4 @@
-"""`staticfire message`: a message by one of its ids or keys: where it is, what it has, who has consumed it."""
+"""`staticfire message`: messages by an id or a key: where it is, what it has, who has consumed it, and its life."""
 
 import asyncio
 import json
@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 import click
 
+from staticfire.cli.life import event_json, life_lines
 from staticfire.cli.messages import body_text, count_of, message_json, printable, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.client import Admin, ClientSettings, GroupConsumption, ReceivedMessage
 from staticfire.client.admin.admin import FOREVER
 from staticfire.client.admin.look_ups import FoundMessages
+from staticfire.client.life.facts import MessageLife
+from staticfire.client.life.gathering import LifeReader
 from staticfire.protocol.durations import format_moment, parse_moment
 from staticfire.protocol.errors import ClientError
 
 Found = list[tuple[ReceivedMessage, list[GroupConsumption]]]
+Lives = dict[str, MessageLife]
 
 
 @click.command()
@@ -36,32 +40,45 @@ def message(
     protocol: str,
     text: str,
 ) -> None:
-    """Show the messages that have an offset message id, a unique id or a key, oldest first.
+    """Show the messages that have an offset message id, a unique id or a key, oldest first, and the life of each.
 
     A retry and a dead letter have the unique id of the first message, and are shown, too. A group counts as having
-    consumed a message when it is past it.
+    consumed a message when it is past it. `staticfire trace` shows the life alone.
     """
     times = 0 if begin is None else parse_moment(begin), FOREVER if end is None else parse_moment(end)
 
-    async def ask() -> tuple[FoundMessages, Found]:
+    async def ask() -> tuple[FoundMessages, Found, Lives]:
         async with Admin(namesrv, ClientSettings(protocol=protocol)) as admin:  # type: ignore[arg-type]  # see the flag
             messages = await admin.find(text, topic, *times, messages_max)
-            return messages, [(one, await admin.consumption(one)) for one in messages]
+            reader = LifeReader(admin)
+            ids = dict.fromkeys(one.message_id for one in messages)
+            lives = {message_id: await reader.life(message_id) for message_id in ids}
+            if not messages and topic is None and begin is None and end is None:
+                lives = await reader.lives(text)  # It waits, or is half.
+            return messages, [(one, await admin.consumption(one)) for one in messages], lives
 
-    messages, found = asyncio.run(ask())
+    messages, found, lives = asyncio.run(ask())
     for one, groups in found:
         if as_json:
-            click.echo(_json(one, groups))
+            click.echo(_json(one, groups, lives[one.message_id]))
         else:
             click.echo("\n".join(_lines(one, groups)))
-    for gap in messages.gaps:
-        click.echo(f"not all was looked through: {gap}", err=True)
-    if not messages:
+    if as_json and not found:
+        for message_id, life in lives.items():
+            click.echo(json.dumps({"messageId": message_id, "life": [event_json(event) for event in life.events]}))
+    elif not as_json:
+        for message_id, life in lives.items():
+            click.echo(f"life of {message_id}")
+            click.echo("\n".join(f"  {line}" for line in life_lines(life.events)))
+    notes = [f"not all was looked through: {gap}" for gap in messages.gaps]
+    for note in dict.fromkeys([*notes, *(note for life in lives.values() for note in life.notes)]):
+        click.echo(note, err=True)
+    if not messages and not lives:
         where = f"in {topic}" if topic else "in any topic"
         raise ClientError(f"no message {where} has the id or key {text}")
 
 
-def _json(one: ReceivedMessage, groups: list[GroupConsumption]) -> str:
+def _json(one: ReceivedMessage, groups: list[GroupConsumption], life: MessageLife) -> str:
     more = {
         "offsetMessageId": one.offset_message_id,
         "logPosition": one.log_position,
@@ -69,6 +86,7 @@ def _json(one: ReceivedMessage, groups: list[GroupConsumption]) -> str:
             {"group": each.group, "state": each.state.value, "committed": each.committed, "online": each.is_online}
             for each in groups
         ],
+        "life": [event_json(event) for event in life.events],
     }
     return json.dumps({**json.loads(message_json(one)), **more}, ensure_ascii=False)
 

@@ -1,19 +1,16 @@
-"""`staticfire trace`: the life of a message, as the producers and consumers that trace have written it."""
+"""`staticfire trace`: the life of a message: what store, journal, offsets and traces know of it, as a timeline."""
 
 import asyncio
-import json
 
 import click
-import msgspec
 
+from staticfire.cli.life import life_json, life_lines
 from staticfire.cli.options import namesrv_flag, protocol_flag
 from staticfire.client import Admin, ClientSettings
-from staticfire.client.trace.reading import TraceEvent, trace_of
-from staticfire.protocol.durations import format_moment
+from staticfire.client.life.facts import MessageLife
+from staticfire.client.life.gathering import lives_of
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import TRACE_TOPIC
-
-OUTCOMES = {True: "ok", False: "failed", None: "no end yet"}
 
 
 @click.command()
@@ -25,27 +22,31 @@ OUTCOMES = {True: "ok", False: "failed", None: "no end yet"}
 @protocol_flag
 @click.argument("message_id", metavar="ID|KEY")
 def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_id: str) -> None:
-    """Show who sent and consumed a message when, oldest first.
+    """Show the life of a message, oldest event first: stored, delivered, sent back, due, committed, recalled, dead.
 
-    Clients write that when they are told to: enable_trace=True of ProducerSettings and PushSettings, enableMsgTrace of
-    RocketMQ's own clients, which is read as well.
+    Brokers of staticfire tell to whom they have delivered it (journalEnable). When it was sent and how long it was
+    worked on is told by clients that trace: enable_trace=True of ProducerSettings and PushSettings, enableMsgTrace of
+    RocketMQ's own clients.
     """
 
-    async def ask() -> list[TraceEvent]:
+    async def ask() -> dict[str, MessageLife]:
         async with Admin(namesrv, ClientSettings(protocol=protocol)) as admin:  # type: ignore[arg-type]  # see the flag
-            return await trace_of(admin, message_id, trace_topic)
+            return await lives_of(admin, message_id, trace_topic)
 
-    events = asyncio.run(ask())
-    for event in events:
-        click.echo(json.dumps(msgspec.structs.asdict(event)) if as_json else _line(event))
-    if not events:
+    lives = asyncio.run(ask())
+    for number, (found_id, life) in enumerate(lives.items()):
+        if as_json:
+            for event in life.events:
+                click.echo(life_json(found_id, event))
+            continue
+        if len(lives) > 1:
+            click.echo(f"{'' if number == 0 else chr(10)}{found_id}")
+        for line in life_lines(life.events):
+            click.echo(line)
+    for note in dict.fromkeys(note for life in lives.values() for note in life.notes):
+        click.echo(note, err=True)
+    if not lives:
         raise ClientError(
-            f"nobody has traced a message {message_id} to {trace_topic}: tracing is off unless a client is told to "
-            "(enable_trace, enableMsgTrace), and a trace may take five seconds to be written"
+            f"no message has the id or key {message_id}, and nobody has traced one to {trace_topic}: a trace may take "
+            "five seconds to be written"
         )
-
-
-def _line(event: TraceEvent) -> str:
-    took = "" if event.cost_ms is None else f" in {event.cost_ms} ms"
-    words = f"  {event.words}" if event.words else ""
-    return f"{format_moment(event.time_ms)}  {event.what:<16} {event.group:<24} {OUTCOMES[event.success]}{took}{words}"

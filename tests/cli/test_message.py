@@ -35,7 +35,11 @@ def test_a_message_is_shown_with_all_that_is_known_of_it(namesrv: str, sent: Sen
         assert "  property    KEYS = order-42" in lines
         assert "  property    odd = a\\tb" in lines
         assert "  body        5 bytes: hello" in lines
-        assert lines[-1] == "  nobody consumes it: no group has an offset in its topic, or is online there"
+        assert lines[-3:-1] == [
+            "  nobody consumes it: no group has an offset in its topic, or is online there",
+            f"life of {sent.message_id}",
+        ]
+        assert lines[-1].endswith(f"stored  -  orders {sent.queue.broker_name}/{sent.queue.queue_id} @0")
 
 
 def test_groups_are_told_by_how_far_they_are(namesrv: str) -> None:
@@ -44,11 +48,28 @@ def test_groups_are_told_by_how_far_they_are(namesrv: str) -> None:
     done = call("consume", "-n", namesrv, "--group", "billing", "--from", "first", "--max", "1", "bills")
     assert done.returncode == 0, done.stderr
     done = call("message", "-n", namesrv, "bill-7")
-    assert done.stdout.splitlines()[-1] == "  consumed    billing (goes on at 1, offline)"
+    lines = done.stdout.splitlines()
+    assert "  consumed    billing (goes on at 1, offline)" in lines
+    assert "delivered  billing" in lines[-1]
+    assert lines[-1].endswith(" @0, ok")
     (shown,) = [json.loads(line) for line in call("message", "-n", namesrv, "--json", "bill-7").stdout.splitlines()]
     assert shown["groups"] == [{"group": "billing", "state": "consumed", "committed": 1, "online": False}]
     assert (shown["messageId"], shown["offsetMessageId"]) == (sent.message_id, sent.offset_message_id)
     assert (shown["body"], shown["properties"]["price"]) == ("hello", "12")
+    assert [event["what"] for event in shown["life"]] == ["stored", "delivered"]
+
+
+def test_one_that_waits_is_shown_by_its_life(namesrv: str) -> None:
+    with Producer("shop", namesrv) as producer:
+        sent = producer.send(Message("orders", b"later", delay_ms=3_600_000))
+    done = call("message", "-n", namesrv, sent.message_id)
+    assert done.returncode == 0, done.stderr
+    first, waits = done.stdout.splitlines()
+    assert first == f"life of {sent.message_id}"
+    assert "waits  -  rmq_sys_wheel_timer" in waits
+    assert waits.endswith("for orders")
+    done = call("message", "-n", namesrv, "--json", sent.message_id)
+    assert json.loads(done.stdout)["life"][0]["what"] == "waits"
 
 
 @pytest.mark.parametrize(

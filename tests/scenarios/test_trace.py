@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from staticfire.client import (
     Admin,
+    BrokerAnswer,
     ClientSettings,
     ConsumeContext,
     ConsumeFromWhere,
@@ -120,6 +121,25 @@ async def test_a_transaction_is_traced_with_its_end(world: SimulatedWorld, machi
     found = await events(machine, result.sent.message_id)
     assert [event.what for event in found] == ["sent", "transaction: UNKNOWN", "transaction: COMMIT"]
     assert found[2].words == "the broker asked"
+
+
+@BOTH_PROTOCOLS
+async def test_recalls_are_traced_those_in_vain_too(
+    world: SimulatedWorld, machine: Machine, settings: ClientSettings
+) -> None:
+    async with Producer("shop", NAMESRV, traced(settings), machine) as producer:
+        regretted = await producer.send(Message(TOPIC, b"x", delay_ms=60_000))
+        late = await producer.send(Message(TOPIC, b"y", delay_ms=2_000))
+        await producer.recall(TOPIC, regretted.recall_handle or "")
+        await world.run_for(seconds=5)
+        with pytest.raises(BrokerAnswer, match="timestamp invalid"):
+            await producer.recall(TOPIC, late.recall_handle or "")
+    for sent, success in ((regretted, True), (late, False)):
+        found = await events(machine, sent.message_id)
+        assert [(one.what, one.group, one.success) for one in found] == [
+            ("sent", "shop", True),
+            ("recalled", "shop", success),
+        ]
 
 
 async def test_nothing_is_written_unless_it_is_asked_for(world: SimulatedWorld, machine: Machine) -> None:

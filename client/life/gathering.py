@@ -1,0 +1,196 @@
+"""Asks a cluster for all that it knows of a message. Works for RocketMQ's brokers, too; they keep no journal.
+
+A message is followed by its unique id, which its waits, its half, its retries and its dead letter have, too. One
+without, as only foreign clients send it, is nothing but its record.
+"""
+
+from staticfire.client.admin.admin import FOREVER, LOOK_UP_TIMEOUT_MS, Admin
+from staticfire.client.admin.clock import ClusterClock
+from staticfire.client.admin.dead_letter_queue import TOOLS_GROUP
+from staticfire.client.admin.journal import read_journals
+from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.pull_answers import packed_address, read_pull
+from staticfire.client.life.facts import MessageFacts, MessageLife, StoredCopy
+from staticfire.client.life.places import INNER_TOPICS, WAITING_TOPICS, is_final, is_recall
+from staticfire.client.life.timeline import life_of
+from staticfire.client.trace.reading import read_traces
+from staticfire.protocol.clock_face import ClockFace
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.delay_levels import requested_time_ms
+from staticfire.protocol.errors import BrokerAnswer, TopicNotFound
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRACE_TOPIC
+from staticfire.protocol.properties import TIMER_OUT_MS, UNIQ_KEY
+from staticfire.protocol.requests.clock import FROZEN
+from staticfire.protocol.requests.journal import CLOCK_SET, DELIVERED, SENT_BACK, GetJournal, JournalRecord
+from staticfire.protocol.requests.offsets import OffsetAnswer, SearchOffset
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.queries import QueryConsumeQueue
+from staticfire.protocol.trace import Trace
+
+COPIES_MAX = 64
+ENDS_MAX = 20_000
+# Records of ended transactions that are looked through for one half message, from when it was stored.
+ENDS_AT_ONCE = 512
+TIMEOUT_MS = 5_000
+
+
+class LifeReader:
+    """Gathers the lives of messages. Everything raises NetworkError, and BrokerAnswer (refused)."""
+
+    def __init__(self, admin: Admin, trace_topic: str = TRACE_TOPIC) -> None:
+        self._admin = admin
+        self._pool = admin.client.pool
+        self._trace_topic = trace_topic
+
+    async def lives(self, text: str, messages_max: int = 20) -> dict[str, MessageLife]:
+        """Return the lives of the messages with an id or a key, oldest message first, by message id.
+
+        Empty where nobody knows any: neither a broker nor a trace.
+        """
+        found = await self._admin.find(text, messages_max=COPIES_MAX)
+        found += await self._among_inner(text, await self._admin.masters())
+        found.sort(key=lambda message: message.stored_ms)
+        ids = list(dict.fromkeys(message.message_id for message in found))[-messages_max:] or [text]
+        lives = {message_id: await self.life(message_id) for message_id in ids}
+        return {message_id: life for message_id, life in lives.items() if life.events}
+
+    async def life(self, message_id: str) -> MessageLife:
+        """Return the life of the message with a unique id, or of the record with an offset message id."""
+        facts = await self.facts(message_id)
+        return MessageLife(life_of(facts), facts.notes)
+
+    async def facts(self, message_id: str) -> MessageFacts:
+        """Return all that is known of the message with a unique id, or of the record with an offset message id."""
+        masters = await self._admin.masters()
+        found = await self._admin.find(message_id, messages_max=COPIES_MAX)
+        gaps = list(found.gaps)
+        if not found or found[0].get(UNIQ_KEY):
+            inner = await self._among_inner(message_id, masters)
+            gaps += inner.gaps
+            found += inner
+        wanted = [one for one in found if message_id in (one.message_id, one.offset_message_id)]
+        faces, unheard = await self._clock(masters)
+        copies = [await self._copy(one, masters, unheard) for one in wanted]
+        now_ms = faces[-1].at(self._wall_ms()) if faces else self._wall_ms()
+        ends = await self._half_ends(copies, masters)
+        return MessageFacts(message_id, copies, ends, await self._traces(message_id), faces, now_ms, gaps, unheard)
+
+    def _wall_ms(self) -> int:
+        return self._admin.client.machine.clock.wall_ms()
+
+    async def _among_inner(self, text: str, masters: dict[str, str]) -> FoundMessages:
+        places = [(topic, name, address) for topic in INNER_TOPICS for name, address in masters.items()]
+        wanted = LookUp(text, 0, FOREVER, COPIES_MAX)
+        return await find_by_key(self._admin.client, places, wanted, LOOK_UP_TIMEOUT_MS)
+
+    async def _copy(self, message: ReceivedMessage, masters: dict[str, str], unheard: list[str]) -> StoredCopy:
+        topic, name = message.record.topic, message.broker_name
+        if topic in INNER_TOPICS:
+            return StoredCopy(message, await self._due_ms(message, masters[name]))
+        noted = [] if name in unheard else await self._noted(message, masters[name])
+        return StoredCopy(message, None, await self._admin.consumption(message), noted)
+
+    # -- what is asked -------------------------------------------------------------------------------------------
+
+    async def _due_ms(self, message: ReceivedMessage, address: str) -> int | None:
+        """Return until when a message waits. Of a level, the entry in its queue says it."""
+        topic = message.record.topic
+        if topic not in WAITING_TOPICS or is_recall(StoredCopy(message)):
+            return None
+        if topic != SCHEDULE_TOPIC:
+            asked = requested_time_ms(message.record.properties, message.stored_ms)
+            out_ms = message.get(TIMER_OUT_MS) or ""
+            return asked if asked is not None else int(out_ms) if out_ms.isdecimal() else None
+        request = QueryConsumeQueue(topic, message.queue_id, message.queue_offset, 1)
+        answer = await self._pool.ask(address, request, TIMEOUT_MS)
+        entries = answer.body.queue_data if answer.code == SUCCESS and answer.body is not None else []
+        return entries[0].tags_code if entries and entries[0].physic_offset == message.log_position else None
+
+    async def _noted(self, message: ReceivedMessage, address: str) -> list[JournalRecord]:
+        wanted = GetJournal(
+            kinds=f"{DELIVERED},{SENT_BACK}",
+            topic=message.record.topic,
+            queue_id=message.queue_id,
+            queue_offset=message.queue_offset,
+        )
+        return await read_journals(self._admin.client, {message.broker_name: address}, wanted, TIMEOUT_MS)
+
+    async def _clock(self, masters: dict[str, str]) -> tuple[list[ClockFace], list[str]]:
+        """Return what message time has shown since when, and which brokers keep no journal, where that stands."""
+        unheard: list[str] = []
+        sets: list[JournalRecord] = []
+        for name, address in masters.items():
+            try:
+                sets = await read_journals(self._admin.client, {name: address}, GetJournal(kinds=CLOCK_SET), TIMEOUT_MS)
+            except BrokerAnswer:
+                unheard.append(name)
+        if sets or len(unheard) < len(masters):
+            return [_face(record) for record in sets], unheard
+        return await self._clock_now(), unheard
+
+    async def _clock_now(self) -> list[ClockFace]:
+        """Return what the clock shows, as if it had never been moved; nothing where there is no such clock."""
+        try:
+            now = await ClusterClock(self._admin.client).now()
+        except BrokerAnswer:
+            return []
+        rate = 0.0 if now.mode == FROZEN else now.rate
+        return [ClockFace(1, now.mode, rate, now.message_ms - int(now.wall_ms * rate), 0)]
+
+    async def _traces(self, message_id: str) -> list[Trace]:
+        try:
+            return await read_traces(self._admin, message_id, self._trace_topic)
+        except TopicNotFound:
+            return []
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    async def _half_ends(self, copies: list[StoredCopy], masters: dict[str, str]) -> dict[tuple[str, int], int]:
+        """Return when half messages were ended of which there is no final form."""
+        found: dict[tuple[str, int], int] = {}
+        committed = {(one.message.broker_name, one.message.prepared_position) for one in copies if is_final(one)}
+        for copy in copies:
+            message = copy.message
+            if copy.topic != HALF_TOPIC or (message.broker_name, message.log_position) in committed:
+                continue
+            ended_ms = await self._ended_ms(message, masters[message.broker_name])
+            if ended_ms is not None:
+                found[message.broker_name, message.queue_offset] = ended_ms
+        return found
+
+    async def _ended_ms(self, half: ReceivedMessage, address: str) -> int | None:
+        """Return when a half message was ended: the records of ends name their halves' offsets."""
+        search = SearchOffset(topic=OP_HALF_TOPIC, queue_id=0, timestamp=half.stored_ms)
+        answer = await self._pool.ask(address, search, TIMEOUT_MS)
+        offset = answer.offset if answer.code == SUCCESS and isinstance(answer, OffsetAnswer) else 0
+        queue, wanted = MessageQueue(OP_HALF_TOPIC, half.broker_name, 0), str(half.queue_offset)
+        last = offset + ENDS_MAX
+        while offset < last:
+            request = PullMessage(
+                consumer_group=TOOLS_GROUP, topic=queue.topic, queue_id=0, queue_offset=offset,
+                max_msg_nums=ENDS_AT_ONCE, sys_flag=FLAG_SUBSCRIPTION, suspend_timeout_millis=0, subscription="*",
+                expression_type="TAG",
+            )  # fmt: skip
+            result = read_pull(await self._pool.ask(address, request, TIMEOUT_MS), queue, None, packed_address(address))
+            for one in result.messages:
+                if wanted in one.body.decode("latin-1").split(","):
+                    return one.stored_ms
+            if result.next_offset <= offset or not result.messages:
+                return None
+            offset = result.next_offset
+        return None
+
+
+def _face(record: JournalRecord) -> ClockFace:
+    mode = str(record.details.get("mode", ""))
+    rate = 0.0 if mode == FROZEN else float(record.details.get("rate", 1.0))
+    return ClockFace(1, mode, rate, record.message_ms, record.real_ms)
+
+
+async def lives_of(
+    admin: Admin, text: str, trace_topic: str = TRACE_TOPIC, messages_max: int = 20
+) -> dict[str, MessageLife]:
+    """Return the lives of the messages with an id or a key, by message id. Raises: BrokerAnswer, NetworkError."""
+    return await LifeReader(admin, trace_topic).lives(text, messages_max)

@@ -1,0 +1,129 @@
+"""What a record tells of a message, by the topic in which it lies. Pure.
+
+RocketMQ keeps what waits, half messages and the records of recalls in topics of its own; retries and dead letters in
+the group's.
+"""
+
+from staticfire.client.life import facts as words_of
+from staticfire.client.life.facts import LifeEvent, MessageFacts, StoredCopy
+from staticfire.protocol.durations import format_moment
+from staticfire.protocol.names import (
+    CHECK_MAX_TIME_TOPIC,
+    HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    WHEEL_TIMER_TOPIC,
+    group_of_topic,
+    is_dead_letter_topic,
+    is_retry_topic,
+)
+from staticfire.protocol.properties import REAL_TOPIC, TAGS, TIMER_OUT_MS
+from staticfire.protocol.recall_handle import RECALL_TAG
+from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
+
+WAITING_TOPICS = (SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC)
+INNER_TOPICS = (*WAITING_TOPICS, HALF_TOPIC, CHECK_MAX_TIME_TOPIC)
+"""Where a message lies that its consumers don't see, or not yet."""
+
+
+def told_by(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
+    """Return what a record tells: nearly always one thing."""
+    topic = copy.topic
+    if topic in WAITING_TOPICS:
+        return [_recall(copy) if is_recall(copy) else _wait(copy, facts)]
+    if topic == HALF_TOPIC:
+        return _half(copy, facts)
+    group = group_of_topic(topic) or ""
+    if topic == CHECK_MAX_TIME_TOPIC:
+        return [event(copy, words_of.SET_ASIDE, "nobody has ended its transaction", success=False)]
+    if is_dead_letter_topic(topic):
+        return [event(copy, words_of.DIED, group=group, success=False)]
+    if is_retry_topic(topic):
+        return [event(copy, words_of.RETRIED, group=group)]
+    if is_final(copy):
+        return [event(copy, words_of.COMMITTED, success=True)]
+    return [event(copy, words_of.STORED, "its time had come" if _has_waited(copy) else "")]
+
+
+def is_recall(copy: StoredCopy) -> bool:
+    """Whether a record says that the message was called back."""
+    return copy.topic == WHEEL_TIMER_TOPIC and copy.message.get(TAGS) == RECALL_TAG
+
+
+def is_final(copy: StoredCopy) -> bool:
+    """Whether a record is the final form of a half message, which it names as its prepared position."""
+    return transaction_kind(copy.message.sys_flag) is TransactionKind.COMMIT
+
+
+def event(
+    copy: StoredCopy,
+    what: str,
+    words: str = "",
+    *,
+    group: str = "",
+    success: bool | None = None,
+    time_ms: int | None = None,
+) -> LifeEvent:
+    """Return an event of a record's place, at the time when it was stored."""
+    message = copy.message
+    return LifeEvent(
+        what, words_of.STORE, message.stored_ms if time_ms is None else time_ms, copy.topic, message.broker_name,
+        message.queue_id, message.queue_offset, group, success=success, words=words,
+        reconsume_times=message.reconsume_times,
+    )  # fmt: skip
+
+
+def _recall(copy: StoredCopy) -> LifeEvent:
+    return event(copy, words_of.RECALLED, success=True)
+
+
+def _wait(copy: StoredCopy, facts: MessageFacts) -> LifeEvent:
+    """What became of a message that waits: it came, it was called back, or it waits still."""
+    message, real_topic = copy.message, copy.message.get(REAL_TOPIC) or ""
+    until = "" if copy.due_ms is None else f"until {format_moment(copy.due_ms)}, "
+    level = message.delay_level
+    told = f"{until}for {real_topic}" + (f", level {level}" if copy.topic == SCHEDULE_TOPIC and level else "")
+    group = group_of_topic(real_topic) or ""
+    has_come = any(
+        other.topic == real_topic
+        and other.message.stored_ms >= message.stored_ms
+        and other.message.reconsume_times == message.reconsume_times
+        for other in facts.copies
+    )
+    if has_come:
+        return event(copy, words_of.WAITS, told, group=group, success=True)
+    if any(map(is_recall, facts.copies)):
+        return event(copy, words_of.WAITS, f"{told}: called back", group=group, success=False)
+    is_late = copy.due_ms is not None and copy.due_ms < facts.now_ms
+    return event(copy, words_of.WAITS, f"{told}: overdue" if is_late else told, group=group)
+
+
+def _half(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
+    """What became of a half message. RocketMQ stores it anew for each question; the last one counts."""
+    message = copy.message
+    told = f"for {message.get(REAL_TOPIC) or ''}"
+    later = [
+        other
+        for other in facts.copies
+        if other.topic == HALF_TOPIC
+        and other.message.broker_name == message.broker_name
+        and other.message.log_position > message.log_position
+    ]
+    if later:
+        return [event(copy, words_of.HALF, f"{told}; its producer was asked")]
+    final = any(
+        (is_final(other) and other.message.prepared_position == message.log_position)
+        or other.topic == CHECK_MAX_TIME_TOPIC
+        for other in facts.copies
+        if other.topic != HALF_TOPIC and other.message.broker_name == message.broker_name
+    )
+    if final:
+        return [event(copy, words_of.HALF, told)]
+    ended_ms = facts.half_ends.get((message.broker_name, message.queue_offset))
+    if ended_ms is None:
+        return [event(copy, words_of.HALF, f"{told}; its transaction is open")]
+    return [event(copy, words_of.HALF, told), event(copy, words_of.ROLLED_BACK, success=True, time_ms=ended_ms)]
+
+
+def _has_waited(copy: StoredCopy) -> bool:
+    message = copy.message
+    return bool(message.delay_level) or message.get(TIMER_OUT_MS) is not None

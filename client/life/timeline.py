@@ -1,0 +1,96 @@
+"""What the facts of a message tell, in order. Pure.
+
+Events are sorted by message time; where that stands, by what can only follow what. What a trace tells has the time of
+its client's wall clock, and is put at what message time was then.
+"""
+
+from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
+from staticfire.client.life import facts as words_of
+from staticfire.client.life.facts import LifeEvent, MessageFacts, StoredCopy
+from staticfire.client.life.places import told_by
+from staticfire.client.trace.reading import TraceEvent, events_of
+from staticfire.protocol.requests import journal as kinds
+from staticfire.protocol.requests.journal import JournalRecord
+
+_ORDER = (
+    words_of.SENT, words_of.HALF, "transaction", words_of.ROLLED_BACK, words_of.SET_ASIDE, words_of.WAITS,
+    words_of.RECALLED, words_of.COMMITTED, words_of.STORED, words_of.RETRIED, words_of.DIED, words_of.DELIVERED,
+    "being consumed", words_of.CONSUMED, words_of.SENT_BACK,
+)  # fmt: skip
+_RANKS = {what: rank for rank, what in enumerate(_ORDER)}
+PAST = {ConsumptionState.CONSUMED: True}
+
+
+def life_of(facts: MessageFacts) -> list[LifeEvent]:
+    """Return what happened to a message, oldest first, and behind it how groups stand to it now."""
+    events: list[LifeEvent] = []
+    for copy in facts.copies:
+        heard = _heard(copy)
+        events += [*told_by(copy, facts), *heard, *_standing(copy, {one.group for one in heard})]
+    delivered = {(one.group, one.reconsume_times): one.time_ms or 0 for one in events if one.what == words_of.DELIVERED}
+    for one in events_of(facts.traces):
+        events.append(_traced(one, facts.message_ms(one.time_ms, delivered.get((one.group, one.retry_times), 0))))
+    return sorted(events, key=_in_order)
+
+
+def _in_order(event: LifeEvent) -> tuple[bool, int, int, int]:
+    rank = _RANKS.get(event.what.partition(":")[0], len(_RANKS))
+    return event.time_ms is None, event.time_ms or 0, event.reconsume_times, rank
+
+
+def _heard(copy: StoredCopy) -> list[LifeEvent]:
+    """Return to whom a copy was delivered, and who gave it back, as the journal has it."""
+    sent_back = {record.group for record in copy.noted if record.kind == kinds.SENT_BACK}
+    states = {one.group: PAST.get(one.state) for one in copy.groups}
+    last = {record.group: record.number for record in copy.noted if record.kind == kinds.DELIVERED}
+    found = []
+    for record in copy.noted:
+        if record.kind == kinds.SENT_BACK:
+            found.append(_given_back(copy, record))
+        elif record.kind == kinds.DELIVERED:
+            success = False if record.group in sent_back else states.get(record.group)
+            # Of several deliveries to a group, as after a rebalance, the last one has decided.
+            found.append(
+                _noted(copy, record, words_of.DELIVERED, success if record.number == last[record.group] else None)
+            )
+    return found
+
+
+def _given_back(copy: StoredCopy, record: JournalRecord) -> LifeEvent:
+    level, status = record.details.get("delayLevel", 0), str(record.details.get("status", ""))
+    if status != "SUCCESS":
+        return _noted(copy, record, words_of.SENT_BACK, False, status)
+    words = "it is dead" if level < 0 else f"comes again, level {level}"
+    return _noted(copy, record, words_of.SENT_BACK, True, words)
+
+
+def _noted(copy: StoredCopy, record: JournalRecord, what: str, success: bool | None, words: str = "") -> LifeEvent:
+    message = copy.message
+    return LifeEvent(
+        what, words_of.JOURNAL, record.message_ms, record.topic, record.broker, record.queue_id,
+        message.queue_offset, record.group, record.client, success, words=words,
+        reconsume_times=message.reconsume_times,
+    )  # fmt: skip
+
+
+def _standing(copy: StoredCopy, heard_of: set[str]) -> list[LifeEvent]:
+    """Return how groups stand to a copy of which no delivery to them is known, or whose delivery hasn't ended."""
+    wanted = [one for one in copy.groups if one.group not in heard_of or one.state is not ConsumptionState.CONSUMED]
+    return [_stands(copy, one) for one in wanted]
+
+
+def _stands(copy: StoredCopy, one: GroupConsumption) -> LifeEvent:
+    message = copy.message
+    words = "nothing committed" if one.committed is None else f"goes on at {one.committed}"
+    return LifeEvent(
+        one.state.value, words_of.OFFSETS, None, copy.topic, message.broker_name, message.queue_id,
+        message.queue_offset, one.group, success=PAST.get(one.state),
+        words=words if one.is_online else f"{words}, offline", reconsume_times=message.reconsume_times,
+    )  # fmt: skip
+
+
+def _traced(one: TraceEvent, message_ms: int) -> LifeEvent:
+    return LifeEvent(
+        one.what, words_of.TRACE, message_ms, group=one.group, success=one.success,
+        cost_ms=one.cost_ms, words=one.words, reconsume_times=one.retry_times,
+    )  # fmt: skip
