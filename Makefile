@@ -107,6 +107,7 @@ check-types: $(READY)
 	$(MYPY) -p staticfire -p tools -p tests -p benchmarks
 	$(MYPY) examples/flights
 	$(MYPY) examples/groups
+	$(MYPY) examples/testing
 
 check-house: $(READY)
 	$(BIN)/lint-imports --no-cache

@@ -11,7 +11,7 @@ a name's module is loaded when the name is first asked for.
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `container_health.py`: whether the servers of a container are ready
-- `cli/`: the command line; `control/`: the control endpoint
+- `cli/`: the command line; `control/`: the control endpoint; `testing/`: pytest's plugin and unittest's mixin
 - links to the packages beneath: `pipeline/`, `proxy/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`,
   `protocol/`
 """

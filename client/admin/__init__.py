@@ -4,7 +4,7 @@
 - dead_letter_queue.py: a group's dead letters; dead_letters.py: one of them; resending.py, resend_targets.py: as what,
   and where to, it is sent again
 - group_survey.py: a group looked at from all sides; group_view.py: what there is to see, and what is wrong with it
-- look_ups.py: messages by id or key; consumption.py: which groups are past one
+- peek.py: what is in a topic; look_ups.py: messages by id or key; consumption.py: which groups are past one
 - journal.py: what happened on brokers, and what was asked of them
 - admin_requests.py: asked of this client by way of a broker; consumer_admin.py, lite_pull_admin.py: its consumers
 - running_info.py, stacks.py: what consumers say of themselves

@@ -6,11 +6,9 @@ import click
 
 from staticfire.cli.messages import body_text, message_json, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
-from staticfire.client import ClientSettings, MessageQueue, PullConsumer, PullSettings, PullStatus, ReceivedMessage
+from staticfire.client import ClientSettings, MessageQueue, PullConsumer, PullSettings, ReceivedMessage
+from staticfire.client.admin.peek import PEEK_GROUP, peek_messages
 from staticfire.protocol.errors import UsageError
-
-GROUP = "TOOLS_CONSUMER"
-# RocketMQ's own group for this; every broker has it, so that looking creates none.
 
 
 @click.command()
@@ -38,7 +36,7 @@ def peek(
     if last and offset is not None:
         raise UsageError("--last and --offset exclude each other")
     settings = PullSettings(client=ClientSettings(protocol=protocol))  # type: ignore[arg-type]  # see the flag
-    consumer = PullConsumer(GROUP, namesrv, settings)
+    consumer = PullConsumer(PEEK_GROUP, namesrv, settings)
     found = asyncio.run(_peek(consumer, topic, queue_text, offset, last, tags, max_messages))
     if as_json:
         for message in found:
@@ -54,37 +52,11 @@ async def _peek(
     offset: int | None,
     last: bool,
     tags: str,
-    max_messages: int,
+    messages_max: int,
 ) -> list[ReceivedMessage]:
-    """Return the oldest (or newest) messages of the queues, in the order they were stored."""
     async with consumer:
         queues = _chosen(await consumer.queues(topic), queue_text)
-        found: list[ReceivedMessage] = []
-        for queue in queues:
-            start = offset
-            if last:
-                start = max(0, await consumer.max_offset(queue) - max_messages)
-            found += await _read(consumer, queue, start, tags, max_messages)
-    found.sort(key=lambda message: (message.stored_ms, message.broker_name, message.queue_id, message.queue_offset))
-    return found[-max_messages:] if last else found[:max_messages]
-
-
-async def _read(
-    consumer: PullConsumer, queue: MessageQueue, start: int | None, tags: str, max_messages: int
-) -> list[ReceivedMessage]:
-    """Return up to `max_messages` of a queue."""
-    offset = await consumer.min_offset(queue) if start is None else start
-    found: list[ReceivedMessage] = []
-    while len(found) < max_messages:
-        result = await consumer.pull(queue, offset, tags, max_messages - len(found))
-        found += result.messages
-        if result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset > offset:
-            offset = result.next_offset  # Older than what is still stored.
-        elif result.next_offset <= offset or result.next_offset >= result.max_offset:
-            break
-        else:
-            offset = result.next_offset
-    return found[:max_messages]
+        return await peek_messages(consumer, queues, messages_max, offset=offset, last=last, tags=tags)
 
 
 def _chosen(queues: list[MessageQueue], text: str | None) -> list[MessageQueue]:

@@ -14,4 +14,5 @@ failed=0
 bash tools/oracle.sh start "$folder"
 .venv/bin/python -m tests.oracle "127.0.0.1:$NAMESRV_PORT" || failed=1
 .venv/bin/python -m tests.oracle.own_client "127.0.0.1:$NAMESRV_PORT" || failed=1
+.venv/bin/pytest -q --rocketmq-target "127.0.0.1:$NAMESRV_PORT" examples/testing || failed=1
 exit $failed

@@ -1,0 +1,52 @@
+"""What is in a topic, without side effects: no member of any group, no offset stored anywhere."""
+
+from collections.abc import Sequence
+
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.consume.pull_answers import PullStatus
+from staticfire.protocol.messages import ReceivedMessage
+
+PEEK_GROUP = "TOOLS_CONSUMER"
+# RocketMQ's own group for this; every broker has it, so that looking creates none.
+
+
+async def peek_messages(
+    consumer: PullConsumer,
+    queues: Sequence[MessageQueue],
+    messages_max: int,
+    *,
+    offset: int | None = None,
+    last: bool = False,
+    tags: str = "*",
+) -> list[ReceivedMessage]:
+    """Return the oldest messages of queues, or with `last` the newest, in the order in which they were stored.
+
+    `offset`: from this queue offset on. Raises: BrokerAnswer, NetworkError.
+    """
+    found: list[ReceivedMessage] = []
+    for queue in queues:
+        start = offset
+        if last:
+            start = max(0, await consumer.max_offset(queue) - messages_max)
+        found += await _read(consumer, queue, start, tags, messages_max)
+    found.sort(key=lambda message: (message.stored_ms, message.broker_name, message.queue_id, message.queue_offset))
+    return found[-messages_max:] if last else found[:messages_max]
+
+
+async def _read(
+    consumer: PullConsumer, queue: MessageQueue, start: int | None, tags: str, messages_max: int
+) -> list[ReceivedMessage]:
+    """Return up to `messages_max` of a queue."""
+    offset = await consumer.min_offset(queue) if start is None else start
+    found: list[ReceivedMessage] = []
+    while len(found) < messages_max:
+        result = await consumer.pull(queue, offset, tags, messages_max - len(found))
+        found += result.messages
+        if result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset > offset:
+            offset = result.next_offset  # Older than what is still stored.
+        elif result.next_offset <= offset or result.next_offset >= result.max_offset:
+            break
+        else:
+            offset = result.next_offset
+    return found[:messages_max]

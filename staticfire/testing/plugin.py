@@ -1,0 +1,126 @@
+"""The pytest plugin: found by itself wherever staticfire is installed, loading nothing until a test asks for it.
+
+    def test_orders(rocketmq): ...                                    # a cluster, empty, with a clock of its own
+
+    @pytest.mark.rocketmq(brokers=2, isolation="process")             # parameters of Cluster: such a cluster instead
+    def test_failover(rocketmq): ...
+
+Tests with the same parameters share a cluster, which starts when the first of them runs and is reset in between, in
+milliseconds. Each worker of pytest-xdist has its own. Where a test fails, its report says how the groups stand.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from staticfire.testing.rocketmq import RocketMQ
+    from staticfire.testing.target import RealTarget, StandTarget
+
+REPORT_TIMEOUT_S = 10.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what can be set for all tests."""
+    group = parser.getgroup("rocketmq")
+    group.addoption(
+        "--rocketmq-target",
+        metavar="HOST:PORT",
+        help="run tests that have the fixture `rocketmq` on this real cluster (also: ROCKETMQ_TARGET); "
+        "those that need a clock or processes of their own are skipped there",
+    )
+    parser.addini("rocketmq_brokers", "how many brokers clusters have, unless a marker says otherwise", default="1")
+    parser.addini("rocketmq_settings", "settings under RocketMQ's names: lines of name=value", type="linelist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell pytest of the marker."""
+    config.addinivalue_line(
+        "markers", "rocketmq(**parameters): parameters of staticfire.Cluster for the fixture `rocketmq` of this test"
+    )
+
+
+@pytest.fixture(scope="session")
+def _rocketmq_targets() -> "Iterator[dict[str, StandTarget | RealTarget]]":
+    """Clusters by what tests want of them."""
+    targets: dict[str, StandTarget | RealTarget] = {}
+    yield targets
+    for target in targets.values():
+        target.stop()
+
+
+@pytest.fixture
+def rocketmq(
+    request: pytest.FixtureRequest, _rocketmq_targets: "dict[str, StandTarget | RealTarget]"
+) -> "Iterator[RocketMQ]":
+    """A RocketMQ for this test: empty, with a clock that runs. See `staticfire.testing.RocketMQ`."""
+    from staticfire.protocol.errors import StaticfireError
+    from staticfire.testing.target import target_of
+
+    try:
+        parameters = _parameters(request)
+        key = repr(sorted(parameters.items()))
+        if key not in _rocketmq_targets:
+            target = target_of(parameters, request.config.getoption("--rocketmq-target"))
+            target.start()
+            _rocketmq_targets[key] = target
+        cluster = _rocketmq_targets[key].begin_test()
+    except StaticfireError as error:
+        pytest.fail(f"rocketmq: {error}", pytrace=False)
+    yield cluster
+    cluster.close()
+
+
+def _parameters(request: pytest.FixtureRequest) -> Mapping[str, Any]:
+    """Return what differs from a plain cluster: what the ini file says, and above it the test's marker."""
+    from staticfire.protocol.errors import UsageError
+
+    found: dict[str, Any] = {}
+    brokers = request.config.getini("rocketmq_brokers")
+    if not brokers.isdecimal():
+        raise UsageError(f"rocketmq_brokers = {brokers}: a whole number is needed")
+    if int(brokers) != 1:
+        found["brokers"] = int(brokers)
+    settings: dict[str, str] = {}
+    for line in request.config.getini("rocketmq_settings"):
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise UsageError(f"rocketmq_settings: {line!r} isn't name=value")
+        settings[name.strip()] = value.strip()
+    marker = request.node.get_closest_marker("rocketmq")
+    if marker is not None and marker.args:
+        raise UsageError(f"@pytest.mark.rocketmq takes parameters by name, like brokers=2; not {marker.args[0]!r}")
+    given = dict(marker.kwargs) if marker is not None else {}
+    settings |= given.pop("settings", {})
+    return {**found, **given, **({"settings": settings} if settings else {})}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Let the report of a failed test say how its groups stand."""
+    if call.excinfo is not None:
+        _forget_our_frames(call.excinfo.value)
+    report = yield
+    cluster = getattr(item, "funcargs", {}).get("rocketmq")
+    if cluster is not None and call.when == "call" and report.failed:
+        report.sections.append(("RocketMQ", _told(cluster)))
+    return report
+
+
+def _forget_our_frames(error: BaseException) -> None:
+    """Let the traceback of a condition that hasn't come true end where the test has waited for it."""
+    if type(error).__name__ != "NotYet":
+        return
+    traceback = error.__traceback__
+    while traceback is not None and (below := traceback.tb_next) is not None:
+        if below.tb_frame.f_globals.get("__name__", "").startswith("staticfire."):
+            traceback.tb_next = None
+        traceback = traceback.tb_next
+
+
+def _told(cluster: "RocketMQ") -> str:
+    try:
+        return cluster.explain()
+    except Exception as error:  # noqa: BLE001 (whatever it is, the test's own failure is what counts)
+        return f"how the groups stand can't be told: {type(error).__name__}: {error}"

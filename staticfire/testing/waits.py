@@ -1,0 +1,26 @@
+"""Waiting for what a test expects: looked at again and again, soon at first, until it holds or time is over."""
+
+from collections.abc import Callable, Iterator
+
+from staticfire.runtime.machine import Clock
+
+WAIT_S = 10.0
+FIRST_PAUSE_S, PAUSE_S_MAX = 0.002, 0.1
+# Most conditions hold within milliseconds.
+
+
+class NotYet(AssertionError):
+    """What a test waited for hasn't come true."""
+
+
+def pauses(timeout_s: float, clock: Clock) -> Iterator[float]:
+    """Yield how many seconds to let go by before each further look, until the time is over."""
+    until_ms, pause_s = clock.uptime_ms() + timeout_s * 1_000, FIRST_PAUSE_S
+    while (left_ms := until_ms - clock.uptime_ms()) > 0:
+        yield min(pause_s, left_ms / 1_000)
+        pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+
+def not_yet(condition: Callable[[], object], what: str, timeout_s: float) -> NotYet:
+    """Return the error for a condition that hasn't come true. `what`: it, in words."""
+    return NotYet(f"{what or getattr(condition, '__name__', repr(condition))}: not within {timeout_s:g} s")

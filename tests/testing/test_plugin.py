@@ -1,0 +1,210 @@
+"""The pytest plugin as its users have it: in a pytest of its own."""
+
+import pytest
+
+CONSUMER = """
+import pytest
+from staticfire import ConsumeFromWhere, ConsumeStatus, Message, PushConsumer, PushSettings
+
+def consumer(rocketmq, group, listen, **settings):
+    found = PushConsumer(
+        group, rocketmq.namesrv, PushSettings(consume_from_where=ConsumeFromWhere.FIRST_OFFSET, **settings)
+    )
+    found.subscribe("orders")
+    found.listener(listen)
+    return found
+
+def done(messages, context):
+    return ConsumeStatus.CONSUME_SUCCESS
+
+def later(messages, context):
+    return ConsumeStatus.RECONSUME_LATER
+"""
+QUIET = (
+    "-p",
+    "no:randomly",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-o",
+    "asyncio_mode=auto",
+    "-o",
+    "asyncio_default_fixture_loop_scope=function",
+)
+
+
+def run(pytester: pytest.Pytester, tests: str, *arguments: str) -> pytest.RunResult:
+    pytester.makepyfile(CONSUMER + tests)
+    return pytester.runpytest_inprocess(*QUIET, *arguments)
+
+
+@pytest.mark.row("E3")
+def test_each_test_has_an_empty_cluster_that_all_share(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+found = []
+
+def test_first(rocketmq):
+    orders = rocketmq.create_topic("orders", queues=2)
+    rocketmq.send(orders, "1", b"2", Message(orders, b"3", keys=["k"]))
+    with consumer(rocketmq, "billing", done):
+        rocketmq.wait_consumed(orders, group="billing")
+    assert sorted(one.body for one in rocketmq.messages(orders)) == [b"1", b"2", b"3"]
+    rocketmq.clock.freeze()
+    found.append(rocketmq.namesrv)
+
+def test_second(rocketmq):
+    assert rocketmq.messages("orders") == []
+    assert rocketmq.clock.now().mode == "real"
+    assert rocketmq.environment["NAMESRV_ADDR"] == rocketmq.namesrv == found[0]
+
+async def test_that_awaits(rocketmq):
+    cluster = rocketmq.aio
+    orders = await cluster.create_topic("orders")
+    await cluster.send(orders, "1")
+    async with consumer(rocketmq, "billing", done):
+        await cluster.wait_consumed(orders, group="billing")
+    async def consumed():
+        return (await cluster.group("billing")).lag == 0
+    await cluster.wait_for(consumed)
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
+def test_dead_letters_after_a_jump_over_all_retries(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def test_dies(rocketmq):
+    orders = rocketmq.create_topic("orders")
+    rocketmq.send(orders, "1")
+    with consumer(rocketmq, "billing", later, max_reconsume_times=2):
+        rocketmq.wait_consumed(orders, group="billing")
+        rocketmq.wait_for(lambda: rocketmq.journal("sentBack"), what="the first send-back")
+        rocketmq.clock.advance(minutes=2)
+        letter, = rocketmq.wait_dead("billing")
+    assert letter.message.body == b"1"
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_failed_test_shows_why_nothing_is_consumed(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def test_nobody(rocketmq):
+    rocketmq.wait_consumed(rocketmq.create_topic("empty"), group="billing")
+    orders = rocketmq.create_topic("orders", queues=1)
+    rocketmq.send(orders, "1", "2")
+    rocketmq.wait_consumed(orders, group="billing", timeout_s=0.1)
+
+def test_condition(rocketmq):
+    rocketmq.wait_for(lambda: False, timeout_s=0.01, what="snow in July")
+
+def test_too_few_dead(rocketmq):
+    rocketmq.wait_dead("billing", timeout_s=0.01)
+""",
+    )
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "E *billing has not consumed orders within 0.1 s: 2 left (orders broker-a/0: 2)",
+            "*- RocketMQ -*",
+            "topics: *orders*",
+            "E *snow in July: not within 0.01 s",
+            "E *billing has 0 dead letters and not 1 within 0.01 s",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*thread.call*")
+
+
+@pytest.mark.slow
+def test_a_marker_gives_a_cluster_of_its_own(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+pytestmark = pytest.mark.rocketmq(brokers=2, isolation="process")
+
+def test_kill(rocketmq):
+    rocketmq.cluster.broker("broker-b").kill()
+    assert set(rocketmq.cluster.pids) == {"nameserver", "broker-a"}
+
+def test_all_are_back(rocketmq):
+    assert set(rocketmq.cluster.pids) == {"nameserver", "broker-a", "broker-b"}
+    rocketmq.create_topic("orders")
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("marker", "error"),
+    [
+        ("(2)", "takes parameters by name, like brokers=2; not 2"),
+        ("(borkers=2)", "takes the parameters of Cluster: *borkers*"),
+        ("(brokers=0)", "a cluster of 0 brokers can't be had"),
+    ],
+)
+def test_a_wrong_marker_is_told(pytester: pytest.Pytester, marker: str, error: str) -> None:
+    result = run(pytester, f"@pytest.mark.rocketmq{marker}\ndef test_it(rocketmq): ...")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"rocketmq: *{error}*"])
+
+
+def test_settings_of_the_ini_file(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nrocketmq_brokers = 2\nrocketmq_settings =\n    autoCreateTopicEnable=false\n")
+    result = run(
+        pytester,
+        """
+def test_no_auto_creation(rocketmq):
+    assert list(rocketmq.cluster.addresses) == ["broker-a", "broker-b"]
+    with pytest.raises(Exception, match="orders"):
+        rocketmq.send("orders", "1")
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_real_cluster_has_no_clock_and_names_of_the_tests_own(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from staticfire import Cluster
+
+def test_clock(rocketmq):
+    rocketmq.clock.advance(hours=2)
+
+@pytest.mark.rocketmq(brokers=2)
+def test_two(rocketmq): ...
+
+def test_names(rocketmq):
+    assert rocketmq.is_real and rocketmq.group_name("billing") != "billing"
+""",
+        "--rocketmq-target", "127.0.0.1:1",
+    )  # fmt: skip
+    result.assert_outcomes(passed=1, skipped=2)
+    run(pytester, "def test_it(rocketmq): ...", "--rocketmq-target", "nonsense").assert_outcomes(errors=1)
+
+
+def test_unittest(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from staticfire.testing import RocketMQTestCase
+
+class OrdersTest(RocketMQTestCase):
+    parameters = {"brokers": 2}
+
+    def test_one(self):
+        self.rocketmq.send(self.rocketmq.create_topic("orders"), "1")
+        self.assertEqual(len(self.rocketmq.messages("orders")), 1)
+
+    def test_two(self):
+        self.assertEqual(self.rocketmq.messages("orders"), [])
+""",
+    )
+    result.assert_outcomes(passed=2)
