@@ -76,6 +76,8 @@ class Process:
         for remain in self._graveyard:
             if isinstance(remain, asyncio.Task):
                 remain._log_destroy_pending = False  # type: ignore[attr-defined]
+                if remain.done() and not remain.cancelled():
+                    remain.exception()  # It was killed in the middle of a step, so nobody else can have looked.
                 _close(remain.get_coro())
         self._graveyard.clear()
 

@@ -13,7 +13,7 @@ one line.
 - `group.py`: a consumer group; `dlq.py`: dead letters; `journal.py`: what happened
 - `clock.py`, `reset.py`: message time, and a cluster as if it were new
 - `mqadmin.py`: RocketMQ's administration commands; `mqadmin_tables.py`: what they print
-- `pipeline.py`: jobs on Spark
+- `pipeline.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time
 """
 
 import sys

@@ -20,6 +20,7 @@ COMMANDS = {
     "dlq": "Dead letters: show, export, send them again.",
     "journal": "What happened on the brokers, or what clients asked of them.",
     "clock": "Message time: read, freeze, advance, scale, skip.",
+    "simulate": "Whole clusters on virtual time, from seeds: do all promises hold?",
     "pipeline": "Jobs on Spark: topics to Parquet.",
     "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",
     "reset": "Forget all messages, topics, groups and offsets.",

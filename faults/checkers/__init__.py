@@ -1,0 +1,40 @@
+"""Promises of a cluster, each as a class: it hears what happens, and says what was broken, when and why.
+
+- `events.py`: what they hear; `checker.py`: what they are; `unrest.py`: when something was broken
+- `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
+- `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
+- `ending.py`: rest, tables, nothing unnoticed
+
+They know nothing of virtual time: fed with the events of a real cluster they say the same.
+"""
+
+from staticfire.faults.checkers.checker import Checker, Checkers, Violation
+from staticfire.faults.checkers.dead_letters import DeadAfterMax
+from staticfire.faults.checkers.delivery import (
+    DuplicatesExplained,
+    NothingEarly,
+    NothingLost,
+    ReachesAll,
+    TransactionsKept,
+)
+from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
+from staticfire.faults.checkers.offsets import OffsetsGrow
+from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
+
+CHECKERS: tuple[type[Checker], ...] = (
+    NothingLost,
+    ReachesAll,
+    DuplicatesExplained,
+    InOrder,
+    OneOwner,
+    OwnersAgree,
+    OffsetsGrow,
+    NothingEarly,
+    DeadAfterMax,
+    TransactionsKept,
+    Settles,
+    TablesComeBack,
+    NothingUnnoticed,
+)
+
+__all__ = ["CHECKERS", "Checker", "Checkers", "Violation"]

@@ -1,0 +1,70 @@
+"""What a checker is: it hears what happens, and says which promise was broken, when and why.
+
+A checker knows nothing of virtual time: who runs a real cluster feeds it the same events.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from staticfire.faults.checkers.events import RunEvent
+from staticfire.faults.workload.description import Group, Workload
+
+VIOLATIONS_MAX = 20
+# Of one checker; the rest is counted.
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A promise that was broken."""
+
+    checker: str
+    at_ms: int
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.checker} at {self.at_ms / 1000:.3f} s: {self.words}"
+
+
+class Checker:
+    """One promise. Subclasses write `see`, and `finish` for what can be said at the end only."""
+
+    promise: ClassVar[str] = ""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.groups: dict[str, Group] = {group.name: group for group in workload.groups}
+        self.violations: list[Violation] = []
+        self.further = 0
+        """Violations that aren't kept."""
+
+    def see(self, event: RunEvent) -> None:
+        """Hear of what happened."""
+
+    def finish(self) -> None:
+        """Say what follows from all of it."""
+
+    def broken(self, at_ms: int, words: str) -> None:
+        """Note a violation."""
+        if len(self.violations) >= VIOLATIONS_MAX:
+            self.further += 1
+        else:
+            self.violations.append(Violation(type(self).__name__, at_ms, words))
+
+
+class Checkers:
+    """All checkers of a run."""
+
+    def __init__(self, workload: Workload, kinds: Sequence[type[Checker]]) -> None:
+        self.all = [kind(workload) for kind in (*kinds, *workload.checkers)]
+
+    def see(self, event: RunEvent) -> None:
+        for checker in self.all:
+            checker.see(event)
+
+    def finish(self) -> list[Violation]:
+        """Return what was broken, the earliest first."""
+        for checker in self.all:
+            checker.finish()
+        found = [violation for checker in self.all for violation in checker.violations]
+        return sorted(found, key=lambda violation: violation.at_ms)

@@ -1,0 +1,71 @@
+"""Messages that fail whenever they come."""
+
+from staticfire.faults.checkers.checker import Checker
+from staticfire.faults.checkers.events import CallBegan, CallEnded, MessageFound, RunEvent
+from staticfire.faults.workload.description import Group, Workload
+from staticfire.protocol.names import DLQ_PREFIX
+
+RETRIES_MAX = 16
+
+
+class DeadAfterMax(Checker):
+    """A message is dead when it has failed as often as the group allows, and not before; and it comes no more."""
+
+    promise = "a message is dead after exactly as many retries as its group allows"
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._failed: dict[tuple[str, str], int] = {}
+        self._calls: dict[int, CallBegan] = {}
+        self._dead: dict[tuple[str, str], MessageFound] = {}
+        self._consumed: set[tuple[str, str]] = set()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case CallBegan(call=call):
+                self._calls[call] = event
+                self._came(event)
+            case CallEnded(call=call, is_success=is_success):
+                began = self._calls.pop(call, None)
+                if began is not None:
+                    self._ended(began, is_success)
+            case MessageFound(name=name, place=(_, topic, _)) if topic.startswith(DLQ_PREFIX):
+                self._dead[topic.removeprefix(DLQ_PREFIX), name] = event
+            case _:
+                pass
+
+    def _came(self, call: CallBegan) -> None:
+        retries_max = _retries_max(self.groups[call.group])
+        for seen in call.messages:
+            if retries_max is not None and seen.reconsume_times > retries_max:
+                words = f"{seen.name} came to {call.group} with {seen.reconsume_times} retries of {retries_max}"
+                self.broken(call.at_ms, words)
+
+    def _ended(self, began: CallBegan, is_success: bool) -> None:
+        for seen in began.messages:
+            at = (began.group, seen.name)
+            if is_success:
+                self._consumed.add(at)
+            else:
+                self._failed[at] = max(self._failed.get(at, -1), seen.reconsume_times)
+
+    def finish(self) -> None:
+        for (name, message), found in self._dead.items():
+            group = self.groups.get(name)
+            retries_max = None if group is None else _retries_max(group)
+            failed = self._failed.get((name, message), -1)
+            if retries_max is not None and failed < retries_max:
+                self.broken(
+                    found.at_ms, f"{message} is dead in {name} after {failed + 1} tries; {retries_max + 1} were to be"
+                )
+        for (name, message), failed in self._failed.items():
+            retries_max = _retries_max(self.groups[name])
+            is_last = retries_max is not None and failed >= retries_max and not self.groups[name].ordered
+            if is_last and (name, message) not in self._dead and (name, message) not in self._consumed:
+                self.broken(0, f"{message} has failed {failed + 1} times in {name} and is not among its dead letters")
+
+
+def _retries_max(group: Group) -> int | None:
+    if group.retries_max >= 0:
+        return group.retries_max
+    return None if group.ordered else RETRIES_MAX

@@ -1,0 +1,47 @@
+"""What is true when it is over."""
+
+from staticfire.faults.checkers.checker import Checker
+from staticfire.faults.checkers.events import NotSettled, RunEvent, TablesSeen, WentWrong
+from staticfire.faults.workload.description import Workload
+
+SLACK = {"tasks": 28}
+SLACK_OTHERWISE = 4
+# A table may be so much larger at the end than it was. A consumer's 20 workers begin when they are needed.
+
+
+class Settles(Checker):
+    """After the last fault the cluster comes to rest in the time that the workload says."""
+
+    promise = "after the last fault the cluster comes to rest in time: all consumed, nothing waits"
+
+    def see(self, event: RunEvent) -> None:
+        if isinstance(event, NotSettled):
+            self.broken(event.at_ms, "the cluster has not come to rest: " + "; ".join(event.reasons))
+
+
+class TablesComeBack(Checker):
+    """With the same clients at rest, tables are as large as they were."""
+
+    promise = "tables, tasks and connections come back to the size that they had"
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._first: dict[str, dict[str, int]] = {}
+
+    def see(self, event: RunEvent) -> None:
+        if not isinstance(event, TablesSeen):
+            return
+        first = self._first.setdefault(event.who, event.sizes)
+        for name, size in event.sizes.items():
+            if size > first.get(name, 0) + SLACK.get(name, SLACK_OTHERWISE):
+                self.broken(event.at_ms, f"{event.who} has {size} {name}; in the beginning it had {first.get(name, 0)}")
+
+
+class NothingUnnoticed(Checker):
+    """Nothing crashes, no exception goes unnoticed, nothing is left over."""
+
+    promise = "no process crashes, no exception goes unnoticed, nothing is left over at the end"
+
+    def see(self, event: RunEvent) -> None:
+        if isinstance(event, WentWrong):
+            self.broken(event.at_ms, f"{event.who}: {event.words}")

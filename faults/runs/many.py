@@ -1,0 +1,63 @@
+"""Many seeds, each in one of a few processes: a run uses one core and shares nothing."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from concurrent.futures import (
+    BrokenExecutor,
+    Future,
+    ProcessPoolExecutor,  # noqa: TID251 (these processes have worlds in them, and are in none)
+    as_completed,
+)
+from itertools import islice
+
+from staticfire.faults.runs.outcome import RunOutcome
+from staticfire.faults.runs.play import Play, play
+from staticfire.faults.workload.loading import WorkloadMaker, load_workload
+from staticfire.protocol.errors import ClientError
+
+AHEAD = 4
+# Seeds that wait, per process.
+
+_makers: list[WorkloadMaker] = []
+# Of this process: the one that it was started for.
+
+
+def cores() -> int:
+    """Return how many processes can run at once here."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def play_many(path: str, plays: Iterable[Play], jobs: int) -> Iterator[RunOutcome]:
+    """Yield the outcome of each run as it is known. Closing the generator ends the processes.
+
+    Raises: UsageError (the workload), ClientError (a process has died).
+    """
+    waiting = iter(plays)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(path,))
+    try:
+        running: set[Future[RunOutcome]] = {pool.submit(_play, what) for what in islice(waiting, jobs * AHEAD)}
+        while running:
+            done = next(as_completed(running))
+            running.discard(done)
+            running |= {pool.submit(_play, what) for what in islice(waiting, 1)}
+            yield done.result()
+    except BrokenExecutor as error:
+        raise ClientError(f"a process of the simulation has died: {error}; is there enough memory?") from None
+    finally:
+        children = multiprocessing.active_children()
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in children:
+            child.terminate()
+
+
+def _begin(path: str) -> None:
+    """Get ready, once per process. An interrupt is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _makers.append(load_workload(path))
+
+
+def _play(what: Play) -> RunOutcome:
+    return play(_makers[-1], what)

@@ -1,0 +1,183 @@
+"""Looks at the brokers of a run, as it goes on and at its end: offsets, rest, what lies in queues, sizes of tables."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from staticfire.broker.server import Broker
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.store import MessageStore
+from staticfire.faults.checkers.events import MessageFound, OffsetSeen, OwnersSeen, QueuePlace, TablesSeen
+from staticfire.faults.runs.cluster import RunCluster
+from staticfire.faults.runs.sending import NAME_PROPERTY
+from staticfire.faults.simulation.process import Process
+from staticfire.protocol.names import is_dead_letter_topic, is_system_topic, retry_topic
+from staticfire.protocol.properties import find_property
+from staticfire.protocol.record import decode_records, join_records
+
+LOOK_MS = 1_000
+READ_MAX = 64
+REASONS_MAX = 6
+
+
+class Observer:
+    """Notes what nobody tells."""
+
+    def __init__(self, cluster: RunCluster) -> None:
+        self._cluster = cluster
+        self._seen: dict[tuple[str, str, str, int], tuple[int, int]] = {}
+        self._activity: dict[str, tuple[int, int]] = {}
+
+    async def loop(self) -> None:
+        """Look at offsets, again and again."""
+        while True:
+            await self._cluster.world.run_for(LOOK_MS)
+            self.look()
+
+    def look(self) -> None:
+        """Note the offsets that have changed."""
+        for name, broker in self._up():
+            life = self._cluster.lives[name]
+            activity = (life, broker.state.progress.activity)
+            if self._activity.get(name) != activity:
+                self._activity[name] = activity
+                self._look_at(name, broker, life)
+
+    def _up(self) -> Iterator[tuple[str, Broker]]:
+        for name, broker in self._cluster.brokers.items():
+            if name in self._cluster.up:
+                yield name, broker
+
+    def _look_at(self, name: str, broker: Broker, life: int) -> None:
+        store, now_ms = broker.state.store, self._cluster.now_ms
+        for group, topic, queue_id, offset in broker.state.offsets.all_committed():
+            at = (name, group, topic, queue_id)
+            if self._seen.get(at) != (life, offset):
+                self._seen[at] = (life, offset)
+                end = store.queue(topic, queue_id).max_offset
+                self._cluster.record.note(OffsetSeen(now_ms, group, (name, topic, queue_id), offset, end, life))
+
+    # -- rest --------------------------------------------------------------------------------------------------------
+
+    def unrest(self) -> list[str]:
+        """Return why the cluster isn't at rest, a few reasons; empty when it is."""
+        cluster = self._cluster
+        reasons = [f"{name} isn't up" for name in cluster.names if name not in cluster.up]
+        for name, broker in self._up():
+            reasons += [f"{reason} on {name}" for reason in self._unrest_of(name, broker)]
+        for group, owners in self._owners().items():
+            reasons += [
+                f"{place} belongs to {' and '.join(members) or 'nobody'} in {group}"
+                for place, members in owners.items()
+                if len(members) != 1
+            ]
+        return reasons[:REASONS_MAX]
+
+    def _unrest_of(self, name: str, broker: Broker) -> Iterator[str]:
+        state = broker.state
+        waiting = sum(broker.delays.queue.waiting().values())
+        if waiting:
+            yield f"{waiting} messages wait for their delay"
+        if broker.timers.first_waiting_position() is not None:
+            yield "messages wait for their time"
+        if len(broker.transactions):
+            yield f"{len(broker.transactions)} transactions are open"
+        for group in self._cluster.workload.groups:
+            for topic in (*group.topics, retry_topic(group.name)):
+                config = state.topics.topics.get(topic)
+                for queue_id in range(config.read_queue_nums if config else 0):
+                    end = state.store.queue(topic, queue_id).max_offset
+                    offset = state.offsets.committed(group.name, topic, queue_id)
+                    if end and offset < end:
+                        yield f"{group.name} stands at {offset} of {end} in {topic} {queue_id}"
+
+    def _owners(self) -> dict[str, dict[QueuePlace, list[str]]]:
+        found: dict[str, dict[QueuePlace, list[str]]] = {}
+        for group in self._cluster.workload.groups:
+            owners: dict[QueuePlace, list[str]] = {
+                (broker, topic.name, queue_id): []
+                for topic in self._cluster.workload.topics
+                if topic.name in group.topics
+                for broker in self._cluster.workload.brokers.names
+                for queue_id in range(topic.queues)
+            }
+            for number in range(1, group.members + 1):
+                member = f"{group.name}-{number}"
+                if member in self._cluster.up:
+                    for queue in self._cluster.members[member].assignment:
+                        at = (queue.broker_name, queue.topic, queue.queue_id)
+                        if at in owners:
+                            owners[at].append(member)
+            found[group.name] = owners
+        return found
+
+    # -- at the end --------------------------------------------------------------------------------------------------
+
+    def note_owners(self) -> None:
+        """Note who has which queue."""
+        for group, owners in self._owners().items():
+            self._cluster.record.note(OwnersSeen(self._cluster.now_ms, group, owners))
+
+    def note_messages(self) -> None:
+        """Note all messages that lie in queues of programs, retries left out."""
+        for name, broker in self._up():
+            store = broker.state.store
+            for topic in store.topics():
+                if is_system_topic(topic) or (topic.startswith("%") and not is_dead_letter_topic(topic)):
+                    continue
+                for queue_id in store.queue_ids(topic):
+                    for message, offset in _messages(store, store.queue(topic, queue_id)):
+                        found = MessageFound(self._cluster.now_ms, message, (name, topic, queue_id), offset)
+                        self._cluster.record.note(found)
+
+    def note_tables(self) -> None:
+        """Note how large tables are: of brokers, and tasks and connections of all."""
+        world = self._cluster.world
+        tasks: Counter[Process | None] = Counter(task.process for task in world.loop.tasks if not task.done())
+        connections = Counter(transport.process for transport in world.network.transports)
+        for name in self._cluster.names:
+            process = _process_of(tasks, name)
+            sizes = {} if process is None else {"tasks": tasks[process], "connections": connections[process]}
+            if name in self._cluster.brokers and name in self._cluster.up:
+                sizes |= _tables_of(self._cluster.brokers[name])
+            self._cluster.record.note(TablesSeen(self._cluster.now_ms, name, sizes))
+
+
+def _process_of(tasks: Counter[Process | None], name: str) -> Process | None:
+    return next(
+        (process for process in tasks if process is not None and process.name == name and not process.is_dead), None
+    )
+
+
+def _tables_of(broker: Broker) -> dict[str, int]:
+    state = broker.state
+    return {
+        "members": sum(len(group.channel_info_table) for group in state.consumers.consumer_table.values()),
+        "groups online": len(state.consumers.consumer_table),
+        "held pulls": len(state.held),
+        "queue locks": len(state.queue_locks),
+        "open transactions": len(broker.transactions),
+    }
+
+
+def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int]]:
+    """Yield the names of a queue's messages, with their offsets."""
+    offset = queue.min_offset
+    while offset < queue.max_offset:
+        found = store.read(queue, offset, READ_MAX)
+        if found.record_count:
+            for record in decode_records(join_records(store.records(found), found.record_count)):
+                name = find_property(record.properties, NAME_PROPERTY)
+                if name is not None:
+                    yield name.decode(), record.queue_offset
+                offset = max(offset, record.queue_offset + 1)
+        offset = max(found.next_offset, offset) if found.next_offset > offset or found.record_count else offset + 1
+
+
+async def settled(observer: Observer, cluster: RunCluster, within_ms: int) -> list[str]:
+    """Wait until the cluster is at rest; return the reasons why it isn't when the time is over."""
+    until_ms = cluster.now_ms + within_ms
+    while True:
+        reasons = observer.unrest()
+        if not reasons or cluster.now_ms >= until_ms:
+            return reasons
+        await cluster.world.run_for(LOOK_MS)

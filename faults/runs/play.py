@@ -1,0 +1,153 @@
+"""One run: a cluster comes up, works while things break, comes to rest, and is checked.
+
+Everything follows from the seed and the workload: which faults come when is planned before (planning.py), and whoever
+decides something by chance has a source of its own.
+"""
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from random import Random
+from time import process_time
+
+import msgspec
+
+from staticfire.faults.checkers import CHECKERS
+from staticfire.faults.checkers.checker import Checkers
+from staticfire.faults.checkers.events import NotSettled, RunEvent, Settled, TrafficEnded, WentWrong
+from staticfire.faults.runs.cluster import RunCluster
+from staticfire.faults.runs.observing import Observer, settled
+from staticfire.faults.runs.outcome import RunOutcome
+from staticfire.faults.runs.planning import plan_strikes
+from staticfire.faults.runs.record import RunRecord
+from staticfire.faults.runs.striking import Striker
+from staticfire.faults.simulation.chance import source_of_chance
+from staticfire.faults.simulation.ending import LeftOver
+from staticfire.faults.simulation.loop import SimulationStuck
+from staticfire.faults.simulation.running import simulate
+from staticfire.faults.simulation.world import SimulatedWorld
+from staticfire.faults.workload.description import Workload
+from staticfire.faults.workload.loading import WorkloadMaker
+from staticfire.faults.workload.strikes import Strike
+from staticfire.runtime.log import logged_to
+
+HOURS_ON_TOP = 24
+WARM_UP_MS = 30_000
+# Before the traffic begins: members have shared the queues.
+COOL_DOWN_MS = 30_000
+# After rest, before tables are compared: connections that nobody needs have gone.
+STAYS_AT_REST_MS = 10_000
+
+
+class Play(msgspec.Struct, frozen=True):
+    """What is to be played."""
+
+    seed: int
+    hours: float
+    strikes: Sequence[Strike] | None = None
+    """Instead of those that the seed has."""
+    keeps_events: bool = False
+
+
+def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
+    """Run a seed of a workload and return its outcome. Raises: UsageError (what makes the workload is wrong)."""
+    workload = make if isinstance(make, Workload) else make(source_of_chance(what.seed, "workload"))
+    began_s = process_time()
+    checkers = Checkers(workload, CHECKERS)
+    record = RunRecord(checkers.see, what.keeps_events)
+    strikes = list(what.strikes) if what.strikes is not None else planned(workload, what)
+    run = _Run(workload, what, strikes, record)
+    with logged_to(run.logged):
+        fingerprint = run.played()
+    return RunOutcome(
+        seed=what.seed,
+        violations=checkers.finish(),
+        strikes=strikes,
+        states=dict(sorted(record.states.items())),
+        virtual_ms=run.virtual_ms,
+        cpu_s=process_time() - began_s,
+        fingerprint=fingerprint,
+        events=record.events,
+    )
+
+
+def planned(workload: Workload, what: Play) -> list[Strike]:
+    """Return the faults that a seed has."""
+    chance: Random = source_of_chance(what.seed, "strikes")
+    return plan_strikes(workload, chance, round(what.hours * 3_600_000))
+
+
+class _Run:
+    """What happens in the world."""
+
+    def __init__(self, workload: Workload, what: Play, strikes: list[Strike], record: RunRecord) -> None:
+        self._workload = workload
+        self._what = what
+        self._strikes = strikes
+        self._record = record
+        self.virtual_ms = 0
+
+    def logged(self, level: str, event: str, fields: dict[str, object]) -> None:
+        """Count what programs log: nobody reads it, but that it came to this is worth knowing."""
+        if level in ("warning", "error"):
+            self._record.states[f"log: {event}"] += 1
+
+    def played(self) -> str:
+        """Return the fingerprint."""
+        gc.collect()
+        fingerprints: list[str] = []
+
+        async def scenario(world: SimulatedWorld) -> None:
+            try:
+                await self._scenario(world)
+            finally:
+                self.virtual_ms = world.uptime_ms
+                fingerprints.append(world.history.fingerprint)
+
+        try:
+            simulate(scenario, self._what.seed, self._workload.network, self._what.hours + HOURS_ON_TOP)
+        except (LeftOver, SimulationStuck) as error:
+            self._record.note(WentWrong(self.virtual_ms, "the world", str(error)))
+        finally:
+            self._record.is_open = False
+        return fingerprints[0] if fingerprints else ""
+
+    async def _scenario(self, world: SimulatedWorld) -> None:
+        world.network.seed = self._what.seed
+        cluster = RunCluster(world, self._workload, self._record)
+        observer = Observer(cluster)
+        striker = Striker(cluster)
+        await cluster.begin()
+        await world.run_for(WARM_UP_MS)
+        observer.note_tables()
+        looking = asyncio.get_running_loop().create_task(observer.loop(), name="observer")
+        try:
+            await cluster.begin_traffic()
+            striker.begin(self._strikes)
+            await world.run_for(hours=self._what.hours)
+            await self._come_to_rest(cluster, observer, striker)
+        finally:
+            looking.cancel()
+        await cluster.end()
+
+    async def _come_to_rest(self, cluster: RunCluster, observer: Observer, striker: Striker) -> None:
+        world = cluster.world
+        await striker.end()
+        for program in cluster.programs.values():
+            program.end()
+        cluster.listener.fails_by_chance = False
+        self._note(TrafficEnded(cluster.now_ms))
+        reasons = await settled(observer, cluster, round(self._workload.settles_within_seconds * 1_000))
+        if not reasons:
+            await world.run_for(STAYS_AT_REST_MS)
+            reasons = observer.unrest()
+        observer.look()
+        self._note(NotSettled(cluster.now_ms, tuple(reasons)) if reasons else Settled(cluster.now_ms))
+        await world.run_for(COOL_DOWN_MS)
+        if not reasons:
+            observer.note_owners()
+            observer.note_tables()
+        observer.note_messages()
+
+    def _note(self, event: RunEvent) -> None:
+        self._record.note(event)

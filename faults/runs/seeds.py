@@ -1,0 +1,47 @@
+"""How a seed is written: `4711@3f9a2c`, the number and which version of everything it was for.
+
+The same number does the same only with the same program, workload and length: what stands behind the @ is made of them.
+"""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from staticfire.protocol.errors import UsageError
+
+DIGITS = 6
+PACKAGES = ("protocol", "runtime", "nameserver", "broker", "client", "faults")
+SEED_MAX = 2**63 - 1
+
+
+def seed_text(seed: int, path: str, hours: float) -> str:
+    """Return a seed as it is told to people."""
+    return f"{seed}@{version_of(path, hours)}"
+
+
+def read_seed(text: str) -> tuple[int, str]:
+    """Return the number of a seed and its version, empty without one. Raises: UsageError."""
+    number, _, version = text.partition("@")
+    if not number.isascii() or not number.isdigit() or int(number) > SEED_MAX:
+        raise UsageError(f"{text!r} is no seed; write a number, or what a run has printed, like 4711@3f9a2c")
+    return int(number), version
+
+
+def version_of(path: str, hours: float) -> str:
+    """Return what stands for this version of the program, the workload file, and the length of a run."""
+    digest = hashlib.blake2b(_program_digest(), digest_size=16)
+    digest.update(Path(path).read_bytes() if path else b"")
+    digest.update(repr(float(hours)).encode())
+    return digest.hexdigest()[:DIGITS]
+
+
+@cache
+def _program_digest() -> bytes:
+    """Return a digest of all that takes part in a run."""
+    digest = hashlib.blake2b(digest_size=16)
+    top = Path(__file__).resolve().parent.parent.parent
+    for package in PACKAGES:
+        for path in sorted((top / package).rglob("*.py")):
+            digest.update(path.relative_to(top).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.digest()

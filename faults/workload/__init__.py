@@ -1,0 +1,25 @@
+"""What a simulated cluster has to do, and what may happen to it: described in Python, in a page.
+
+    workload = Workload(
+        topics=[Topic("orders", queues=4)],
+        producers=[Producers("orders", per_second=2)],
+        groups=[Group("billing", "orders", members=3)],
+        nemesis=Nemesis(may=["kill broker", "freeze member"]),
+    )
+
+- `description.py`: these words, and what is wrong with them when something is
+- `strikes.py`: what can break
+- `loading.py`: a workload from a file; `spelling.py`: did you mean
+"""
+
+from staticfire.faults.workload.description import (
+    Brokers,
+    Group,
+    Nemesis,
+    Producers,
+    Topic,
+    Transactions,
+    Workload,
+)
+
+__all__ = ["Brokers", "Group", "Nemesis", "Producers", "Topic", "Transactions", "Workload"]

@@ -1,0 +1,19 @@
+"""Names that nobody knows, with those that were perhaps meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from staticfire.protocol.errors import UsageError
+
+
+def check_known(name: str, known: Iterable[str], what: str) -> None:
+    """Raises: UsageError when `name` is none of the known ones; it says which one was perhaps meant."""
+    names = list(known)
+    if name not in names:
+        raise UsageError(f"there is no {what} {name!r}; {did_you_mean(name, names)}")
+
+
+def did_you_mean(name: str, names: list[str]) -> str:
+    """Return the nearest of the names as a question, or all of them."""
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names)) or 'none'}"

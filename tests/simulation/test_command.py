@@ -1,0 +1,51 @@
+"""`staticfire simulate` as it is typed."""
+
+from pathlib import Path
+
+import pytest
+
+from staticfire.cli import main
+from tests.house.source import ROOT
+
+pytestmark = pytest.mark.row("S3")
+
+SMALL = """
+from tests.simulation.small import WORKLOAD as workload
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    (tmp_path / "small.py").write_text(SMALL)
+    return "small.py"
+
+
+def test_one_seed_is_played_and_written_as_a_page(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "--seed", "3@abcdef", "--hours", "0.005", "--trace", path]) == 0
+    told = capsys.readouterr()
+    assert "seed 3@abcdef is from another version" in told.err
+    assert "seed 3: all promises kept" in told.out
+    assert "seed 3 of small.py" in (tmp_path / "simulation-3.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.py"], "no workload file nowhere.py"),
+        (["--seed", "4x", "small.py"], "'4x' is no seed"),
+        (["--seed", "4", "--seeds", "5", "small.py"], "exclude each other"),
+        (["--trace", "small.py"], "--trace needs --seed"),
+        (["--hours", "0", "small.py"], "0 hours"),
+    ],
+)
+def test_what_is_typed_wrong_is_one_line(
+    path: str, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.count("\n") == 1
