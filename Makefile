@@ -156,6 +156,7 @@ test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a 
 .PHONY: test-groups
 test-groups: $(READY) ## members of RocketMQ's client and of ours in one group, and its strategies' answers (needs a JDK and Maven)
 	$(BIN)/python -m tests.allocation --check
+	$(BIN)/python -m tests.javafacts --check
 	$(BIN)/pytest -m foreign tests/allocation $(ARGS)
 
 .PHONY: test-fuzz

@@ -54,8 +54,9 @@ if TYPE_CHECKING:
     from staticfire.client.consume.push_settings import ConsumeFromWhere, MessageModel, PushSettings
     from staticfire.client.lite_pull.consumer import LitePullConsumer
     from staticfire.client.lite_pull.settings import LitePullSettings
+    from staticfire.client.produce.hooks import EndTransactionCall, ProducerHook, SendCall
     from staticfire.client.produce.producer import Producer
-    from staticfire.client.produce.selectors import Selector, by_hash
+    from staticfire.client.produce.selectors import ByMachineRoom, ByRandom, Selector, by_hash
     from staticfire.client.produce.send_result import SendResult, SendStatus
     from staticfire.client.produce.transaction_producer import (
         TransactionProducer,
@@ -119,6 +120,8 @@ __all__ = [
     "BlockingTransactionProducer",
     "BrokerAnswer",
     "ByConfig",
+    "ByMachineRoom",
+    "ByRandom",
     "ClientConnection",
     "ClientError",
     "ClientSettings",
@@ -139,6 +142,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterQueue",
     "Death",
+    "EndTransactionCall",
     "FoundMessages",
     "GroupConsumption",
     "GroupMember",
@@ -165,6 +169,7 @@ __all__ = [
     "OrderedListener",
     "OrderedStatus",
     "Producer",
+    "ProducerHook",
     "ProducerSettings",
     "ProtocolError",
     "PullCall",
@@ -181,6 +186,7 @@ __all__ = [
     "ResendReport",
     "RoomPrefix",
     "Selector",
+    "SendCall",
     "SendResult",
     "SendStatus",
     "StaticfireError",
@@ -198,6 +204,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "staticfire.client.produce.hooks": "EndTransactionCall ProducerHook SendCall",
     "staticfire.client.admin.group_view": "GroupMember GroupView GroupWarning HeldQueue QueueProgress",
     "staticfire.protocol.requests.journal": "JournalRecord",
     "staticfire.client.admin.consumption": "ConsumptionState GroupConsumption",
@@ -228,7 +235,7 @@ _HOMES = {
     "staticfire.client.lite_pull.consumer": "LitePullConsumer",
     "staticfire.client.lite_pull.settings": "LitePullSettings",
     "staticfire.client.produce.producer": "Producer",
-    "staticfire.client.produce.selectors": "by_hash Selector",
+    "staticfire.client.produce.selectors": "by_hash Selector ByMachineRoom ByRandom",
     "staticfire.client.produce.send_result": "SendResult SendStatus",
     "staticfire.client.produce.transaction_producer": "TransactionProducer TransactionResult TransactionState",
     "staticfire.client.rebalance.allocation": (

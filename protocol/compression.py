@@ -1,27 +1,110 @@
-"""Compressed bodies, expanded within a limit. RocketMQ: ZlibCompressor.
+"""Bodies, compressed and expanded within a limit. RocketMQ: Compressor, CompressorFactory.
 
-Brokers store bodies as they were sent and never need this, but for one thing: RocketMQ's C++ core compresses the body
-of a whole batch, which can't be told apart into messages before it is expanded.
+zlib streams, LZ4 frames and Zstandard frames. The libraries of the latter two are imported where a body needs them:
+`pip install 'staticfire[compression]'`. Brokers store bodies as they were sent and never need this, but for one thing:
+RocketMQ's C++ core compresses the body of a whole batch, which can't be told apart into messages before it is expanded.
 """
 
 import zlib
+from typing import Any
 
-from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.protocol.sys_flag import CompressionKind, compression_kind
+
+INSTALL = "pip install 'staticfire[compression]'"
+
+ZSTD_SLICE_BYTES = 1_024
+# The library expands all that it is given. A slice holds at most 340 blocks, of which each has at most 128 KiB.
 
 
 def expand(body: bytes, sys_flag: int, bytes_max: int) -> bytes:
-    """Return a body without its compression. Raises: ProtocolError: a kind that isn't zlib, too large, or broken."""
+    """Return a body without its compression.
+
+    Raises: ProtocolError: an unknown kind, one whose library isn't here, too large, or broken.
+    """
     kind = compression_kind(sys_flag)
-    if kind is not CompressionKind.ZLIB:
-        raise ProtocolError(f"a body is compressed with {'an unknown kind' if kind is None else kind.name}, not zlib")
-    expander = zlib.decompressobj()
-    try:
-        expanded = expander.decompress(body, bytes_max + 1)
-    except zlib.error as error:
-        raise ProtocolError(f"a body that is said to be compressed with zlib isn't: {error}") from None
+    if kind is None:
+        raise ProtocolError("a body is compressed with an unknown kind, not with zlib, LZ4 or Zstandard")
+    if not has_library(kind):
+        raise ProtocolError(f"a body is compressed with {kind.name}, which can't be read here: {INSTALL}")
+    if kind is CompressionKind.ZSTD:
+        expanded, is_whole = _expand_zstd(body, bytes_max)
+    else:
+        expanded, is_whole = _expand_at_once(body, kind, bytes_max)
     if len(expanded) > bytes_max:
         raise ProtocolError(f"a body is larger than {bytes_max} bytes when it is expanded")
-    if not expander.eof:
+    if not is_whole:
         raise ProtocolError("a compressed body breaks off")
     return expanded
+
+
+def _expand_at_once(body: bytes, kind: CompressionKind, bytes_max: int) -> tuple[bytes, bool]:
+    expander: Any
+    if kind is CompressionKind.ZLIB:
+        expander = zlib.decompressobj()
+    else:
+        from lz4.frame import LZ4FrameDecompressor
+
+        expander = LZ4FrameDecompressor()
+    try:
+        expanded: bytes = expander.decompress(body, bytes_max + 1)
+    except (zlib.error, RuntimeError) as error:  # RuntimeError is all that lz4 raises.
+        raise _broken(kind, error) from None
+    return expanded, expander.eof
+
+
+def _expand_zstd(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
+    from zstandard import ZstdDecompressor, ZstdError
+
+    expander = ZstdDecompressor().decompressobj()
+    expanded = bytearray()
+    try:
+        for start in range(0, len(body), ZSTD_SLICE_BYTES):
+            expanded += expander.decompress(body[start : start + ZSTD_SLICE_BYTES])
+            if expander.eof or len(expanded) > bytes_max:
+                break
+    except ZstdError as error:
+        raise _broken(CompressionKind.ZSTD, error) from None
+    return bytes(expanded), expander.eof
+
+
+def _broken(kind: CompressionKind, error: Exception) -> ProtocolError:
+    return ProtocolError(f"a body that is said to be compressed with {kind.name.lower()} isn't: {error}")
+
+
+def compress(body: bytes, kind: CompressionKind, level: int) -> bytes:
+    """Return a body as RocketMQ's clients expand it; LZ4 has no level there. The library has to be here."""
+    if kind is CompressionKind.ZLIB:
+        return zlib.compress(body, level)
+    if kind is CompressionKind.LZ4:
+        from lz4.frame import compress as compress_lz4
+
+        # RocketMQ's library knows no blocks that lean on others.
+        framed: bytes = compress_lz4(body, block_linked=False)
+        return framed
+    from zstandard import ZstdCompressor
+
+    return ZstdCompressor(level=level).compress(body)
+
+
+def has_library(kind: CompressionKind) -> bool:
+    """Whether bodies of that kind can be written and read here."""
+    try:
+        if kind is CompressionKind.LZ4:
+            import lz4.frame  # noqa: F401
+        elif kind is CompressionKind.ZSTD:
+            import zstandard  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def checked_kind(name: str) -> CompressionKind:
+    """Return the kind that a setting names. Raises: UsageError (an unknown one, or its library isn't here)."""
+    kind = CompressionKind.__members__.get(name.upper())
+    if kind is None:
+        known = ", ".join(f'"{one.name.lower()}"' for one in CompressionKind)
+        raise UsageError(f"compress_type={name!r} is unknown; known are {known}")
+    if not has_library(kind):
+        raise UsageError(f'compress_type="{name}" needs a library that isn\'t here: {INSTALL}')
+    return kind

@@ -59,7 +59,7 @@ class UniqueIds:
     def __init__(self, ip: bytes, pid: int, class_loader_hash: int, utc_offset_ms: int = 0) -> None:
         """`ip`: 4 or 16 bytes. `class_loader_hash`: a random number, so that two generators of a process differ.
 
-        `utc_offset_ms`: of the zone in which months begin; readers that show an id's time assume their own.
+        `utc_offset_ms`: of the zone in which months begin; RocketMQ's reader of an id's time assumes its own.
         """
         self._prefix = f"{ip.hex().upper()}{pid & 0xFFFF:04X}{class_loader_hash & 0xFFFF_FFFF:08X}"
         self._zone_ms = utc_offset_ms

@@ -225,6 +225,8 @@ class Identity(NamedTuple):
     host_name: str
     host_ip: str
     random: random.Random
+    utc_offset_ms: int = 0
+    """Of the zone that the machine is in, when the process began."""
 
 
 class Machine(NamedTuple):

@@ -49,7 +49,8 @@ class Sending:
         self._store = state.store
         self._message_ms = state.clock.message_ms
         identity = state.machine.identity
-        self._unique_ids = UniqueIds(pack_host(identity.host_ip, 0)[:-4], identity.pid, identity.random.getrandbits(32))
+        ip, salt = pack_host(identity.host_ip, 0)[:-4], identity.random.getrandbits(32)
+        self._unique_ids = UniqueIds(ip, identity.pid, salt, identity.utc_offset_ms)
         self._use(state.settings)
         state.on_settings(self._use)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Literal, overload
 
-from staticfire.client.blocking.face import BlockingFace, blocking, stands_for
+from staticfire.client.blocking.face import BlockingFace, blocking, on_loop, stands_for
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.produce.producer import Producer
 from staticfire.client.produce.send_result import SendResult
@@ -26,6 +26,7 @@ class BlockingProducer(BlockingFace[Producer]):
     request = blocking(Producer.request)
     reply = blocking(Producer.reply)
     recall = blocking(Producer.recall)
+    add_hook = on_loop(Producer.add_hook)
 
     @stands_for(Producer.post)
     def post(self, message: Message, queue: MessageQueue | None = None) -> "Future[SendResult]":

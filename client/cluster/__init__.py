@@ -4,5 +4,5 @@
 - client_service.py: what each of them is, a service that works through it
 - replies.py, transaction_checks.py: what brokers pass on, and ask, of this client's producers
 - nameservers.py, route_cache.py, routes.py: which brokers there are, and what a topic's route means
-- settings.py, queues.py, subscriptions.py: values; wakeup.py: the wake-up of a loop
+- settings.py, queues.py, subscriptions.py, namespaces.py: values; wakeup.py: the wake-up of a loop
 """

@@ -81,6 +81,8 @@ class ProducerSettings:
     retry_times_when_send_failed: int = field(default=2, metadata=within(0, INT32_MAX))
     retry_another_broker_when_not_store_ok: bool = False
     compress_msg_body_over_bytes: int = field(default=4_096, metadata=within(0, INT32_MAX))
+    compress_type: Literal["zlib", "lz4", "zstd"] = "zlib"
+    """The latter two: `pip install 'staticfire[compression]'`. Clients of RocketMQ read all of them from 5.0 on."""
     compress_level: int = field(default=5, metadata=within(-1, 9))
     max_message_size_bytes: int = field(default=BODY_BYTES_MAX, metadata=within(1, INT32_MAX))
     pending_messages_max: int = field(default=10_000, metadata=COUNTED)
@@ -90,6 +92,14 @@ class ProducerSettings:
     gathered_bytes_max: int = field(default=SEND_MANY_BYTES_MAX, metadata=within(1, FRAME_BYTES_MAX // 2))
     in_flight_gathered_max: int = field(default=IN_FLIGHT_GATHERED_MAX, metadata=COUNTED)
     in_flight_single_max: int = field(default=IN_FLIGHT_SINGLE_MAX, metadata=COUNTED)
+    send_latency_fault_enable: bool = False
+    """Keep away from brokers that were slow or failed, for as long as RocketMQ's table says (client/produce/
+    broker_faults.py). Without it only from those that could not be reached, for avoid_broker_ms."""
+    start_detector_enable: bool = False
+    """With the former: brokers that failed are the last choice until they have answered a question."""
+    detect_timeout_ms: int = field(default=200, metadata=PERIOD)
+    detect_interval_ms: int = field(default=2_000, metadata=PERIOD)
+    """Between two such questions; every 3 s is looked whose turn it is."""
     enable_trace: bool = False
     """Write what was sent to `trace_topic`, in RocketMQ's form. RocketMQ: enableMsgTrace."""
     trace_topic: str = TRACE_TOPIC

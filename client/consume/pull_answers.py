@@ -1,8 +1,8 @@
 """What a pull's answer says. Pure. RocketMQ: PullAPIWrapper.processPullResult.
 
 A broker filters tags by hash code, so some messages may be too much: they are compared by value here. Compressed
-bodies are expanded where the kind is zlib. One that can't be stays as it is, and `undecoded` says why: a message that
-somebody spoiled is one message, and the others of its queue don't wait for it.
+bodies are expanded. One that can't be stays as it is, and `undecoded` says why: a message that somebody spoiled is one
+message, and the others of its queue don't wait for it.
 """
 
 from enum import Enum

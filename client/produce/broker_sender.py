@@ -40,6 +40,8 @@ HALVED_FROM = 32
 # each would wait for the other's whole burst. Once the halves are apart they stay so.
 
 Troubled = Callable[[PendingSend, Outcome], None]
+Answered = Callable[[str, UptimeMs], None]
+Heard = Callable[[Reply], None]
 _SEND_OK = SendStatus.SEND_OK
 
 
@@ -54,14 +56,18 @@ class BrokerSender:
         settings: ProducerSettings,
         backpressure: Backpressure,
         troubled: Troubled,
+        answered: Answered | None = None,
     ) -> None:
-        """`troubled` gets each message with an outcome other than success."""
+        """`troubled` gets each message with an outcome other than success. `answered` is told of each answer when its
+        request had left, if somebody wants to know how long brokers take.
+        """
         self.broker_name = broker_name
         self._group = group
         self._client = client
         self._settings = settings
         self._backpressure = backpressure
         self._troubled = troubled
+        self._answered = answered
         self._loop = asyncio.get_running_loop()
         self._waiting = WaitingSends()
         self._line = self._waiting.line
@@ -146,19 +152,34 @@ class BrokerSender:
         first = taken.sends[0]
         try:
             if first.bundle is not None:
-                bundle_answered = partial(self._bundle_answered, first, first.bundle, connection.peer.address)
-                connection.ask_for(many_request(first.bundle.rows, self._group, settings), timeout_ms, bundle_answered)
+                heard = self._timed(
+                    uptime_ms, partial(self._bundle_answered, first, first.bundle, connection.peer.address)
+                )
+                connection.ask_for(many_request(first.bundle.rows, self._group, settings), timeout_ms, heard)
             elif self._is_gathering and not first.alone:
-                answered = partial(self._many_answered, taken, connection.peer.address)
+                heard = self._timed(uptime_ms, partial(self._many_answered, taken, connection.peer.address))
                 messages = [pending.wire for pending in taken.sends]
-                connection.ask_for(many_request(messages, self._group, settings), timeout_ms, answered)
+                connection.ask_for(many_request(messages, self._group, settings), timeout_ms, heard)
             else:
                 request = single_request(first.wire, self.broker_name, self._group, settings, first.batch)
-                connection.ask_for(request, timeout_ms, partial(self._one_answered, taken))
+                connection.ask_for(request, timeout_ms, self._timed(uptime_ms, partial(self._one_answered, taken)))
         except (NetworkError, ProtocolError) as error:
             self._fail(taken.sends, error)
             return
         self._in_flight += 1
+
+    def _timed(self, began_ms: UptimeMs, heard: Heard) -> Heard:
+        """Return what hears of an answer, and tells how long it took where somebody wants to know."""
+        answered = self._answered
+        if answered is None:
+            return heard
+
+        def timed(reply: Reply) -> None:
+            if isinstance(reply, Answer):
+                answered(self.broker_name, began_ms)
+            heard(reply)
+
+        return timed
 
     def _give_up(self, taken: GatheredSends, uptime_ms: UptimeMs) -> None:
         """Fail those whose time is over before they could leave; the others stand in line again."""

@@ -5,9 +5,18 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import publish_queues
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.backpressure import Backpressure
+from staticfire.client.produce.broker_faults import BrokerFaults
 from staticfire.client.produce.broker_sender import BrokerSender, Troubled
 from staticfire.client.produce.queue_choice import QueueChoice
-from staticfire.protocol.errors import ClientError, ProtocolError
+from staticfire.protocol.errors import (
+    BrokerAnswer,
+    ClientError,
+    ConnectFailed,
+    ConnectionLost,
+    NetworkError,
+    ProtocolError,
+    StaticfireError,
+)
 from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.times import UptimeMs
 
@@ -31,8 +40,10 @@ class Destinations:
         self._troubled = troubled
         self.choices: dict[str, QueueChoice[BrokerSender]] = {}
         """By topic; a topic that isn't here has to be asked for by `queues`."""
-        self.avoided: dict[str, UptimeMs] = {}
-        """Until when other brokers are preferred to these; may hold some whose time is over."""
+        self.faults = BrokerFaults()
+        self.avoided = self.faults.avoided
+        """As hot code looks at it: whether there is anything against anybody."""
+        self._answered = self._note_latency if settings.send_latency_fault_enable else None
         self._senders: dict[str, BrokerSender] = {}
         client.routes.listeners.append(self._route_changed)
 
@@ -41,8 +52,9 @@ class Destinations:
         sender = self._senders.get(broker_name)
         if sender is None:
             sender = BrokerSender(
-                broker_name, self._group, self._client, self._settings, self._backpressure, self._troubled
-            )
+                broker_name, self._group, self._client, self._settings, self._backpressure, self._troubled,
+                self._answered,
+            )  # fmt: skip
             self._senders[broker_name] = sender
         return sender
 
@@ -79,15 +91,33 @@ class Destinations:
     def next_queue(self, choice: QueueChoice[BrokerSender], last_broker: str | None = None) -> MessageQueue:
         """Return the queue whose turn it is, on another broker than `last_broker` and the avoided ones if possible."""
         if self.avoided:
-            uptime_ms = self._client.machine.clock.uptime_ms()
-            for broker_name in [name for name, until_ms in self.avoided.items() if until_ms <= uptime_ms]:
-                del self.avoided[broker_name]
-        return choice.next(self.avoided if last_broker is None else {last_broker, *self.avoided})
+            self.faults.lapse(self._client.machine.clock.uptime_ms())
+        unreachable = self.faults.unreachable
+        if last_broker is None:
+            return choice.next(self.avoided, unreachable)
+        if self._settings.send_latency_fault_enable:
+            choice.turn = self._client.machine.identity.random.randrange(choice.count)
+        return choice.next({last_broker, *self.avoided}, {last_broker, *unreachable})
 
-    def avoid(self, broker_name: str) -> None:
-        """Prefer other brokers for a while."""
-        until_ms = self._client.machine.clock.uptime_ms() + self._client.settings.avoid_broker_ms
-        self.avoided[broker_name] = UptimeMs(until_ms)
+    def queue_on(self, broker_name: str) -> MessageQueue | None:
+        """Return any queue that was sent to on a broker."""
+        queues = (queue for choice in self.choices.values() for queue in choice.queues)
+        return next((queue for queue in queues if queue.broker_name == broker_name), None)
+
+    def _note_latency(self, broker_name: str, began_ms: UptimeMs) -> None:
+        uptime_ms = self._client.machine.clock.uptime_ms()
+        self.faults.answered(broker_name, uptime_ms - began_ms, uptime_ms)
+
+    def note_failure(self, broker_name: str, error: StaticfireError) -> None:
+        """Prefer other brokers to one that didn't take a message, as the settings say."""
+        settings, uptime_ms = self._settings, self._client.machine.clock.uptime_ms()
+        if not settings.send_latency_fault_enable:
+            if isinstance(error, ConnectFailed | ConnectionLost):
+                self.faults.avoid(broker_name, self._client.settings.avoid_broker_ms, uptime_ms)
+        elif isinstance(error, NetworkError):
+            self.faults.failed(broker_name, not settings.start_detector_enable, uptime_ms)
+        elif isinstance(error, BrokerAnswer):
+            self.faults.failed(broker_name, False, uptime_ms)
 
     def close(self) -> None:
         """Follow routes no more."""

@@ -5,9 +5,9 @@ be sent again; each time it gets another id.
 """
 
 from collections.abc import Sequence
-from zlib import compress
 
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.protocol.compression import checked_kind, compress
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import UniqueIds
@@ -16,28 +16,30 @@ from staticfire.protocol.names import is_retry_topic, may_be_sent_to
 from staticfire.protocol.properties import UNIQ_KEY, WAIT, format_properties
 from staticfire.protocol.requests.send import ManyMessage
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
-from staticfire.protocol.sys_flag import CompressionKind, with_compression
+from staticfire.protocol.sys_flag import with_compression
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import Identity
 
 QUEUE_UNKNOWN = -1
-_ZLIB = with_compression(0, CompressionKind.ZLIB)
 
 
 def unique_ids(identity: Identity) -> UniqueIds:
     """Return a source of unique ids of this process, apart from every other one."""
     ip = pack_host(identity.host_ip, 0)[:-4]
-    return UniqueIds(ip, identity.pid, identity.random.getrandbits(32))
+    return UniqueIds(ip, identity.pid, identity.random.getrandbits(32), identity.utc_offset_ms)
 
 
 class MessageEncoder:
     """Wraps the messages of one producer."""
 
     def __init__(self, settings: ProducerSettings, ids: UniqueIds) -> None:
+        """Raises: UsageError (bodies can't be compressed as the settings want it)."""
         self._settings = settings
         self.next_id = ids.next_id
         self._body_bytes_max = settings.max_message_size_bytes
         self._compress_bytes = settings.compress_msg_body_over_bytes
+        self._compression = checked_kind(settings.compress_type)
+        self._compressed = with_compression(0, self._compression)
         self.plain_bytes_max = min(self._body_bytes_max, self._compress_bytes - 1)
         """Of bodies that travel as they are, without a further look."""
 
@@ -64,8 +66,8 @@ class MessageEncoder:
         return ManyMessage(message.topic, QUEUE_UNKNOWN, properties, body, sys_flag, message.flag, wall_ms), message_id
 
     def _compress(self, body: bytes) -> tuple[bytes, int]:
-        small = compress(body, self._settings.compress_level)
-        return (small, _ZLIB) if len(small) < len(body) else (body, 0)
+        small = compress(body, self._compression, self._settings.compress_level)
+        return (small, self._compressed) if len(small) < len(body) else (body, 0)
 
     def wrap_batch(self, messages: Sequence[Message], wall_ms: MessageMs) -> tuple[ManyMessage, str]:
         """Return one message whose body is all of them, and their ids joined by commas.

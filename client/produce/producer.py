@@ -19,6 +19,9 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.bundle import as_exception
+from staticfire.client.produce.detector import Detector
+from staticfire.client.produce.hooks import ProducerHook, ProducerHooks
 from staticfire.client.produce.many_sending import ManySending
 from staticfire.client.produce.recalling import recall_request, recalled_id
 from staticfire.client.produce.request_reply import reply_request, reply_to, request_of
@@ -64,6 +67,9 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         self.group = group
         self._sender: Sender | None = None
         self._tracing: ProducerTracing | None = None
+        self._hooks: ProducerHooks | None = None
+        self._is_watched = self.settings.enable_trace
+        """Somebody wants to know of each send: a trace or a hook."""
         self._introduced: set[str] = set()  # Brokers that know this producer, as who waits for replies.
 
     def __enter__(self) -> "BlockingProducer":
@@ -78,6 +84,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             from staticfire.client.trace.tracing import trace_producer  # Only where it is wanted.
 
             self._tracing = trace_producer(self.client, self.group, self.settings.trace_topic, self.spawn)
+        if self.settings.send_latency_fault_enable and self.settings.start_detector_enable:
+            self.spawn(Detector(self.client, self._sender.destinations, self.settings).loop(), "detector")
 
     async def _part(self) -> None:
         """Refuse what is new, wait for what is under way, say goodbye."""
@@ -94,6 +102,13 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         if self._sender is None:
             raise ClientError(f"producer {self.group} isn't open: use it inside `async with producer`")
         return self._sender
+
+    def add_hook(self, hook: ProducerHook) -> None:
+        """Call a hook's methods around each send, from now on."""
+        if self._hooks is None:
+            self._hooks = ProducerHooks(self.group, self.client.machine.clock)
+        self._hooks.add(hook)
+        self._is_watched = True
 
     # -- sending -------------------------------------------------------------------------------------------------
 
@@ -115,7 +130,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         Raises: ClientError (can't be sent), TopicNotFound, BrokerAnswer (refused), NetworkError (nobody knows).
         """
         sender = self._sender
-        if sender is None or queue is not None or selector is not None or self._tracing is not None:
+        if sender is None or queue is not None or selector is not None or self._is_watched:
             return await self._send_slow_path(message, queue, selector, key)
         backpressure = sender.backpressure
         if backpressure.messages >= backpressure.messages_max or backpressure.bytes >= backpressure.bytes_max:
@@ -126,16 +141,32 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
     ) -> SendResult:
         sender = self._open
-        if selector is not None:
-            if queue is not None:
-                raise ClientError("queue and selector exclude each other")
-            queue = selector(await sender.queues(message.topic), message, key)
+        queue = await self._selected(message, queue, selector, key)
         if sender.backpressure.is_full:
             await sender.backpressure.room()
         return await self._posted(message, _fitting(queue, message))
 
+    async def _selected(
+        self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
+    ) -> MessageQueue | None:
+        """Return the queue that the program chose, or its selector does. Raises: ClientError (both of them)."""
+        if selector is None:
+            return queue
+        if queue is not None:
+            raise ClientError("queue and selector exclude each other")
+        return selector(await self._open.queues(message.topic), message, key)
+
     def _posted(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
-        future = self._open.post(message, queue)
+        sender, hooks = self._open, self._hooks
+        call = None if hooks is None else hooks.begin(message, queue)
+        try:
+            future = sender.post(message, queue)
+        except ClientError as error:
+            if hooks is not None and call is not None:
+                hooks.end(call, None, error)
+            raise
+        if hooks is not None and call is not None:
+            hooks.follow(call, future)
         if self._tracing is not None:
             self._tracing.follow(message, future, is_ordered=queue is not None)
         return future
@@ -175,6 +206,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         Raises: the first failure, if there is one and `return_exceptions` is False.
         """
         sender = self._open
+        if self._hooks is not None:
+            return await self._send_one_by_one(messages, return_exceptions)
         if self._tracing is not None:
             messages = list(messages)
         began_ms = self.client.machine.clock.wall_ms()
@@ -191,12 +224,16 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             many.abandon()
         if self._tracing is not None:
             self._tracing.all_sent(messages, outcomes, began_ms)
-        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-        if failures and not return_exceptions:
-            words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
-            failures[0].add_note(words)
-            raise failures[0]
-        return outcomes
+        return _checked(outcomes, return_exceptions)
+
+    async def _send_one_by_one(
+        self, messages: Iterable[Message], return_exceptions: bool
+    ) -> list[SendResult | Exception]:
+        """Send many with hooks around each."""
+        outcomes = await asyncio.gather(*[self.send(message) for message in messages], return_exceptions=True)
+        return _checked(
+            [as_exception(one) if isinstance(one, BaseException) else one for one in outcomes], return_exceptions
+        )
 
     async def send_batch(self, messages: Iterable[Message], *, queue: MessageQueue | None = None) -> SendResult:
         """Send messages of one topic as RocketMQ's batch: they land in one queue, side by side, all or none.
@@ -208,17 +245,30 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             await sender.backpressure.room()
         batch = list(messages)
         began_ms = self.client.machine.clock.wall_ms()
-        result = await self._open.post_batch(batch, queue)
+        call = self._hooks.begin(batch[0], queue) if self._hooks is not None and batch else None
+        future = self._open.post_batch(batch, queue)
+        if self._hooks is not None and call is not None:
+            self._hooks.follow(call, future)
+        result = await future
         if self._tracing is not None:
             self._tracing.sent(batch[0], result, began_ms)
         return result
 
-    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+    ) -> None:
         """Send a message that nobody will tell anything about: it may be lost without a word.
 
         Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection).
         """
-        wire, queue = await self._open.wrap(message, _fitting(queue, message))
+        chosen = await self._selected(message, queue, selector, key)
+        call = None if self._hooks is None else self._hooks.begin(message, chosen)
+        wire, queue = await self._open.wrap(message, _fitting(chosen, message))
         address = address_to_write(self.client.routes.addresses, queue.broker_name)
         if address is None:
             raise ConnectFailed(f"broker {queue.broker_name} has no master in the routes")
@@ -227,6 +277,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         if writable is not None:
             await writable
         connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
+        if self._hooks is not None and call is not None:
+            self._hooks.end(call, None, None)
 
     async def recall(self, topic: str, handle: str) -> str:
         """Call back a message that waits for its time; return its unique id.
@@ -317,3 +369,13 @@ def _fitting(queue: MessageQueue | None, message: Message) -> MessageQueue | Non
     if queue is not None and queue.topic != message.topic:
         raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")
     return queue
+
+
+def _checked(outcomes: list[SendResult | Exception], return_exceptions: bool) -> list[Any]:
+    """Return the outcomes of many. Raises: the first failure, unless they are to be returned."""
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    if failures and not return_exceptions:
+        words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
+        failures[0].add_note(words)
+        raise failures[0]
+    return outcomes

@@ -1,7 +1,7 @@
 """Which queue the next message of a topic goes to. Pure. RocketMQ: TopicPublishInfo.selectOneMessageQueue.
 
 Round robin over the queues that can be written. A retry goes to another broker than the attempt before where there
-is one, and no message goes to a broker that could not be reached a moment ago while there are others.
+is one, and no message goes to a broker that could not be reached a moment ago, or was slow, while there are others.
 """
 
 from collections.abc import Callable, Collection
@@ -25,13 +25,14 @@ class QueueChoice(Generic[Way]):
         """What `queues` says, ready for who counts `turn` up by itself."""
         self.turn = turn
 
-    def next(self, avoided: Collection[str] = ()) -> MessageQueue:
-        """Return the next queue, one whose broker isn't `avoided` if there is any."""
+    def next(self, avoided: Collection[str] = (), unreachable: Collection[str] = ()) -> MessageQueue:
+        """Return the next queue: of a broker that isn't `avoided`, else of one that isn't `unreachable`, else any."""
         queues = self.queues
-        for _ in range(len(queues) if avoided else 0):
-            self.turn += 1
-            queue = queues[self.turn % len(queues)]
-            if queue.broker_name not in avoided:
-                return queue
+        for unwanted in (avoided, unreachable):
+            for _ in range(len(queues) if unwanted else 0):
+                self.turn += 1
+                queue = queues[self.turn % len(queues)]
+                if queue.broker_name not in unwanted:
+                    return queue
         self.turn += 1
         return queues[self.turn % len(queues)]

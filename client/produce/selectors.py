@@ -1,6 +1,10 @@
-"""Ways to pick a queue for an ordered send. RocketMQ: MessageQueueSelector."""
+"""Ways to pick a queue for an ordered send. RocketMQ: MessageQueueSelector.
 
-from collections.abc import Callable, Sequence
+Any function of a topic's queues, the message and the key will do: `selector=lambda queues, message, key: queues[0]`.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from random import Random
 from typing import Any
 
 from staticfire.client.cluster.queues import MessageQueue
@@ -19,6 +23,40 @@ def by_hash(queues: Sequence[MessageQueue], _: Message, key: Any) -> MessageQueu
     Raises: ClientError (a key of another type).
     """
     return queues[abs(_java_hash_code(key)) % len(queues)]
+
+
+class ByRandom:
+    """Picks any queue. RocketMQ: SelectMessageQueueByRandom."""
+
+    def __init__(self, random: Random | None = None) -> None:
+        """`random`: one with a seed, where a run has to repeat."""
+        self._random = random or Random()
+
+    def __call__(self, queues: Sequence[MessageQueue], _: Message, key: Any) -> MessageQueue:
+        return queues[self._random.randrange(len(queues))]
+
+
+class ByMachineRoom:
+    """Picks among the queues of some machine rooms: of brokers whose name begins with a room, as in `east-broker-a`.
+
+    RocketMQ: SelectMessageQueueByMachineRoom, which is a stub there and picks nothing.
+    """
+
+    def __init__(self, rooms: Collection[str], inner: Selector | None = None, separator: str = "-") -> None:
+        """`inner`: picks one of the queues there; by the hash of the key unless it is given."""
+        self._rooms = frozenset(rooms)
+        self._inner = inner or by_hash
+        self._separator = separator
+
+    def __call__(self, queues: Sequence[MessageQueue], message: Message, key: Any) -> MessageQueue:
+        """Raises: ClientError (none of the topic's queues is in any of the rooms)."""
+        near = [queue for queue in queues if queue.broker_name.partition(self._separator)[0] in self._rooms]
+        if not near:
+            brokers = ", ".join(sorted({queue.broker_name for queue in queues}))
+            raise ClientError(
+                f"no queue of topic {message.topic} is in {', '.join(sorted(self._rooms))}: its brokers are {brokers}"
+            )
+        return self._inner(near, message, key)
 
 
 def _java_hash_code(key: Any) -> int:

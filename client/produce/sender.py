@@ -19,7 +19,6 @@ from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.errors import (
     BrokerAnswer,
     ConnectFailed,
-    ConnectionLost,
     NetworkError,
     StaticfireError,
 )
@@ -233,8 +232,7 @@ class Sender:
         pending.failures = [*(pending.failures or ()), f"{broker_name}: {error}"]
         if isinstance(error, NetworkError):
             self._client.refresh_routes()
-            if isinstance(error, ConnectFailed | ConnectionLost):
-                self.destinations.avoid(broker_name)
+        self.destinations.note_failure(broker_name, error)
 
     def _tried_again(self, pending: PendingSend) -> bool:
         """Hand the message to another broker if there are attempts and time left."""

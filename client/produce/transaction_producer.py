@@ -21,6 +21,7 @@ import msgspec
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.hooks import EndTransactionCall
 from staticfire.client.produce.producer import Producer
 from staticfire.client.produce.send_result import SendResult, SendStatus
 from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError
@@ -115,10 +116,15 @@ class TransactionProducer(Producer):
             except Exception as raised:  # noqa: BLE001 (the program's own: the broker asks what became of it)
                 state, error = TransactionState.UNKNOWN, raised
                 log.warning("transaction_raised", group=self.group, topic=message.topic, error=repr(raised))
+        self._note_end(message.topic, sent.message_id, state, from_check=False)
         await self._tell_end(sent, state, error)
         if self._tracing is not None:
             self._tracing.ended(message, sent.message_id, state.name, from_check=False)
         return TransactionResult(sent, state, error)
+
+    def _note_end(self, topic: str, message_id: str, state: TransactionState, from_check: bool) -> None:
+        if self._hooks is not None:
+            self._hooks.end_transaction(EndTransactionCall(self.group, topic, message_id, state.name, from_check))
 
     async def _tell_end(self, sent: SendResult, state: TransactionState, error: BaseException | None) -> None:
         """Tell the broker; when that can't be, it asks."""
@@ -147,6 +153,7 @@ class TransactionProducer(Producer):
             self.group, request.tran_state_table_offset, request.commit_log_offset, state.value, True,
             request.msg_id or message.message_id, request.transaction_id, request.topic, remark=remark,
         )  # fmt: skip
+        self._note_end(message.topic, message.message_id, state, from_check=True)
         if self._tracing is not None:
             self._tracing.ended(message, message.message_id, state.name, from_check=True)
         try:

@@ -5,6 +5,7 @@ import os
 import random
 import socket
 import struct
+import time
 
 from staticfire.runtime.machine import Identity
 
@@ -17,7 +18,13 @@ _SIOCGIFADDR = 0x8915
 
 def live_identity() -> Identity:
     """Return this process's identity, with a source of chance seeded by the operating system."""
-    return Identity(pid=os.getpid(), host_name=socket.gethostname(), host_ip=host_ip(), random=random.Random())
+    return Identity(
+        pid=os.getpid(),
+        host_name=socket.gethostname(),
+        host_ip=host_ip(),
+        random=random.Random(),
+        utc_offset_ms=time.localtime().tm_gmtoff * 1000,
+    )
 
 
 def host_ip() -> str:

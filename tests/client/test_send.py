@@ -2,14 +2,16 @@
 
 import asyncio
 import zlib
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings, SendStatus
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.produce.selectors import by_hash
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.compression import expand
 from staticfire.protocol.errors import BrokerAnswer, ClientError, MessageIllegal, NetworkError, TopicNotFound
 from staticfire.protocol.properties import parse_properties
 from tests.client.peers import NAMESRV, fake_cluster, rocketmq
@@ -176,15 +178,6 @@ async def test_a_chosen_queue_is_tried_once(world: SimulatedWorld, settings: Pro
     assert cluster.brokers[1].journal.requests == []
 
 
-async def test_a_selector_sends_equal_keys_to_one_queue(world: SimulatedWorld) -> None:
-    cluster = await fake_cluster(world, brokers=2)
-    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
-        sends = [producer.send(Message("orders", b"%d" % n), selector=by_hash, key=n % 3) for n in range(12)]
-        results = await asyncio.gather(*sends)
-    assert [result.queue for result in results[:3]] == [result.queue for result in results[9:]]
-    assert [result.queue_offset for result in results] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-
-
 @BOTH_PROTOCOLS
 async def test_a_batch_lands_in_one_queue_with_an_id_for_each(
     world: SimulatedWorld, settings: ProducerSettings
@@ -238,6 +231,19 @@ async def test_large_bodies_travel_compressed(world: SimulatedWorld, settings: P
     assert zlib.decompress(large.body) == bytes(4096)
     assert (small.sys_flag, small.body) == (0, bytes(4095))
     assert (random.sys_flag, random.body) == (0, noise)
+
+
+@BOTH_PROTOCOLS
+@pytest.mark.parametrize(("name", "flag"), [("lz4", 0x101), ("zstd", 0x201), ("zlib", 0x301)])
+async def test_the_kind_of_compression_can_be_chosen(
+    world: SimulatedWorld, settings: ProducerSettings, name: Literal["lz4", "zstd", "zlib"], flag: int
+) -> None:
+    cluster = await fake_cluster(world)
+    async with Producer("shop", NAMESRV, replace(settings, compress_type=name), cluster.machine) as producer:
+        await producer.send_many([Message("orders", bytes(9_000))])
+    [[large]] = cluster.brokers[0].journal.requests
+    assert large.sys_flag == flag
+    assert expand(large.body, flag, 9_000) == bytes(9_000)
 
 
 @BOTH_PROTOCOLS
