@@ -4,4 +4,5 @@ It is a client of the cluster, in a process of its own; it needs the extra `stat
 
 - `proto/`: the messages
 - `transport/`: how calls arrive and answers leave
+- `services/`: what is done for each call
 """

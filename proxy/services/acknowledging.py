@@ -1,0 +1,123 @@
+"""Messages that a client is done with, needs longer for, or gives up.
+
+RocketMQ: AckMessageActivity, ChangeInvisibleDurationActivity, ForwardMessageToDLQActivity.
+
+Behaviour
+- Brokers look at next to nothing: an acknowledgement twice, with another message's id, or by a group that never had the
+  message is OK. What has expired, or comes from a broker that isn't there, is refused here.
+- The first handle of a message that is held for its client stands for the newest one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from staticfire.protocol.errors import NetworkError
+from staticfire.proxy.proto.rocketmq_v2_pb2 import (
+    AckMessageEntry,
+    AckMessageRequest,
+    AckMessageResponse,
+    AckMessageResultEntry,
+    ChangeInvisibleDurationRequest,
+    ChangeInvisibleDurationResponse,
+    Code,
+    ForwardMessageToDeadLetterQueueRequest,
+    ForwardMessageToDeadLetterQueueResponse,
+    Status,
+)
+from staticfire.proxy.services.callers import Caller
+from staticfire.proxy.services.client_table import ClientTable
+from staticfire.proxy.services.names import group_of, topic_of
+from staticfire.proxy.services.pb_times import millis
+from staticfire.proxy.services.receipt_work import ReceiptWork
+from staticfire.proxy.services.receipts import LOG_POSITION_UNKNOWN, Receipt, read_receipt
+from staticfire.proxy.services.receiving import check_invisible_max
+from staticfire.proxy.services.statuses import StatusError, invalid_handle, ok, overall, status_of
+
+T = TypeVar("T")
+Work = Callable[[str, str, Receipt], Awaitable[T]]
+"""Of topic, group and receipt."""
+
+
+class _Found(NamedTuple):
+    """A message that a client names."""
+
+    topic: str
+    group: str
+    receipt: Receipt
+    message_id: str
+    client_id: str
+
+
+class AckCalls:
+    """AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue."""
+
+    def __init__(self, clients: ClientTable, work: ReceiptWork) -> None:
+        self._clients = clients
+        self._work = work
+
+    async def ack(self, request: AckMessageRequest, caller: Caller) -> AckMessageResponse:
+        """Acknowledge messages, each by itself. Raises: StaticfireError."""
+        topic, group = topic_of(request.topic), group_of(request.group)
+        if not request.entries:
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
+        entries = [self._ack(topic, group, entry, caller) for entry in request.entries]
+        results = list(await asyncio.gather(*entries))
+        return AckMessageResponse(status=overall([result.status for result in results]), entries=results)
+
+    async def _ack(self, topic: str, group: str, entry: AckMessageEntry, caller: Caller) -> AckMessageResultEntry:
+        try:
+            found = _Found(topic, group, read_receipt(entry.receipt_handle), entry.message_id, caller.client_id)
+            await self._settle(found, self._work.ack)
+            status = ok()
+        except Exception as error:  # noqa: BLE001 (one message of a call: its failure is its answer)
+            status = status_of(error)
+        return AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=status)
+
+    async def change(self, request: ChangeInvisibleDurationRequest, caller: Caller) -> ChangeInvisibleDurationResponse:
+        """Let nobody else have a message for longer, or for shorter. Raises: StaticfireError."""
+        topic, group = topic_of(request.topic), group_of(request.group)
+        invisible_ms = millis(request.invisible_duration)
+        if invisible_ms < 0:
+            raise StatusError(Code.ILLEGAL_INVISIBLE_TIME, "the invisibleTime is too small. min is 0")
+        check_invisible_max(invisible_ms)
+        self._check_known(request.receipt_handle, caller)
+        found = _Found(topic, group, read_receipt(request.receipt_handle), request.message_id, caller.client_id)
+        changed = await self._settle(found, partial(self._work.change, invisible_ms=invisible_ms))
+        return ChangeInvisibleDurationResponse(status=ok(), receipt_handle=str(changed))
+
+    async def forward(
+        self, request: ForwardMessageToDeadLetterQueueRequest, caller: Caller
+    ) -> ForwardMessageToDeadLetterQueueResponse:
+        """Put a message to the dead letters. Raises: StaticfireError."""
+        topic, group = topic_of(request.topic), group_of(request.group)
+        self._check_known(request.receipt_handle, caller)
+        receipt = read_receipt(request.receipt_handle)
+        if receipt.log_position == LOG_POSITION_UNKNOWN:
+            raise invalid_handle("commit log offset is empty")
+        found = _Found(topic, group, receipt, request.message_id, caller.client_id)
+        words = await self._settle(found, partial(self._work.bury, message_id=request.message_id))
+        return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=words))
+
+    async def _settle(self, found: "_Found", work: "Work[T]") -> T:
+        """Do something with the handle that counts now; the message is held no longer when that has gone well.
+
+        Raises: StaticfireError.
+        """
+        held = await self._work.taken(found.client_id, found.group, found.receipt, found.message_id)
+        receipt = found.receipt if held is None else held.receipt
+        try:
+            await self._work.check(receipt, found.topic)
+            return await work(found.topic, found.group, receipt)
+        except NetworkError:
+            if held is not None:
+                self._work.hold(held)  # The client tries again, with the handle that it has.
+            raise
+
+    def _check_known(self, handle: str, caller: Caller) -> None:
+        """Check that the handle can be read and that the client has sent settings. Raises: StatusError."""
+        read_receipt(handle)
+        if self._clients.get(caller.client_id) is None:
+            words = f"client {caller.client_id} has no settings here: it sends them over Telemetry first"
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, words)

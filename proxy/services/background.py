@@ -1,0 +1,41 @@
+"""Work that goes on after a call has been answered, or has been given up by its client."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.log import logger
+
+log = logger("proxy")
+
+T = TypeVar("T")
+
+
+class Background:
+    """Tasks that nobody else waits for; what fails is logged."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, T], what: str) -> "asyncio.Task[T]":
+        """Start some work."""
+        task = asyncio.get_running_loop().create_task(work, name=what)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self) -> None:
+        """Cancel what goes on, and wait until it has ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, StaticfireError):
+            log.info("background_work_failed", what=task.get_name(), reason=str(error))
+        elif error is not None:
+            log.error("background_work_failed", what=task.get_name(), error=repr(error))

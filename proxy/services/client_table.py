@@ -1,0 +1,118 @@
+"""The clients of this endpoint, by client id: their settings, their streams for commands, when they were last heard.
+
+Pure but for the streams, which are only kept here. A client is known from its settings on until it says goodbye, or has
+been silent for CLIENT_EXPIRED_MS. RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ConsumerManager.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from staticfire.protocol.times import UptimeMs
+from staticfire.proxy.proto.rocketmq_v2_pb2 import ClientType, Settings, TelemetryCommand
+
+CLIENT_EXPIRED_MS = 120_000
+CONSUMER_TYPES = (ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER)
+
+SendCommand = Callable[[TelemetryCommand], Awaitable[None]]
+"""Sends a command over a client's stream. Raises: GrpcError when the stream is over."""
+
+
+class KnownClient(msgspec.Struct, gc=False, eq=False):
+    """One client."""
+
+    client_id: str
+    settings: Settings
+    """As it said."""
+    heard_ms: UptimeMs
+    stream: SendCommand | None
+    """The newest one that brought settings."""
+    address: str = ""
+    language: str = ""
+
+    @property
+    def is_producer(self) -> bool:
+        return self.settings.HasField("publishing")
+
+    @property
+    def group(self) -> str:
+        """A consumer's group, empty of producers."""
+        return self.settings.subscription.group.name if self.settings.HasField("subscription") else ""
+
+    @property
+    def topics(self) -> list[str]:
+        """What a producer publishes."""
+        return [resource.name for resource in self.settings.publishing.topics] if self.is_producer else []
+
+
+class ClientTable:
+    """Those that are known."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, KnownClient] = {}
+        self._publishers: dict[str, dict[str, KnownClient]] = {}
+        self._turns: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def get(self, client_id: str) -> KnownClient | None:
+        """Return a client, None of one that hasn't sent settings."""
+        return self._clients.get(client_id)
+
+    def all(self) -> list[KnownClient]:
+        """Return all, in the order in which they came."""
+        return list(self._clients.values())
+
+    def put(self, client: KnownClient) -> None:
+        """Take in a client, in place of what was known of it."""
+        self.remove(client.client_id)
+        self._clients[client.client_id] = client
+        for topic in client.topics:
+            self._publishers.setdefault(topic, {})[client.client_id] = client
+
+    def remove(self, client_id: str) -> KnownClient | None:
+        """Forget a client; return it if it was known."""
+        client = self._clients.pop(client_id, None)
+        for topic in client.topics if client is not None else ():
+            publishers = self._publishers[topic]
+            publishers.pop(client_id, None)
+            if not publishers:
+                del self._publishers[topic]
+                self._turns.pop(topic, None)
+        return client
+
+    def stream_ended(self, client_id: str, stream: SendCommand) -> None:
+        """Send no more commands over a stream. The client stays: its calls come over others."""
+        client = self._clients.get(client_id)
+        if client is not None and client.stream is stream:
+            client.stream = None
+
+    def expire(self, uptime_ms: UptimeMs) -> list[KnownClient]:
+        """Forget and return those that have been silent for too long."""
+        silent = [one for one in self._clients.values() if uptime_ms - one.heard_ms > CLIENT_EXPIRED_MS]
+        for client in silent:
+            self.remove(client.client_id)
+        return silent
+
+    def is_published(self, topic: str) -> bool:
+        """Whether some client publishes a topic."""
+        return topic in self._publishers
+
+    @property
+    def published_topics(self) -> list[str]:
+        return list(self._publishers)
+
+    def publisher(self, topic: str) -> KnownClient | None:
+        """Return a client that publishes a topic and can be sent commands: each in turn."""
+        able = [one for one in self._publishers.get(topic, {}).values() if one.stream is not None]
+        if not able:
+            return None
+        turn = self._turns.get(topic, 0)
+        self._turns[topic] = turn + 1
+        return able[turn % len(able)]
+
+    def consumer(self, group: str, client_id: str) -> KnownClient | None:
+        """Return a member of a group."""
+        client = self._clients.get(client_id)
+        return client if client is not None and client.group == group else None

@@ -1,0 +1,211 @@
+"""What the services know of the cluster: routes, types of topics, configurations of groups, message time.
+
+Brokers and nameservers are asked through the client of `client/cluster/`. What they say is believed for a second, so
+that a test that changes a topic or a group sees it at once, and sends and receives cost no question each. RocketMQ's
+proxy believes it for 20 s.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import MASTER_ID, publish_queues
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import (
+    ClientError,
+    ConnectFailed,
+    NetworkError,
+    StaticfireError,
+    TopicNotFound,
+    broker_answer,
+)
+from staticfire.protocol.requests.groups import GetGroupConfig, GroupConfigAnswer, SubscriptionGroupConfig
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigAnswer
+from staticfire.protocol.times import UptimeMs
+from staticfire.proxy.services.message_types import UNSPECIFIED, type_of_topic
+from staticfire.runtime.log import logger
+
+log = logger("proxy")
+
+BELIEVED_MS = 1_000
+NAMES_MAX = 10_000
+"""Topics, or groups, of which something is remembered."""
+ANSWER_TIMEOUT_MS = 2_000
+"""RocketMQ: the proxy's time-out for everything but pops."""
+
+V = TypeVar("V")
+
+
+class Believed(Generic[V]):
+    """Answers about names, believed for a while. Who asks for the same name at the same time shares one question."""
+
+    def __init__(self, ask: Callable[[str], Awaitable[V]], uptime_ms: Callable[[], UptimeMs]) -> None:
+        self._ask = ask
+        self._uptime_ms = uptime_ms
+        self._known: dict[str, tuple[V, int]] = {}
+        self._asking: dict[str, asyncio.Task[V]] = {}
+
+    async def get(self, name: str) -> V:
+        """Return the answer. Raises: what asking does; nothing is remembered of that."""
+        known = self._known.get(name)
+        if known is not None and self._uptime_ms() < known[1]:
+            return known[0]
+        task = self._asking.get(name)
+        if task is None:
+            task = self._asking[name] = asyncio.get_running_loop().create_task(self._asked(name))
+            task.add_done_callback(_retrieved)
+        return await asyncio.shield(task)
+
+    def forget(self, name: str) -> None:
+        """Ask anew next time."""
+        self._known.pop(name, None)
+
+    async def close(self) -> None:
+        """Ask no more."""
+        for task in list(self._asking.values()):
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    async def _asked(self, name: str) -> V:
+        try:
+            answer = await self._ask(name)
+            if len(self._known) >= NAMES_MAX:
+                self._known.clear()
+            self._known[name] = (answer, self._uptime_ms() + BELIEVED_MS)
+            return answer
+        finally:
+            del self._asking[name]
+
+
+def _retrieved(task: "asyncio.Task[V]") -> None:
+    if not task.cancelled():
+        task.exception()  # Who asked may be gone.
+
+
+class KnownCluster:
+    """The cluster, as the services see it."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self.client = client
+        uptime_ms = client.machine.clock.uptime_ms
+        self._routes = Believed(self._ask_route, uptime_ms)
+        self._topics = Believed(self._ask_topic, uptime_ms)
+        self._groups = Believed(self._ask_group, uptime_ms)
+        self._turns: dict[str, int] = {}
+
+    async def close(self) -> None:
+        """Ask no more."""
+        for believed in (self._routes, self._topics, self._groups):
+            await believed.close()
+
+    # -- what is known -------------------------------------------------------------------------------------------
+
+    async def route(self, topic: str) -> TopicRouteData:
+        """Return a topic's route. Raises: TopicNotFound, NetworkError."""
+        return await self._routes.get(topic)
+
+    async def topic_type(self, topic: str) -> str:
+        """Return the type of a topic's messages, UNSPECIFIED where nobody can tell. RocketMQ: TopicMessageType."""
+        try:
+            config = await self._topics.get(topic)
+        except StaticfireError as error:
+            log.debug("topic_type_unknown", topic=topic, reason=str(error))
+            return UNSPECIFIED
+        return type_of_topic(config.attributes)
+
+    async def group(self, group: str) -> SubscriptionGroupConfig:
+        """Return a group's configuration, the default of one that no broker knows, or while none answers."""
+        try:
+            return await self._groups.get(group)
+        except StaticfireError as error:
+            log.debug("group_unknown", group=group, reason=str(error))
+            return SubscriptionGroupConfig(group)
+
+    async def write_queues(self, topic: str) -> list[MessageQueue]:
+        """Return the queues of a topic that can be written, sorted. Raises: TopicNotFound, NetworkError."""
+        return publish_queues(topic, await self.route(topic))
+
+    def turn(self, topic: str, choices: int) -> int:
+        """Return whose turn it is of so many: round robin from a random start. RocketMQ: MessageQueueSelector."""
+        if len(self._turns) >= NAMES_MAX:
+            self._turns.clear()
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = self.client.machine.identity.random.randrange(1 << 16)
+        self._turns[topic] = turn + 1
+        return turn % choices
+
+    def forget(self, topic: str) -> None:
+        """Ask for a topic anew: something that was believed of it has proved wrong."""
+        self._routes.forget(topic)
+        self._topics.forget(topic)
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def address(self, broker_name: str) -> str | None:
+        """Return where a broker's master is, None of one that isn't known."""
+        return self.client.routes.addresses.get(broker_name, {}).get(MASTER_ID)
+
+    async def find(self, broker_name: str, topic: str) -> str | None:
+        """Return where a broker's master is, asking for the route of a topic that it has."""
+        address = self.address(broker_name)
+        if address is None:
+            try:
+                await self.route(topic)
+            except (TopicNotFound, NetworkError):
+                return None
+            address = self.address(broker_name)
+        return address
+
+    async def ask(self, broker_name: str, request: Request, timeout_ms: int = ANSWER_TIMEOUT_MS) -> Answer:
+        """Ask a broker's master. Raises: NetworkError, ProtocolError."""
+        address = self.address(broker_name)
+        if address is None:
+            raise ConnectFailed(f"broker {broker_name} has no master in the routes")
+        return await self.client.pool.ask(address, request, timeout_ms)
+
+    async def _ask_route(self, topic: str) -> TopicRouteData:
+        try:
+            return await self.client.routes.fetch(topic)
+        except NetworkError:
+            known = self.client.routes.known(topic)
+            if known is None:
+                raise
+            return known  # The nameserver is away; brokers and the last route are not.
+
+    async def _ask_topic(self, topic: str) -> TopicConfig:
+        answer = await self._ask_any(await self.route(topic), GetTopicConfig(topic))
+        if not isinstance(answer, TopicConfigAnswer) or answer.code != SUCCESS or answer.body is None:
+            raise broker_answer(answer.code, answer.remark, f"configuration of topic {topic}")
+        config: TopicConfig = answer.body
+        return config
+
+    async def _ask_group(self, group: str) -> SubscriptionGroupConfig:
+        addresses = [replicas[MASTER_ID] for replicas in self.client.routes.addresses.values() if MASTER_ID in replicas]
+        if not addresses:
+            raise ClientError("no broker is known yet")
+        answer = await self._ask_first(addresses, GetGroupConfig(group))
+        if not isinstance(answer, GroupConfigAnswer) or answer.code != SUCCESS or answer.body is None:
+            if answer.code in (ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, ResponseCode.SYSTEM_ERROR):
+                return SubscriptionGroupConfig(group)  # Brokers create it when it first consumes.
+            raise broker_answer(answer.code, answer.remark, f"configuration of group {group}")
+        config: SubscriptionGroupConfig = answer.body
+        return config
+
+    async def _ask_any(self, route: TopicRouteData, request: Request) -> Answer:
+        """Ask the first broker of a route that answers. Raises: NetworkError."""
+        addresses = [b.broker_addrs[MASTER_ID] for b in route.broker_datas if MASTER_ID in b.broker_addrs]
+        return await self._ask_first(addresses, request)
+
+    async def _ask_first(self, addresses: list[str], request: Request) -> Answer:
+        lost: NetworkError | None = None
+        for address in addresses:
+            try:
+                return await self.client.pool.ask(address, request, ANSWER_TIMEOUT_MS)
+            except NetworkError as error:
+                lost = error
+        raise lost or ConnectFailed("no broker of the route has a master")

@@ -1,0 +1,56 @@
+"""Of which type a message is, and whether its topic takes that. Pure. RocketMQ: TopicMessageType."""
+
+from collections.abc import Mapping
+
+from staticfire.protocol.names import is_dead_letter_topic, is_retry_topic
+from staticfire.protocol.properties import (
+    DELAY,
+    SHARDING_KEY,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TRAN_MSG,
+)
+from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, MessageType
+from staticfire.proxy.services.statuses import StatusError
+
+ATTRIBUTE = "message.type"
+NORMAL, FIFO, DELAYED, TRANSACTION, MIXED = "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"
+UNSPECIFIED = "UNSPECIFIED"
+"""Of a topic that nobody knows."""
+
+_ACCEPTED = {
+    NORMAL: [MessageType.NORMAL],
+    FIFO: [MessageType.FIFO],
+    DELAYED: [MessageType.DELAY],
+    TRANSACTION: [MessageType.TRANSACTION],
+    MIXED: [MessageType.NORMAL, MessageType.FIFO, MessageType.DELAY, MessageType.TRANSACTION],
+}
+_DELAYS = (DELAY, TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS)
+
+
+def accepted(topic_type: str) -> list[MessageType]:
+    """Return which types of messages a topic of a type takes, as clients are told."""
+    return _ACCEPTED.get(topic_type, [MessageType.MESSAGE_TYPE_UNSPECIFIED])
+
+
+def type_of_topic(attributes: Mapping[str, str]) -> str:
+    """Return the type that a topic's attributes give it."""
+    return attributes.get(ATTRIBUTE) or NORMAL
+
+
+def type_of_message(properties: Mapping[str, str]) -> str:
+    """Return the type of a message by its properties: what its sender calls it doesn't count."""
+    if properties.get(TRAN_MSG) == "true":
+        return TRANSACTION
+    if any(name in properties for name in _DELAYS):
+        return DELAYED
+    return FIFO if SHARDING_KEY in properties else NORMAL
+
+
+def check_type(topic: str, topic_type: str, actual: str) -> None:
+    """Check that a topic takes messages of a type. Raises: StatusError."""
+    if actual == topic_type or topic_type == MIXED or is_retry_topic(topic) or is_dead_letter_topic(topic):
+        return
+    words = f"TopicMessageType validate failed, the expected type is {topic_type}, but actual type is {actual}"
+    raise StatusError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, words)

@@ -1,0 +1,56 @@
+"""Transactions that clients may still end: where their half messages are. Pure. RocketMQ: TransactionDataManager.
+
+Remembered for TRANSACTION_KEPT_MS after the send and after each question; taken out by use.
+"""
+
+from typing import NamedTuple
+
+from staticfire.protocol.times import UptimeMs
+
+TRANSACTION_KEPT_MS = 30_000
+PER_KEY_MAX = 15
+TRANSACTIONS_MAX = 100_000
+
+
+class OpenTransaction(NamedTuple):
+    """A half message. `address`: of its broker; `state_offset`: its offset in the queue of half messages."""
+
+    address: str
+    state_offset: int
+    log_position: int
+    message_id: str
+    forgotten_ms: UptimeMs
+
+
+class OpenTransactions:
+    """By topic and transaction id."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], list[OpenTransaction]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, topic: str, transaction_id: str, transaction: OpenTransaction) -> None:
+        """Remember one; the oldest of all are forgotten where there are too many."""
+        known = self._open.setdefault((topic, transaction_id), [])
+        known.append(transaction)
+        del known[:-PER_KEY_MAX]
+        while len(self._open) > TRANSACTIONS_MAX:
+            del self._open[next(iter(self._open))]
+
+    def take(self, topic: str, transaction_id: str, uptime_ms: UptimeMs) -> OpenTransaction | None:
+        """Return the newest one and forget it."""
+        known = self._open.get((topic, transaction_id))
+        if not known:
+            return None
+        newest = known.pop()
+        if not known or newest.forgotten_ms <= uptime_ms:
+            del self._open[topic, transaction_id]
+        return newest if newest.forgotten_ms > uptime_ms else None
+
+    def expire(self, uptime_ms: UptimeMs) -> None:
+        """Forget what is over."""
+        for key, known in list(self._open.items()):
+            if known[-1].forgotten_ms <= uptime_ms:
+                del self._open[key]

@@ -1,0 +1,67 @@
+"""The messages of a pop's answer, each with its receipt. Pure. RocketMQ: MQClientAPIExt.processPopResponse."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from staticfire.protocol.command import RecordBatch
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.names import pop_retry_topic
+from staticfire.protocol.pop_handles import (
+    NORMAL,
+    RETRY,
+    RETRY_V2,
+    OrderCounts,
+    PopHandle,
+    parse_handle,
+    parse_order_counts,
+    parse_start_offsets,
+)
+from staticfire.protocol.properties import POP_CK, find_property
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.requests.pop import PopAnswer
+from staticfire.proxy.services.receipts import Receipt
+
+
+class Popped(NamedTuple):
+    """A message, and what it is acknowledged by. `reconsume_times`: how often it came before."""
+
+    record: StoredRecord
+    receipt: Receipt
+    reconsume_times: int
+
+
+def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str) -> list[Popped]:
+    """Return what a pop has brought, in the answer's order. Raises: ProtocolError."""
+    batch: RecordBatch | None = answer.body
+    if batch is None or not batch.records:
+        return []
+    flags = {topic: NORMAL, pop_retry_topic(topic, group): RETRY, pop_retry_topic(topic, group, 2): RETRY_V2}
+    starts = parse_start_offsets(answer.start_offset_info)
+    counts = parse_order_counts(answer.order_count_info)
+    messages = []
+    for record in batch.records:
+        told = find_property(record.properties, POP_CK)
+        if told is not None:  # Retries are rewritten by the broker: they have the topic that was asked for.
+            pop = parse_handle(told.decode("utf-8", "replace"))
+        else:
+            flag = flags.get(record.topic, NORMAL)
+            start = starts.get((flag, record.queue_id))
+            if start is None:
+                raise ProtocolError(f"a pop of {topic} brought a message of queue {record.queue_id} and no start of it")
+            pop = PopHandle(
+                start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, broker_name,
+                record.queue_id, record.queue_offset,
+            )  # fmt: skip
+        messages.append(Popped(record, Receipt(pop, record.log_position), _reconsumed(record, pop, counts)))
+    return messages
+
+
+def _reconsumed(record: StoredRecord, pop: PopHandle, counts: OrderCounts) -> int:
+    """Return how often a message came before: in order, it stays where it is, and the broker counts beside."""
+    return record.reconsume_times or counts.of(pop.flag, pop.queue_id, pop.queue_offset)
+
+
+def with_topic(record: StoredRecord, topic: str) -> StoredRecord:
+    """Return a record under the topic that the group subscribed to."""
+    return record if record.topic == topic else msgspec.structs.replace(record, topic=topic)

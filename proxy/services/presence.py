@@ -1,0 +1,102 @@
+"""Clients that say that they are still there, and that they go. RocketMQ: ClientActivity.
+
+Behaviour
+- A heartbeat counts for what the client's settings say; without settings there is nothing to keep alive.
+- A client that has been silent for too long is gone as if it had said so.
+- What a push consumer that has gone was working on is visible again after a second.
+"""
+
+from staticfire.protocol.codes import LANGUAGES_BY_NAME
+from staticfire.proxy.proto.rocketmq_v2_pb2 import (
+    Code,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    NotifyClientTerminationRequest,
+    NotifyClientTerminationResponse,
+)
+from staticfire.proxy.services.background import Background
+from staticfire.proxy.services.callers import Caller
+from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, KnownClient
+from staticfire.proxy.services.known_cluster import KnownCluster
+from staticfire.proxy.services.names import group_of
+from staticfire.proxy.services.receipt_work import ReceiptWork
+from staticfire.proxy.services.statuses import StatusError, ok
+from staticfire.proxy.services.transactions import TransactionCalls
+from staticfire.runtime.log import logger
+from staticfire.runtime.service import Pause
+
+log = logger("proxy")
+
+SCAN_EVERY_MS = 5_000
+
+
+class PresenceCalls:
+    """Heartbeat and NotifyClientTermination."""
+
+    def __init__(
+        self,
+        cluster: KnownCluster,
+        clients: ClientTable,
+        work: ReceiptWork,
+        transactions: TransactionCalls,
+        background: Background,
+    ) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._work = work
+        self._transactions = transactions
+        self._background = background
+
+    async def heartbeat(self, request: HeartbeatRequest, caller: Caller) -> HeartbeatResponse:
+        """Note that a client is there. Raises: StatusError."""
+        client = self._clients.get(caller.client_id)
+        if client is None:
+            raise _unknown_client()
+        if client.is_producer:
+            for topic in client.topics:
+                self._background.start(self._transactions.introduce(topic), "a producer group")
+        elif client.settings.client_type in CONSUMER_TYPES:
+            group_of(request.group)
+        else:
+            raise StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, "this type of client doesn't send heartbeats")
+        client.heard_ms = self._cluster.client.machine.clock.uptime_ms()
+        return HeartbeatResponse(status=ok())
+
+    async def terminated(
+        self, request: NotifyClientTerminationRequest, caller: Caller
+    ) -> NotifyClientTerminationResponse:
+        """Forget a client. Raises: StatusError."""
+        if caller.language not in LANGUAGES_BY_NAME:
+            words = f"No enum constant org.apache.rocketmq.remoting.protocol.LanguageCode.{caller.language}"
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
+        client = self._clients.remove(caller.client_id)
+        if client is None:
+            raise _unknown_client()
+        await self._gone(client)
+        if not client.is_producer:
+            group_of(request.group)
+        return NotifyClientTerminationResponse(status=ok())
+
+    async def _gone(self, client: KnownClient) -> None:
+        for topic in client.topics:
+            await self._transactions.part(topic)
+        if client.group:
+            self._work.client_gone(client.client_id, client.group)
+
+    async def expire(self) -> None:
+        """Forget the clients that have been silent for too long, and transactions that nobody ends any more."""
+        uptime_ms = self._cluster.client.machine.clock.uptime_ms()
+        self._transactions.open.expire(uptime_ms)
+        for client in self._clients.expire(uptime_ms):
+            log.info("client_silent", client_id=client.client_id, group=client.group)
+            await self._gone(client)
+
+    async def expire_loop(self, pause_for: Pause) -> None:
+        """Loop."""
+        while True:
+            await pause_for(SCAN_EVERY_MS)
+            await self.expire()
+
+
+def _unknown_client() -> StatusError:
+    return StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings for this client")

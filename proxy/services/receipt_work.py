@@ -1,0 +1,176 @@
+"""What is done with receipts at their brokers: acknowledged, made invisible for longer, put to the dead letters; and
+messages held for clients that work on them.
+
+A receipt that has been renewed stands for its newest handle: `taken` gives it.
+"""
+
+import asyncio
+
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer
+from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.requests.pop import AckMessage, ChangeInvisibleAnswer, ChangeInvisibleTime
+from staticfire.protocol.requests.send_back import SendBack
+from staticfire.proxy.proto.rocketmq_v2_pb2 import Code
+from staticfire.proxy.services.background import Background
+from staticfire.proxy.services.client_settings import retry_delay_ms
+from staticfire.proxy.services.held_messages import (
+    RENEW_EVERY_MS,
+    WORK_MS_MAX,
+    HeldMessage,
+    HeldMessages,
+    renew_for_ms,
+)
+from staticfire.proxy.services.known_cluster import KnownCluster
+from staticfire.proxy.services.message_time import MessageTime
+from staticfire.proxy.services.receipts import Receipt
+from staticfire.proxy.services.statuses import StatusError, invalid_handle, refused
+from staticfire.runtime.log import logger
+from staticfire.runtime.service import Pause
+
+log = logger("proxy")
+
+DEAD_LETTER_LEVEL = -1
+RETURNED_AFTER_MS = 1_000
+"""What a client held that is gone."""
+
+
+class ReceiptWork:
+    """Asks the brokers that receipts come from."""
+
+    def __init__(self, cluster: KnownCluster, time: MessageTime, background: Background) -> None:
+        self._cluster = cluster
+        self._time = time
+        self._background = background
+        self._held = HeldMessages()
+
+    # -- checks --------------------------------------------------------------------------------------------------
+
+    async def check(self, receipt: Receipt, topic: str) -> None:
+        """Check that a receipt still counts, and that its broker is there. Raises: StatusError."""
+        try:
+            receipt.check_held(self._time.now_ms())
+        except StatusError:
+            receipt.check_held(await self._time.read())  # Message time may have been stopped since.
+        if await self._cluster.find(receipt.pop.broker_name, topic) is None:
+            raise invalid_handle(f"cannot find broker {receipt.pop.broker_name}")
+
+    # -- work ----------------------------------------------------------------------------------------------------
+
+    async def ack(self, topic: str, group: str, receipt: Receipt) -> None:
+        """Say that a message is done. Raises: StaticfireError."""
+        pop = receipt.pop
+        request = AckMessage(
+            consumer_group=group,
+            topic=pop.real_topic(topic, group),
+            queue_id=pop.queue_id,
+            extra_info=str(receipt),
+            offset=pop.queue_offset,
+            bname=pop.broker_name,
+        )
+        answer = await self._cluster.ask(pop.broker_name, request)
+        if answer.code != SUCCESS:
+            log.info("ack_refused", topic=topic, group=group, code=answer.code, reason=answer.remark)
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")
+
+    async def change(self, topic: str, group: str, receipt: Receipt, invisible_ms: int) -> Receipt:
+        """Make a message invisible for that long from now on; return its next handle. Raises: StaticfireError."""
+        pop = receipt.pop
+        request = ChangeInvisibleTime(
+            consumer_group=group,
+            topic=pop.real_topic(topic, group),
+            queue_id=pop.queue_id,
+            extra_info=str(receipt),
+            offset=pop.queue_offset,
+            invisible_time=invisible_ms,
+            bname=pop.broker_name,
+        )
+        answer = await self._cluster.ask(pop.broker_name, request)
+        if answer.code != SUCCESS or not isinstance(answer, ChangeInvisibleAnswer):
+            raise _refusal(answer)
+        changed = pop.changed(answer.pop_time, answer.invisible_time, answer.revive_qid)
+        return Receipt(changed, receipt.log_position)
+
+    async def bury(self, topic: str, group: str, receipt: Receipt, message_id: str) -> str:
+        """Put a message to the dead letters and say that it is done; return the broker's words.
+
+        Raises: StaticfireError; the message comes again then.
+        """
+        pop = receipt.pop
+        request = SendBack(
+            offset=receipt.log_position,
+            group=group,
+            delay_level=DEAD_LETTER_LEVEL,
+            origin_msg_id=message_id,
+            origin_topic=topic,
+            max_reconsume_times=0,
+            bname=pop.broker_name,
+        )
+        answer = await self._cluster.ask(pop.broker_name, request)
+        if answer.code != SUCCESS:
+            raise _refusal(answer)
+        await self.ack(topic, group, receipt)
+        return answer.remark or str(answer.code)
+
+    # -- held messages -------------------------------------------------------------------------------------------
+
+    def hold(self, held: HeldMessage) -> None:
+        """See to it that a message isn't given to anybody else while its client works on it."""
+        if not self._held.hold(held):
+            log.warning("message_not_held", client_id=held.client_id, group=held.group, held=len(self._held))
+
+    def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+        """Hold a message no longer; return it if it was held."""
+        return self._held.take(client_id, group, receipt, message_id)
+
+    async def taken(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+        """As `take`, with the newest handle: a renewal that is under way is waited for."""
+        held = self.take(client_id, group, receipt, message_id)
+        if held is not None and held.renewing is not None:
+            await asyncio.wait([held.renewing])
+        return held
+
+    def client_gone(self, client_id: str, group: str) -> None:
+        """Have what a client worked on visible again soon."""
+        for held in self._held.take_client(client_id, group):
+            self._background.start(self._return(held), "the return of a held message")
+
+    async def _return(self, held: HeldMessage) -> None:
+        if held.renewing is not None:
+            await asyncio.wait([held.renewing])
+        await self.change(held.topic, held.group, held.receipt, RETURNED_AFTER_MS)
+
+    async def renew_loop(self, pause_for: Pause) -> None:
+        """Loop."""
+        while True:
+            await pause_for(RENEW_EVERY_MS)
+            if len(self._held):
+                self.renew(self._held.expiring(await self._time.read()))
+
+    def renew(self, expiring: list[HeldMessage]) -> None:
+        """Start to make messages invisible for longer."""
+        for held in expiring:
+            held.renewing = self._background.start(self._renew(held), "the renewal of a receipt")
+
+    async def _renew(self, held: HeldMessage) -> None:
+        uptime_ms = self._cluster.client.machine.clock.uptime_ms()
+        try:
+            if uptime_ms - held.began_ms >= WORK_MS_MAX:
+                self._held.give_up(held)
+                config = await self._cluster.group(held.group)
+                pause_ms = retry_delay_ms(config, held.reconsume_times)
+                held.receipt = await self.change(held.topic, held.group, held.receipt, pause_ms)
+                log.warning("receipt_given_up", group=held.group, message_id=held.message_id, worked_ms=WORK_MS_MAX)
+                return
+            renewed = await self.change(held.topic, held.group, held.receipt, renew_for_ms(held.renewals))
+            self._held.renewed(held, renewed)
+        except StaticfireError as error:
+            if self._held.failed(held):
+                log.warning("receipt_not_renewed", group=held.group, message_id=held.message_id, reason=str(error))
+        finally:
+            held.renewing = None
+
+
+def _refusal(answer: Answer) -> StatusError:
+    status = refused(answer.code, answer.remark or ResponseCode(answer.code).name)
+    return StatusError(status.code, status.message)

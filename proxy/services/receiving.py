@@ -1,0 +1,274 @@
+"""Messages on their way to a client. RocketMQ: ReceiveMessageActivity, PopMessageResultFilterImpl.
+
+Behaviour
+- A receive is one pop at one broker, of any queue; it is held there until a message comes or its time is over.
+- What the client's filter doesn't want is acknowledged at once (brokers filter tags by hash). What has been given as
+  often as the group allows goes to the dead letters instead: the broker doesn't do it.
+- What was popped and didn't reach the client, because it cancelled the call or went away, is visible again after a
+  second, whether the pop was still held or the answer half written.
+- A group without configuration is one with RocketMQ's defaults.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+from staticfire.client.cluster.subscriptions import SQL92, TAG
+from staticfire.client.consume.pull_answers import packed_address
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.permissions import readable
+from staticfire.protocol.properties import TAGS, UNIQ_KEY, text_property
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+from staticfire.protocol.requests.pop import ALL_QUEUES, FROM_MAX, PopAnswer, PopMessage
+from staticfire.protocol.tags import TagExpression, TagExpressionError
+from staticfire.proxy.proto.rocketmq_v2_pb2 import (
+    Code,
+    FilterExpression,
+    FilterType,
+    ReceiveMessageRequest,
+    ReceiveMessageResponse,
+    Status,
+)
+from staticfire.proxy.services.background import Background
+from staticfire.proxy.services.callers import Caller, caller_of, version_numbers
+from staticfire.proxy.services.client_settings import POLL_MS_MAX, POLL_MS_MIN, RECEIVE_BATCH_MAX, attempts_max
+from staticfire.proxy.services.client_table import ClientTable, KnownClient
+from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
+from staticfire.proxy.services.known_cluster import KnownCluster
+from staticfire.proxy.services.names import group_of, topic_of
+from staticfire.proxy.services.pb_times import millis, timestamp
+from staticfire.proxy.services.popped import Popped, popped_messages
+from staticfire.proxy.services.receipt_work import ReceiptWork
+from staticfire.proxy.services.received_messages import received_message
+from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
+from staticfire.proxy.transport.calls import GrpcCall
+
+INVISIBLE_MS_MIN = 10_000
+INVISIBLE_MS_MAX = 43_200_000
+RETURNED_AFTER_MS = 1_000
+TELLS_POLLING_TIME_FROM = (5, 0, 3)
+"""Clients older than that don't know the code ILLEGAL_POLLING_TIME."""
+
+
+class WantedMessages(NamedTuple):
+    """A receive that has been checked."""
+
+    client: KnownClient
+    topic: str
+    group: str
+    config: SubscriptionGroupConfig
+    request: PopMessage
+    broker_name: str
+    tags: TagExpression | None
+    """None where the broker filters by something else."""
+    is_renewed: bool
+    timeout_ms: int
+
+
+class PopOutcome(NamedTuple):
+    """What a pop brought for the client."""
+
+    status: Status
+    messages: Sequence[Popped] = ()
+
+
+class ReceiveCalls:
+    """ReceiveMessage."""
+
+    def __init__(self, cluster: KnownCluster, clients: ClientTable, work: ReceiptWork, background: Background) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._work = work
+        self._background = background
+
+    async def receive(self, request: ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[ReceiveMessageResponse]:
+        """Answer with a status, the messages, and the time of delivery."""
+        try:
+            wanted = await self._checked(request, caller_of(call))
+            outcome = await self._popped(wanted)
+        except Exception as error:  # noqa: BLE001 (one call of a client: its failure is its answer)
+            yield ReceiveMessageResponse(status=status_of(error))
+            yield self._delivered_now()
+            return
+        written = 0
+        try:
+            yield ReceiveMessageResponse(status=outcome.status)
+            for message in outcome.messages:
+                yield self._response(message, wanted)
+                written += 1
+            yield self._delivered_now()
+        finally:
+            if written < len(outcome.messages):
+                self._return(wanted, outcome.messages[written:])
+
+    def _delivered_now(self) -> ReceiveMessageResponse:
+        return ReceiveMessageResponse(delivery_timestamp=timestamp(self._cluster.client.machine.clock.wall_ms()))
+
+    # -- what is asked for ---------------------------------------------------------------------------------------
+
+    async def _checked(self, request: ReceiveMessageRequest, caller: Caller) -> WantedMessages:
+        """Check a receive, in RocketMQ's order. Raises: StatusError."""
+        client = self._clients.get(caller.client_id)
+        if client is None:
+            words = f"client {caller.client_id} has no settings here: it sends them over Telemetry first"
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
+        poll_ms = poll_ms_of(request, client, caller)
+        topic, group = topic_of(request.message_queue.topic), group_of(request.group)
+        invisible_ms = invisible_ms_of(request)
+        tags = tags_of(request.filter_expression)
+        broker_name = await self._broker_name(topic, request.message_queue.broker.name)
+        config = await self._cluster.group(group)
+        pop = PopMessage(
+            consumer_group=group,
+            topic=topic,
+            queue_id=ALL_QUEUES,
+            max_msg_nums=min(max(request.batch_size, 0), RECEIVE_BATCH_MAX),
+            invisible_time=invisible_ms,
+            poll_time=poll_ms,
+            born_time=0,
+            init_mode=FROM_MAX,
+            exp_type=TAG if tags is not None else SQL92,
+            exp=request.filter_expression.expression or "*",
+            order=config.consume_message_orderly,
+            attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
+            bname=broker_name,
+        )
+        timeout_ms = max(caller.remaining_ms or 0, poll_ms)
+        return WantedMessages(client, topic, group, config, pop, broker_name, tags, request.auto_renew, timeout_ms)
+
+    async def _broker_name(self, topic: str, wanted: str) -> str:
+        """Return which broker to ask: the wanted one, else the next. Raises: TopicNotFound, StatusError."""
+        route = await self._cluster.route(topic)
+        readables = [one.broker_name for one in route.queue_datas if readable(one.perm) and one.read_queue_nums > 0]
+        names = sorted(name for name in readables if self._cluster.address(name) is not None)
+        if wanted in names:
+            return wanted
+        if not names:
+            raise StatusError(Code.FORBIDDEN, "no readable queue")
+        return names[self._cluster.turn(topic, len(names))]
+
+    # -- what is popped ------------------------------------------------------------------------------------------
+
+    async def _popped(self, wanted: WantedMessages) -> PopOutcome:
+        """Pop, and sort out what the client isn't to get. Raises: StaticfireError."""
+        pop = self._background.start(self._pop(wanted), "a pop")
+        try:
+            return await asyncio.shield(pop)
+        except asyncio.CancelledError:
+            self._background.start(self._return_when_there(wanted, pop), "the return of a pop")
+            raise
+
+    async def _pop(self, wanted: WantedMessages) -> PopOutcome:
+        answer = await self._cluster.ask(wanted.broker_name, wanted.request, wanted.timeout_ms)
+        if answer.code == ResponseCode.POLLING_FULL:
+            return PopOutcome(Status(code=Code.TOO_MANY_REQUESTS, message="polling full"))
+        if answer.code in (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND):
+            return PopOutcome(Status(code=Code.MESSAGE_NOT_FOUND, message="no new message"))
+        if answer.code != ResponseCode.SUCCESS or not isinstance(answer, PopAnswer):
+            return PopOutcome(refused(answer.code, answer.remark))
+        found = popped_messages(answer, wanted.topic, wanted.group, wanted.broker_name)
+        kept = [message for message in found if self._is_for_client(message, wanted)]
+        if not kept:
+            return PopOutcome(Status(code=Code.MESSAGE_NOT_FOUND, message="no match message"))
+        for message in kept if wanted.is_renewed else ():
+            self._hold(message, wanted)
+        return PopOutcome(ok(), kept)
+
+    def _is_for_client(self, message: Popped, wanted: WantedMessages) -> bool:
+        """Whether the client gets a message; what it doesn't get is seen to."""
+        if wanted.tags is not None and not wanted.tags.all_tags:
+            tag = text_property(message.record.properties, TAGS)
+            if not wanted.tags.matches(tag or None):
+                done = self._work.ack(wanted.topic, wanted.group, message.receipt)
+                self._background.start(done, "the acknowledgement of a message that wasn't asked for")
+                return False
+        if message.reconsume_times >= attempts_max(wanted.config):
+            message_id = text_property(message.record.properties, UNIQ_KEY)
+            dead = self._work.bury(wanted.topic, wanted.group, message.receipt, message_id)
+            self._background.start(dead, "a dead letter")
+            return False
+        return True
+
+    def _hold(self, message: Popped, wanted: WantedMessages) -> None:
+        uptime_ms = self._cluster.client.machine.clock.uptime_ms()
+        message_id = text_property(message.record.properties, UNIQ_KEY)
+        held = HeldMessage(
+            wanted.client.client_id, wanted.group, wanted.topic, message_id, message.receipt, uptime_ms,
+            message.reconsume_times,
+        )  # fmt: skip
+        self._work.hold(held)
+
+    # -- what becomes of it --------------------------------------------------------------------------------------
+
+    def _response(self, message: Popped, wanted: WantedMessages) -> ReceiveMessageResponse:
+        address = self._cluster.address(wanted.broker_name) or "0.0.0.0:0"
+        pb = received_message(
+            message.record, wanted.topic, packed_address(address), message.reconsume_times + 1, str(message.receipt)
+        )
+        return ReceiveMessageResponse(message=pb)
+
+    def _return(self, wanted: WantedMessages, messages: Sequence[Popped]) -> None:
+        """Have messages visible again soon that haven't reached the client."""
+        for message in messages:
+            message_id = text_property(message.record.properties, UNIQ_KEY)
+            held = self._work.take(wanted.client.client_id, wanted.group, message.receipt, message_id)
+            receipt = message.receipt if held is None else held.receipt
+            again = self._work.change(wanted.topic, wanted.group, receipt, RETURNED_AFTER_MS)
+            self._background.start(again, "the return of a message")
+
+    async def _return_when_there(self, wanted: WantedMessages, pop: "asyncio.Task[PopOutcome]") -> None:
+        try:
+            outcome = await pop
+        except StaticfireError:
+            return  # It brought nothing.
+        self._return(wanted, outcome.messages)
+
+
+def poll_ms_of(request: ReceiveMessageRequest, client: KnownClient, caller: Caller) -> int:
+    """Return for how long a receive is held. Raises: StatusError (no deadline, or one that is too near)."""
+    remaining_ms = caller.remaining_ms
+    if remaining_ms is None:
+        raise StatusError(Code.INTERNAL_SERVER_ERROR, "a ReceiveMessage needs a deadline (grpc-timeout)")
+    if request.HasField("long_polling_timeout"):
+        poll_ms = millis(request.long_polling_timeout)
+    else:
+        poll_ms = remaining_ms - millis(client.settings.request_timeout) // 2
+    poll_ms = min(max(poll_ms, POLL_MS_MIN), POLL_MS_MAX)
+    if poll_ms <= remaining_ms:
+        return poll_ms
+    if remaining_ms >= POLL_MS_MIN:
+        return remaining_ms
+    version = version_numbers(caller.version)
+    code = Code.BAD_REQUEST if version and version < TELLS_POLLING_TIME_FROM else Code.ILLEGAL_POLLING_TIME
+    words = "The deadline time remaining is not enough for polling, please check network condition"
+    raise StatusError(code, words)
+
+
+def invisible_ms_of(request: ReceiveMessageRequest) -> int:
+    """Return for how long nobody else gets what is popped. Raises: StatusError."""
+    if request.auto_renew:
+        return INVISIBLE_MS
+    invisible_ms = millis(request.invisible_duration)
+    if invisible_ms < INVISIBLE_MS_MIN:
+        words = f"the invisibleTime is too small. min is {INVISIBLE_MS_MIN}"
+        raise StatusError(Code.ILLEGAL_INVISIBLE_TIME, words)
+    check_invisible_max(invisible_ms)
+    return invisible_ms
+
+
+def check_invisible_max(invisible_ms: int) -> None:
+    """Check that a time isn't too long. Raises: StatusError."""
+    if invisible_ms > INVISIBLE_MS_MAX:
+        words = f"the invisibleTime is too large. max is {INVISIBLE_MS_MAX}"
+        raise StatusError(Code.ILLEGAL_INVISIBLE_TIME, words)
+
+
+def tags_of(expression: FilterExpression) -> TagExpression | None:
+    """Return which tags are wanted, None for a condition. Raises: StatusError."""
+    if expression.type == FilterType.SQL:
+        return None
+    try:
+        return TagExpression.parse(expression.expression)
+    except TagExpressionError as error:
+        raise StatusError(Code.ILLEGAL_FILTER_EXPRESSION, f"expression format is not correct: {error}") from None

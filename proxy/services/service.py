@@ -1,0 +1,114 @@
+"""The service apache.rocketmq.v2.MessagingService: its parts put together, its methods by path.
+
+What only Apache's own tools use, and what 5.3.3 doesn't have, ends with UNIMPLEMENTED, which gRPC's clients understand.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.services.acknowledging import AckCalls
+from staticfire.proxy.services.background import Background
+from staticfire.proxy.services.callers import answered
+from staticfire.proxy.services.client_table import ClientTable
+from staticfire.proxy.services.known_cluster import KnownCluster
+from staticfire.proxy.services.message_time import MessageTime
+from staticfire.proxy.services.presence import PresenceCalls
+from staticfire.proxy.services.receipt_work import ReceiptWork
+from staticfire.proxy.services.receiving import ReceiveCalls
+from staticfire.proxy.services.remote_questions import RemoteQuestions
+from staticfire.proxy.services.routing import RouteCalls
+from staticfire.proxy.services.sending import SendCalls
+from staticfire.proxy.services.telemetry import TelemetryCalls
+from staticfire.proxy.services.transactions import TransactionCalls
+from staticfire.proxy.transport.calls import (
+    SERVICE,
+    GrpcCall,
+    GrpcError,
+    GrpcStatus,
+    Method,
+    Methods,
+    bidi,
+    server_stream,
+    unary,
+)
+from staticfire.runtime.service import Service
+
+
+class MessagingService(Service):
+    """The service over one cluster client, which whoever made it enters before and leaves after."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        super().__init__()
+        self._cluster = cluster = KnownCluster(client)
+        self._background = background = Background()
+        self.clients = ClientTable()
+        self._time = MessageTime(client)
+        self._work = ReceiptWork(cluster, self._time, background)
+        self.questions = RemoteQuestions(client.machine.identity)
+        transactions = TransactionCalls(cluster, self.clients)
+        self._presence = PresenceCalls(cluster, self.clients, self._work, transactions, background)
+        self._routing = RouteCalls(cluster)
+        self._sending = SendCalls(cluster, self._time, transactions)
+        self._receiving = ReceiveCalls(cluster, self.clients, self._work, background)
+        self._acknowledging = AckCalls(self.clients, self._work)
+        self._transactions = transactions
+        self._telemetry = TelemetryCalls(cluster, self.clients, transactions, self.questions, background)
+
+    async def _start(self) -> None:
+        self.spawn(self._time.read_loop(self.pause_for), "message time")
+        self.spawn(self._work.renew_loop(self.pause_for), "renewals")
+        self.spawn(self._presence.expire_loop(self.pause_for), "silent clients")
+
+    async def _stop(self) -> None:
+        await self._background.close()
+        await self._cluster.close()
+
+    def methods(self) -> Methods:
+        """Return what is called by which path."""
+        methods = {
+            "QueryRoute": _unary(pb.QueryRouteRequest, pb.QueryRouteResponse, self._routing.query_route),
+            "QueryAssignment": _unary(
+                pb.QueryAssignmentRequest, pb.QueryAssignmentResponse, self._routing.query_assignment
+            ),
+            "SendMessage": _unary(pb.SendMessageRequest, pb.SendMessageResponse, self._sending.send),
+            "ReceiveMessage": server_stream(pb.ReceiveMessageRequest, self._receiving.receive),
+            "AckMessage": _unary(pb.AckMessageRequest, pb.AckMessageResponse, self._acknowledging.ack),
+            "ChangeInvisibleDuration": _unary(
+                pb.ChangeInvisibleDurationRequest, pb.ChangeInvisibleDurationResponse, self._acknowledging.change
+            ),
+            "ForwardMessageToDeadLetterQueue": _unary(
+                pb.ForwardMessageToDeadLetterQueueRequest,
+                pb.ForwardMessageToDeadLetterQueueResponse,
+                self._acknowledging.forward,
+            ),
+            "EndTransaction": _unary(pb.EndTransactionRequest, pb.EndTransactionResponse, self._transactions.end),
+            "RecallMessage": _unary(pb.RecallMessageRequest, pb.RecallMessageResponse, self._transactions.recall),
+            "Heartbeat": _unary(pb.HeartbeatRequest, pb.HeartbeatResponse, self._presence.heartbeat),
+            "NotifyClientTermination": _unary(
+                pb.NotifyClientTerminationRequest, pb.NotifyClientTerminationResponse, self._presence.terminated
+            ),
+            "Telemetry": bidi(pb.TelemetryCommand, self._telemetry.telemetry),
+            "PullMessage": _not_built(pb.PullMessageRequest),
+            "UpdateOffset": _not_built(pb.UpdateOffsetRequest),
+            "GetOffset": _not_built(pb.GetOffsetRequest),
+            "QueryOffset": _not_built(pb.QueryOffsetRequest),
+        }
+        return {f"{SERVICE}/{name}": method for name, method in methods.items()}
+
+
+def _unary(request: type[Any], response: type[Any], handle: Callable[..., Awaitable[Any]]) -> Method:
+    """Return a method whose failures are answers with a status."""
+    return unary(request, answered(handle, lambda status: response(status=status)))
+
+
+def _not_built(request: type[Message]) -> Method:
+    """Return a method that RocketMQ 5.3 has no code for either."""
+
+    async def refuse(_: Message, call: GrpcCall) -> Message:
+        raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"Method {call.method.removeprefix('/')} is unimplemented")
+
+    return unary(request, refuse)

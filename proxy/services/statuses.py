@@ -1,0 +1,78 @@
+"""How calls end: nearly always with a normal answer whose status has a code and a message.
+
+A service raises `StatusError` for what it finds itself; what brokers and the network say becomes a status here.
+RocketMQ: ResponseBuilder.
+"""
+
+from staticfire.protocol.codes import ResponseCode, name_of_response
+from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ProtocolError, StaticfireError, TopicNotFound
+from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
+from staticfire.runtime.log import logger
+
+log = logger("proxy")
+
+_FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+
+_CODE_OF_RESPONSE: dict[int, Code] = {
+    ResponseCode.SUCCESS: Code.OK,
+    ResponseCode.SYSTEM_BUSY: Code.TOO_MANY_REQUESTS,
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: Code.NOT_IMPLEMENTED,
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: Code.CONSUMER_GROUP_NOT_FOUND,
+}
+"""Whatever else a broker answers is an INTERNAL_SERVER_ERROR."""
+
+OK = "OK"
+TOO_MANY_ANSWERS = "the results of the entries differ: see the status of each"
+
+
+class StatusError(StaticfireError):
+    """A call ends with this status."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def ok() -> Status:
+    """Return the status of what went well."""
+    return Status(code=Code.OK, message=OK)
+
+
+def status_of(error: Exception) -> Status:
+    """Return the status that tells of an error; ours, which nobody expected, are logged."""
+    if isinstance(error, StatusError):
+        return Status(code=error.code, message=error.message)
+    if isinstance(error, TopicNotFound):
+        return Status(code=Code.TOPIC_NOT_FOUND, message=f"CODE: {error.code}  DESC: {error.remark}{_FAQ}")
+    if isinstance(error, BrokerAnswer):
+        return refused(error.code, error.remark)
+    if isinstance(error, AnswerTimeout):
+        return Status(code=Code.PROXY_TIMEOUT, message=str(error))
+    if isinstance(error, StaticfireError):
+        return Status(code=Code.INTERNAL_SERVER_ERROR, message=str(error))
+    log.error("call_failed", error=repr(error))
+    return Status(code=Code.INTERNAL_SERVER_ERROR, message=f"{type(error).__name__}: {error}")
+
+
+def refused(code: int, remark: str | None) -> Status:
+    """Return the status of a broker's refusal."""
+    words = remark or f"{code} ({name_of_response(code)})"
+    return Status(code=_CODE_OF_RESPONSE.get(code, Code.INTERNAL_SERVER_ERROR), message=words)
+
+
+def overall(statuses: list[Status]) -> Status:
+    """Return the status over several: theirs when they agree."""
+    if all(one.code == statuses[0].code for one in statuses):
+        return statuses[0]
+    return Status(code=Code.MULTIPLE_RESULTS, message=TOO_MANY_ANSWERS)
+
+
+def invalid_handle(words: str) -> StatusError:
+    """Return the refusal of a handle that is no good (any more)."""
+    return StatusError(Code.INVALID_RECEIPT_HANDLE, f"org.apache.rocketmq.proxy.common.ProxyException: {words}")
+
+
+def unreadable(error: ProtocolError) -> StatusError:
+    """Return the refusal of what can't be read."""
+    return StatusError(Code.INTERNAL_SERVER_ERROR, str(error))

@@ -1,0 +1,20 @@
+"""`stand`: a simulated cluster with the gRPC service in front of it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
+from tests.proxy.grpc_stand import GrpcStand
+
+__all__ = ["pytest_asyncio_loop_factories", "world"]
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[GrpcStand]:
+    """One broker, with the settings that a test is parametrized with."""
+    stand = GrpcStand(world, **getattr(request, "param", {"recall_message_enable": True}))
+    yield await stand.start()
+    await stand.close()

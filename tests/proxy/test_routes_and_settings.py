@@ -1,0 +1,214 @@
+"""What clients learn before they send or receive: routes, assignments, their own settings."""
+
+from typing import Any
+
+import pytest
+
+from staticfire.protocol.requests.groups import ExponentialRetryPolicy, GroupRetryPolicy
+from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.transport.calls import GrpcError, GrpcStatus
+from tests.proxy.grpc_stand import GROUP, GrpcStand, consumer_settings, producer_settings, resource, seconds
+
+pytestmark = pytest.mark.row("G3")
+
+ENDPOINTS = pb.Endpoints(scheme=pb.AddressScheme.DOMAIN_NAME, addresses=[pb.Address(host="my.example", port=9999)])
+READ_WRITE, READ = pb.Permission.READ_WRITE, pb.Permission.READ
+NORMAL, FIFO = pb.MessageType.NORMAL, pb.MessageType.FIFO
+
+
+@pytest.mark.parametrize(
+    ("kind", "perm", "queues", "permission", "types"),
+    [
+        ("NORMAL", 6, 4, READ_WRITE, [NORMAL]),
+        ("FIFO", 6, 2, READ_WRITE, [FIFO]),
+        ("", 6, 2, READ_WRITE, [NORMAL]),
+        ("", 4, 2, READ, [NORMAL]),
+    ],
+)
+async def test_a_route_has_the_queues_of_a_topic(
+    stand: GrpcStand, kind: str, perm: int, queues: int, permission: int, types: list[int]
+) -> None:
+    await stand.put_topic("made", kind, queues, perm)
+    answer = await stand.call("QueryRoute", topic=resource("made"), endpoints=ENDPOINTS)
+    assert (answer.status.code, answer.status.message) == (pb.Code.OK, "OK")
+    assert [queue.id for queue in answer.message_queues] == list(range(queues))
+    for queue in answer.message_queues:
+        assert (queue.broker.name, queue.broker.id) == ("broker-a", 0)
+        assert (queue.permission, list(queue.accept_message_types)) == (permission, types)
+        assert queue.broker.endpoints == ENDPOINTS  # Whatever stands between, the client came that way.
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [("missing", 40402), ("", 40002), ("a b", 40002), ("x" * 128, 40002), ("TBW102", 40002), ("rmq_sys_x", 40002)],
+)
+async def test_a_route_is_refused(stand: GrpcStand, topic: str, code: int) -> None:
+    answer = await stand.call("QueryRoute", topic=resource(topic))
+    assert answer.status.code == code
+    assert not answer.message_queues
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("QueryRoute", {"topic": resource("made")}),
+        ("SendMessage", {}),
+        ("AckMessage", {}),
+        ("Heartbeat", {}),
+        ("EndTransaction", {}),
+        ("RecallMessage", {}),
+    ],
+)
+@pytest.mark.parametrize("client_id", [None, "  "])
+async def test_every_call_says_who_calls(
+    stand: GrpcStand, name: str, fields: dict[str, Any], client_id: str | None
+) -> None:
+    answer = await stand.call(name, client_id=client_id, **fields)
+    assert (answer.status.code, answer.status.message) == (40017, "client id cannot be empty")
+
+
+async def test_assignments_are_queues_only_where_order_counts(stand: GrpcStand) -> None:
+    await stand.put_topic("made")
+    await stand.put_group("in-order", consume_message_orderly=True)
+
+    async def ids(group: str) -> list[int]:
+        answer = await stand.call("QueryAssignment", topic=resource("made"), group=resource(group))
+        assert answer.status.code == pb.Code.OK
+        return [each.message_queue.id for each in answer.assignments]
+
+    assert await ids("unknown") == [-1]
+    assert await ids("in-order") == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("topic", "group", "code", "words"),
+    [
+        ("made", "", 40003, "the specified group is blank"),
+        ("made", "CID_RMQ_SYS_x", 40003, "cannot use system consumer group"),
+        ("made", "x" * 256, 40003, "longer than"),
+        ("made", "a b", 40003, "illegal characters"),
+        ("write-only", "g", 40300, "no readable queue"),
+    ],
+)
+async def test_an_assignment_is_refused(stand: GrpcStand, topic: str, group: str, code: int, words: str) -> None:
+    await stand.put_topic("made")
+    await stand.put_topic("write-only", perm=2)
+    answer = await stand.call("QueryAssignment", topic=resource(topic), group=resource(group))
+    assert answer.status.code == code
+    assert words in answer.status.message
+
+
+@pytest.mark.parametrize("name", ["PullMessage", "UpdateOffset", "GetOffset", "QueryOffset"])
+async def test_what_the_proxy_never_had_is_unimplemented(stand: GrpcStand, name: str) -> None:
+    with pytest.raises(
+        GrpcError, match=f"Method apache.rocketmq.v2.MessagingService/{name} is unimplemented"
+    ) as raised:
+        await stand.call(name)
+    assert raised.value.status == GrpcStatus.UNIMPLEMENTED
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_producer_is_told_how_to_send(stand: GrpcStand) -> None:
+    wanted = producer_settings("not-there-yet")
+    wanted.publishing.max_body_size = 134_217_728
+    wanted.access_point.CopyFrom(ENDPOINTS)
+    answer = await stand.stream().settings(wanted)
+    assert answer.access_point == ENDPOINTS
+    assert answer.request_timeout == seconds(3)
+    assert [topic.name for topic in answer.publishing.topics] == ["not-there-yet"]
+    assert (answer.publishing.max_body_size, answer.publishing.validate_message_type) == (4_194_304, True)
+    assert answer.backoff_policy.max_attempts == 3
+    exponential = answer.backoff_policy.exponential_backoff
+    assert (exponential.initial, exponential.max, exponential.multiplier) == (seconds(0.01), seconds(1), 2)
+    assert answer.HasField("metric")
+    assert not answer.metric.on
+
+
+async def test_a_consumer_is_told_how_its_group_is(stand: GrpcStand) -> None:
+    await stand.put_topic("orders")
+    answer = await stand.stream().settings(consumer_settings("new"))
+    assert answer.backoff_policy.max_attempts == 17
+    table = [delay.seconds for delay in answer.backoff_policy.customized_backoff.next]
+    assert (len(table), table[0], table[1], table[-1]) == (18, 1, 5, 7200)
+    subscription = answer.subscription
+    assert (subscription.fifo, subscription.receive_batch_size) == (False, 32)
+    assert subscription.long_polling_timeout == seconds(20)
+
+    grows = GroupRetryPolicy("EXPONENTIAL", ExponentialRetryPolicy(2_000, 60_000, 3))
+    await stand.put_group("strict", retry_max_times=1, consume_message_orderly=True, group_retry_policy=grows)
+    answer = await stand.stream("c2").settings(consumer_settings("strict"))
+    assert (answer.backoff_policy.max_attempts, answer.subscription.fifo) == (2, True)
+    exponential = answer.backoff_policy.exponential_backoff
+    assert (exponential.initial, exponential.max, exponential.multiplier) == (seconds(2), seconds(60), 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "metadata", "status", "words"),
+    [
+        (pb.Settings(), {}, GrpcStatus.INVALID_ARGUMENT, "no publishing or subscription data in settings"),
+        (producer_settings("made"), {"language": "GOLANG"}, GrpcStatus.INTERNAL, "No enum constant .*GOLANG"),
+        (consumer_settings(kind=4), {}, GrpcStatus.INTERNAL, "Client type is not consumer, type: PULL_CONSUMER"),
+        (consumer_settings(kind=99), {}, GrpcStatus.INTERNAL, "type: UNRECOGNIZED"),
+        (consumer_settings(expression="||"), {}, GrpcStatus.INVALID_ARGUMENT, "expression format is not correct"),
+        (consumer_settings(""), {}, GrpcStatus.INVALID_ARGUMENT, "the specified group is blank"),
+        (producer_settings("a b"), {}, GrpcStatus.INVALID_ARGUMENT, "illegal characters"),
+    ],
+    ids=["neither", "language", "pull consumer", "newer type", "filter", "group", "topic"],
+)
+async def test_settings_that_cannot_be_end_the_stream(
+    stand: GrpcStand, settings: pb.Settings, metadata: dict[str, str], status: GrpcStatus, words: str
+) -> None:
+    error = await stand.stream("c9", **metadata).refused(settings)
+    assert error.status == status
+    with pytest.raises(GrpcError, match=words):
+        raise error
+    assert stand.service.clients.get("c9") is None
+
+
+async def test_a_stream_without_a_client_id_says_so_and_ends(stand: GrpcStand) -> None:
+    stream = stand.stream(None)
+    await stream.task
+    assert stream.error is None
+    assert stream.answers.get_nowait().status.code == 40017
+
+
+async def test_half_closed_streams_end_and_their_clients_stay(stand: GrpcStand) -> None:
+    stream = await stand.consumer()
+    await stream.close()
+    assert stream.error is None
+    assert (await stand.call("Heartbeat", group=resource(GROUP))).status.code == pb.Code.OK
+
+
+# -- presence ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Heartbeat", "NotifyClientTermination"])
+async def test_nobody_hears_of_a_client_without_settings(stand: GrpcStand, name: str) -> None:
+    answer = await stand.call(name, group=resource(GROUP))
+    assert (answer.status.code, answer.status.message) == (40015, "cannot find client settings for this client")
+
+
+async def test_a_consumers_heartbeat_names_its_group(stand: GrpcStand) -> None:
+    await stand.consumer()
+    assert (await stand.call("Heartbeat")).status.code == 40003
+    assert (await stand.call("Heartbeat", group=resource(GROUP), client_type=99)).status.code == pb.Code.OK
+
+
+async def test_a_goodbye_counts_even_when_its_group_is_wrong(stand: GrpcStand) -> None:
+    await stand.consumer()
+    assert (await stand.call("NotifyClientTermination")).status.code == 40003
+    assert (await stand.call("Heartbeat", group=resource(GROUP))).status.code == 40015
+    await stand.producer("made")
+    assert (await stand.call("NotifyClientTermination", client_id="p1")).status.code == pb.Code.OK
+
+
+async def test_silent_clients_are_forgotten(stand: GrpcStand) -> None:
+    await stand.consumer("quiet")
+    await stand.consumer("c1")
+    for _ in range(4):
+        await stand.world.run_for(seconds=32)
+        assert (await stand.call("Heartbeat", group=resource(GROUP))).status.code == pb.Code.OK
+    assert stand.service.clients.get("quiet") is None
+    assert stand.service.clients.get("c1") is not None
