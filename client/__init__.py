@@ -2,6 +2,7 @@
 
 - `produce/`: from a message to its result
 - `consume/`: pulls, listeners, and what becomes of their answers; `lite_pull/`: polls instead of listeners
+- `pop/`: messages taken for a while, and acknowledged one by one
 - `rebalance/`: who gets which queues
 - `offsets/`: how far a group has come
 - `trace/`: what producers and consumers write of messages on their way
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from staticfire.client.blocking.producer import BlockingProducer
     from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
     from staticfire.client.blocking.push_consumer import BlockingPushConsumer
+    from staticfire.client.blocking.simple_consumer import BlockingSimpleConsumer
     from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
     from staticfire.client.cluster.cluster_client import ClusterClient
     from staticfire.client.cluster.queues import MessageQueue
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
     from staticfire.client.consume.push_settings import ConsumeFromWhere, MessageModel, PushSettings
     from staticfire.client.lite_pull.consumer import LitePullConsumer
     from staticfire.client.lite_pull.settings import LitePullSettings
+    from staticfire.client.pop.popped import PoppedMessage
+    from staticfire.client.pop.simple_consumer import SimpleConsumer
+    from staticfire.client.pop.simple_settings import SimpleSettings
     from staticfire.client.produce.hooks import EndTransactionCall, ProducerHook, SendCall
     from staticfire.client.produce.producer import Producer
     from staticfire.client.produce.selectors import ByMachineRoom, ByRandom, Selector, by_hash
@@ -117,6 +122,7 @@ __all__ = [
     "BlockingProducer",
     "BlockingPullConsumer",
     "BlockingPushConsumer",
+    "BlockingSimpleConsumer",
     "BlockingTransactionProducer",
     "BrokerAnswer",
     "ByConfig",
@@ -168,6 +174,7 @@ __all__ = [
     "OrderedContext",
     "OrderedListener",
     "OrderedStatus",
+    "PoppedMessage",
     "Producer",
     "ProducerHook",
     "ProducerSettings",
@@ -189,6 +196,8 @@ __all__ = [
     "SendCall",
     "SendResult",
     "SendStatus",
+    "SimpleConsumer",
+    "SimpleSettings",
     "StaticfireError",
     "StorageError",
     "SubscriptionGroupConfig",
@@ -221,6 +230,7 @@ _HOMES = {
     "staticfire.client.blocking.producer": "BlockingProducer",
     "staticfire.client.blocking.pull_consumer": "BlockingPullConsumer",
     "staticfire.client.blocking.push_consumer": "BlockingPushConsumer",
+    "staticfire.client.blocking.simple_consumer": "BlockingSimpleConsumer",
     "staticfire.client.blocking.transaction_producer": "BlockingTransactionProducer",
     "staticfire.client.cluster.cluster_client": "ClusterClient",
     "staticfire.client.cluster.queues": "MessageQueue",
@@ -234,6 +244,9 @@ _HOMES = {
     "staticfire.client.consume.push_settings": "ConsumeFromWhere MessageModel PushSettings",
     "staticfire.client.lite_pull.consumer": "LitePullConsumer",
     "staticfire.client.lite_pull.settings": "LitePullSettings",
+    "staticfire.client.pop.popped": "PoppedMessage",
+    "staticfire.client.pop.simple_consumer": "SimpleConsumer",
+    "staticfire.client.pop.simple_settings": "SimpleSettings",
     "staticfire.client.produce.producer": "Producer",
     "staticfire.client.produce.selectors": "by_hash Selector ByMachineRoom ByRandom",
     "staticfire.client.produce.send_result": "SendResult SendStatus",

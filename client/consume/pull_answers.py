@@ -7,6 +7,7 @@ message, and the others of its queue don't wait for it.
 
 from enum import Enum
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +24,8 @@ from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.protocol.tags import TagExpression
 from staticfire.runtime.addresses import parse_address
+
+M = TypeVar("M", bound=ReceivedMessage)
 
 
 class PullStatus(Enum):
@@ -80,20 +83,26 @@ def received(
     batch: RecordBatch, broker_name: str, wanted: TagExpression | None, broker_host: bytes
 ) -> list[ReceivedMessage]:
     """Return the messages of a batch that are wanted, ready for the program."""
+    messages = received_as(ReceivedMessage, batch, broker_name, broker_host)
+    if wanted is None or wanted.all_tags:
+        return messages
+    return [message for message in messages if wanted.matches(message.tags)]
+
+
+def received_as(kind: type[M], batch: RecordBatch, broker_name: str, broker_host: bytes) -> list[M]:
+    """Return the messages of a batch as such of that class."""
     if batch.store_hosts is None:
-        messages = [ReceivedMessage(record, broker_name, broker_host) for record in batch.records]
+        messages = [kind(record, broker_name, broker_host) for record in batch.records]
     else:
         pairs = zip(batch.records, batch.store_hosts, strict=True)
-        messages = [ReceivedMessage(record, broker_name, host) for record, host in pairs]
+        messages = [kind(record, broker_name, host) for record, host in pairs]
         for message in messages:
             if crc32(message.body) & 0x7FFFFFFF != message.record.body_crc:
                 message.undecoded = "the body doesn't match its CRC"
     for message in messages:
         if message.record.sys_flag & COMPRESSED and message.undecoded is None:
             expand_body(message)
-    if wanted is None or wanted.all_tags:
-        return messages
-    return [message for message in messages if wanted.matches(message.tags)]
+    return messages
 
 
 def expand_body(message: ReceivedMessage) -> None:

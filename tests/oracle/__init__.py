@@ -8,7 +8,7 @@
 `cases/` has the requests, as data, one file per family, `conditions.py` a table for one of them;
 `explained.py` the differences that are meant to be, and why.
 `step.py` is what one consists of, `exchange.py` plays them against one side, `normal.py` takes out what differs from
-run to run, `compare.py` judges. Our client's turn is `own_client.py`, with `own_pulls.py` for consumers that pull and
-`own_groups.py` for dead letters and groups.
+run to run, `compare.py` judges. Our client's turn is `own_client.py`, with `own_pulls.py` for consumers that pull,
+`own_groups.py` for dead letters and groups, `own_pops.py` for those that pop.
 Exit code 1: there are differences without an explanation, or explanations that nothing needs any more.
 """

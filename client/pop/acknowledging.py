@@ -1,0 +1,114 @@
+"""Messages that are done, and those that need more time: said to the broker that their handles name.
+
+RocketMQ: MQClientAPIImpl.ackMessageAsync, batchAckMessageAsync, changeInvisibleTimeAsync.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import address_to_write
+from staticfire.client.pop.popped import PoppedMessage
+from staticfire.protocol.batch_acks import make_entry
+from staticfire.protocol.command import SUCCESS, Request
+from staticfire.protocol.errors import ProtocolError, broker_answer
+from staticfire.protocol.pop_handles import PopHandle, format_handle
+from staticfire.protocol.requests.pop import (
+    AckMessage,
+    BatchAck,
+    BatchAckBody,
+    ChangeInvisibleAnswer,
+    ChangeInvisibleTime,
+)
+from staticfire.protocol.times import UptimeMs
+
+
+def ack_request(group: str, message: PoppedMessage) -> AckMessage:
+    """Return what says that a message is done."""
+    handle = message.handle
+    return AckMessage(
+        group,
+        handle.real_topic(message.topic, group),
+        handle.queue_id,
+        format_handle(handle),
+        handle.queue_offset,
+        handle.broker_name,
+    )
+
+
+def change_request(group: str, message: PoppedMessage, invisible_ms: int) -> ChangeInvisibleTime:
+    """Return what asks for another invisible time, from now on."""
+    handle = message.handle
+    return ChangeInvisibleTime(
+        group,
+        handle.real_topic(message.topic, group),
+        handle.queue_id,
+        format_handle(handle),
+        handle.queue_offset,
+        invisible_ms,
+        handle.broker_name,
+    )
+
+
+def batch_requests(group: str, messages: Iterable[PoppedMessage]) -> dict[str, tuple[MessageQueue, BatchAck]]:
+    """Return one request per broker name for messages that are done, with a queue that lies there."""
+    check_points: dict[tuple[str, PopHandle], list[int]] = {}
+    for message in messages:
+        key = (message.topic, message.handle._replace(queue_offset=-1))
+        check_points.setdefault(key, []).append(message.handle.queue_offset)
+    requests: dict[str, tuple[MessageQueue, BatchAck]] = {}
+    for (topic, handle), queue_offsets in check_points.items():
+        name = handle.broker_name
+        if name not in requests:
+            body = BatchAckBody([], name)
+            requests[name] = (MessageQueue(topic, name, handle.queue_id), BatchAck(bname=name, body=body))
+        requests[name][1].body.acks.append(make_entry(group, topic, handle, queue_offsets))
+    return requests
+
+
+class Acknowledging:
+    """That of one group. A message whose acknowledgement fails comes again."""
+
+    def __init__(self, group: str, client: ClusterClient, timeout_ms: int) -> None:
+        """`timeout_ms`: for each answer."""
+        self._group = group
+        self._client = client
+        self._timeout_ms = timeout_ms
+
+    async def ack(self, message: PoppedMessage) -> None:
+        """Say that a message is done. Raises: BrokerAnswer, NetworkError."""
+        await self._ask(_queue_of(message), ack_request(self._group, message))
+
+    async def ack_all(self, messages: Iterable[PoppedMessage]) -> None:
+        """Say of many messages that they are done, with one request per broker. Raises: BrokerAnswer, NetworkError."""
+        requests = batch_requests(self._group, messages).values()
+        outcomes = [self._ask(queue, request) for queue, request in requests]
+        for outcome in await asyncio.gather(*outcomes, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def change(self, message: PoppedMessage, invisible_ms: int) -> None:
+        """Let nobody else have a message for so long from now on; it gets a new handle.
+
+        Raises: BrokerAnswer, NetworkError.
+        """
+        answer = await self._ask(_queue_of(message), change_request(self._group, message, invisible_ms))
+        if not isinstance(answer, ChangeInvisibleAnswer):
+            raise ProtocolError(f"the answer to a changed invisible time of {message.message_id} has no handle")
+        message.handle = message.handle.changed(answer.pop_time, answer.invisible_time, answer.revive_qid)
+        message.invisible_until_ms = UptimeMs(self._client.machine.clock.uptime_ms() + invisible_ms)
+
+    async def _ask(self, queue: MessageQueue, request: Request) -> object:
+        client = self._client
+        address = address_to_write(client.routes.addresses, queue.broker_name) or await client.address_to_read(queue)
+        answer = await client.pool.ask(address, request, self._timeout_ms)
+        if answer.code != SUCCESS:
+            what = type(request).__name__
+            raise broker_answer(answer.code, answer.remark, f"{what} of {queue} at {address} for {self._group}")
+        return answer
+
+
+def _queue_of(message: PoppedMessage) -> MessageQueue:
+    handle = message.handle
+    return MessageQueue(message.topic, handle.broker_name, handle.queue_id)

@@ -1,0 +1,164 @@
+"""What a pop's answer says. Pure. RocketMQ: MQClientAPIImpl.processPopResponse.
+
+Each message gets the handle that it is acknowledged by: a retry brings its own along, that of another is made of the
+answer's info strings. One that they say nothing of can't be acknowledged: it isn't handed out, and comes again.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from staticfire.client.consume.pull_answers import received_as
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer, RecordBatch
+from staticfire.protocol.errors import ProtocolError, broker_answer
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.names import pop_retry_topic
+from staticfire.protocol.pop_handles import (
+    NORMAL,
+    RETRY,
+    RETRY_V2,
+    OrderCounts,
+    PopHandle,
+    QueueKey,
+    parse_handle,
+    parse_message_offsets,
+    parse_order_counts,
+    parse_start_offsets,
+)
+from staticfire.protocol.properties import FIRST_POP_TIME, POP_CK
+from staticfire.protocol.requests.pop import PopAnswer
+from staticfire.protocol.tags import TagExpression
+from staticfire.protocol.times import UptimeMs
+
+
+class PopStatus(Enum):
+    """What came of a pop. RocketMQ: PopStatus."""
+
+    FOUND = "FOUND"
+    POLLING_FULL = "POLLING_FULL"
+    """The broker holds too many already: this one came back at once."""
+    POLLING_NOT_FOUND = "POLLING_NOT_FOUND"
+
+
+_STATUS_OF_CODE: dict[int, PopStatus] = {
+    ResponseCode.SUCCESS: PopStatus.FOUND,
+    ResponseCode.POLLING_FULL: PopStatus.POLLING_FULL,
+    ResponseCode.POLLING_TIMEOUT: PopStatus.POLLING_NOT_FOUND,
+    ResponseCode.PULL_NOT_FOUND: PopStatus.POLLING_NOT_FOUND,
+}
+
+
+class PoppedMessage(ReceivedMessage):
+    """A message that nobody else gets for a while: until it is acknowledged, or its invisible time is over."""
+
+    __slots__ = ("handle", "invisible_until_ms")
+
+    handle: PopHandle
+    """What it is acknowledged by; another one after its invisible time was changed."""
+    invisible_until_ms: UptimeMs
+    """When its invisible time is over, in uptime of the consumer's machine."""
+
+    @property
+    def first_popped_ms(self) -> int:
+        """When the group got it first, by the broker's clock."""
+        text = self.get(FIRST_POP_TIME) or ""
+        return int(text) if text.isdecimal() and text.isascii() else self.handle.pop_time_ms
+
+
+class PopAsked(NamedTuple):
+    """What was asked of whom: what an answer is read with."""
+
+    group: str
+    topic: str
+    broker_name: str
+    broker_host: bytes
+    """8 or 20 bytes, for codecs whose records don't carry it."""
+
+
+class PopResult(NamedTuple):
+    """Messages, and how many are there beside them at least. `lost`: how many have no handle, and why the first."""
+
+    status: PopStatus
+    messages: list[PoppedMessage]
+    rest: int = 0
+    lost: int = 0
+    reason: str = ""
+
+
+class _Infos(NamedTuple):
+    """The answer's info strings."""
+
+    start_offsets: dict[QueueKey, int]
+    message_offsets: dict[QueueKey, list[int]]
+    counts: OrderCounts | None
+
+
+def read_pop(answer: Answer, asked: PopAsked, uptime_ms: UptimeMs) -> PopResult:
+    """Return the result of a pop that was answered at `uptime_ms`. Raises: BrokerAnswer (refused), ProtocolError."""
+    status = _STATUS_OF_CODE.get(answer.code)
+    if status is None:
+        raise broker_answer(answer.code, answer.remark, f"pop {asked.topic} of {asked.broker_name} for {asked.group}")
+    if status is not PopStatus.FOUND:
+        return PopResult(status, [], answer.rest_num if isinstance(answer, PopAnswer) else 0)
+    if not isinstance(answer, PopAnswer):
+        raise ProtocolError(f"the answer to a pop of {asked.topic} says {answer.code} and nothing else")
+    batch: RecordBatch | None = answer.body
+    messages: list[PoppedMessage] = []
+    if batch is not None:
+        messages = received_as(PoppedMessage, batch, asked.broker_name, asked.broker_host)
+    infos = _Infos(
+        parse_start_offsets(answer.start_offset_info),
+        parse_message_offsets(answer.msg_offset_info),
+        parse_order_counts(answer.order_count_info) if answer.order_count_info else None,
+    )
+    kept, reason = [], ""
+    for message in messages:
+        try:
+            message.handle = _handle_of(message, answer, asked, infos)
+        except ProtocolError as error:
+            reason = reason or str(error)
+            continue
+        message.topic = asked.topic
+        message.invisible_until_ms = UptimeMs(uptime_ms + message.handle.invisible_ms)
+        kept.append(message)
+    return PopResult(status, kept, answer.rest_num, len(messages) - len(kept), reason)
+
+
+def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos: _Infos) -> PopHandle:
+    """Return a message's handle. Raises: ProtocolError (the answer has none for it)."""
+    own = message.get(POP_CK)
+    if own is not None:
+        handle = parse_handle(own)
+        if handle.queue_offset < 0:
+            raise ProtocolError(f"the handle {own!r} doesn't say which message it is of")
+        return handle
+    flag, queue_id, queue_offset = _flag_of(message.topic, asked), message.queue_id, message.queue_offset
+    start_offset = infos.start_offsets.get((flag, queue_id))
+    if start_offset is None or queue_offset not in infos.message_offsets.get((flag, queue_id), ()):
+        raise ProtocolError(f"the answer says nothing of offset {queue_offset} in queue {queue_id} of {message.topic}")
+    if infos.counts is not None:
+        message.reconsume_times = infos.counts.of(flag, queue_id, queue_offset)
+    return PopHandle(
+        start_offset, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, asked.broker_name, queue_id,
+        queue_offset,
+    )  # fmt: skip
+
+
+def _flag_of(topic: str, asked: PopAsked) -> int:
+    """Return which of its topics a group's message came from, as it lies there."""
+    if topic == asked.topic:
+        return NORMAL
+    return RETRY_V2 if topic == pop_retry_topic(asked.topic, asked.group, RETRY_V2) else RETRY
+
+
+def split_wanted(
+    messages: list[PoppedMessage], tags: TagExpression | None
+) -> tuple[list[PoppedMessage], list[PoppedMessage]]:
+    """Return those that are wanted, and the others: a broker filters by hash codes, so some may be too much.
+
+    `tags`: None where the broker filters by something else.
+    """
+    if tags is None or tags.all_tags:
+        return messages, []
+    wanted = [message for message in messages if tags.matches(message.tags)]
+    return wanted, [message for message in messages if message not in wanted] if len(wanted) < len(messages) else []

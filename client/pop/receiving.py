@@ -1,0 +1,266 @@
+"""Which broker a simple consumer asks next, and how it waits for messages of several.
+
+A pop that is held at one broker hears nothing of the others, and pops at all of them take more than is wanted. So with
+several topics or brokers nothing is held but *notifications*: they say where a message is, and take none. There is one
+per topic and broker, kept from one `receive` to the next. RocketMQ 5's clients ask one broker after the other instead.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import address_to_write
+from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
+from staticfire.client.consume.condition_check import refuse_too_old
+from staticfire.client.consume.pull_answers import packed_address
+from staticfire.client.consume.push_settings import ConsumeFromWhere
+from staticfire.client.pop.acknowledging import Acknowledging
+from staticfire.client.pop.popped import PopAsked, PoppedMessage, PopStatus, read_pop, split_wanted
+from staticfire.client.pop.simple_settings import SimpleSettings
+from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound
+from staticfire.protocol.permissions import readable
+from staticfire.protocol.requests.pop import (
+    ALL_QUEUES,
+    FROM_MAX,
+    FROM_MIN,
+    Notification,
+    NotificationAnswer,
+    PopMessage,
+)
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+from staticfire.runtime.service import Pause, Spawn
+
+log = logger("client")
+
+HOLD_MS_MAX = 5_000
+# Of one pop or notification: RocketMQ's brokers wake none of them when a message comes again, so they are asked anew.
+PAUSE_MS, PAUSE_MS_MAX = 20, 1_000
+# After a broker said that there is something, and gave nothing: it is busy with another pop, or the filter refuses it.
+
+
+class PopTarget(NamedTuple):
+    """The queues of a topic on one broker."""
+
+    topic: str
+    broker_name: str
+
+
+class Wish(NamedTuple):
+    """What one `receive` asks for."""
+
+    max_messages: int
+    invisible_ms: int
+    until_ms: UptimeMs
+
+
+def pop_targets(topic: str, route: TopicRouteData) -> list[PopTarget]:
+    """Return where a topic can be read, sorted."""
+    reachable = {broker.broker_name for broker in route.broker_datas if broker.broker_addrs}
+    names = {queues.broker_name for queues in route.queue_datas if readable(queues.perm)}
+    return [PopTarget(topic, name) for name in sorted(names & reachable)]
+
+
+def pop_request(
+    group: str, target: PopTarget, queue_id: int, wanted: Subscription, from_where: ConsumeFromWhere
+) -> PopMessage:
+    """Return a pop that takes nothing yet and isn't held. The broker says when it began: clocks differ."""
+    init_mode = FROM_MIN if from_where is ConsumeFromWhere.FIRST_OFFSET else FROM_MAX
+    data = wanted.data
+    return PopMessage(
+        consumer_group=group, topic=target.topic, queue_id=queue_id, max_msg_nums=0, invisible_time=0, poll_time=0,
+        born_time=0, init_mode=init_mode, exp_type=data.expression_type, exp=data.sub_string, order=False,
+        bname=target.broker_name,
+    )  # fmt: skip
+
+
+class Receiving:
+    """That of one consumer that has started."""
+
+    def __init__(
+        self,
+        group: str,
+        client: ClusterClient,
+        settings: SimpleSettings,
+        subscriptions: Subscriptions,
+        spawn: Spawn,
+        pause: Pause,
+    ) -> None:
+        self.acknowledging = Acknowledging(group, client, settings.ack_timeout_ms)
+        self._group = group
+        self._client = client
+        self._settings = settings
+        self._wanted = subscriptions.by_topic
+        self._spawn = spawn
+        self._pause = pause
+        self._uptime_ms = client.machine.clock.uptime_ms
+        self._turn = 0
+        self._watches: dict[PopTarget, asyncio.Task[bool]] = {}
+        self._failing: set[PopTarget] = set()  # What the log has told of. Never iterated.
+
+    async def receive(self, max_messages: int, invisible_ms: int, await_ms: int) -> list[PoppedMessage]:
+        """Return messages of one topic and broker, as soon as there are some; none when the time is over.
+
+        Raises: TopicNotFound (no topic has a route), BrokerAnswer, NetworkError (nobody can be asked).
+        """
+        wish = Wish(max_messages, invisible_ms, UptimeMs(self._uptime_ms() + await_ms))
+        pause_ms = 0
+        while True:
+            began_ms = self._uptime_ms()
+            targets = await self._targets()
+            if len(targets) == 1:
+                messages = await self._pop(targets[0], wish, min(self._left_ms(wish), HOLD_MS_MAX))
+            else:
+                messages = await self._pop_first(targets, wish)
+                if not messages:
+                    await self._news(targets, min(self._left_ms(wish), HOLD_MS_MAX))
+            left_ms = self._left_ms(wish)
+            if messages or left_ms <= 0:
+                return messages
+            if self._uptime_ms() - began_ms >= PAUSE_MS:
+                pause_ms = 0
+            else:
+                await self._pause(min(pause_ms, left_ms))
+                pause_ms = min(pause_ms * 2, PAUSE_MS_MAX) or PAUSE_MS
+
+    def _left_ms(self, wish: Wish) -> int:
+        return max(0, wish.until_ms - self._uptime_ms())
+
+    async def _targets(self) -> list[PopTarget]:
+        """Return whom to ask, another one first each time. Raises: TopicNotFound (no topic has a route)."""
+        targets: list[PopTarget] = []
+        missing = None
+        for topic in list(self._wanted):
+            try:
+                targets += pop_targets(topic, await self._route(topic))
+            except TopicNotFound as error:
+                missing = error
+                self._told(PopTarget(topic, ""), error)
+        if not targets and missing is not None:
+            raise missing
+        if not targets:
+            raise ClientError(f"{self._group}: no broker lets {', '.join(self._wanted)} be read")
+        self._turn = (self._turn + 1) % len(targets)
+        return targets[self._turn :] + targets[: self._turn]
+
+    async def _route(self, topic: str) -> TopicRouteData:
+        routes = self._client.routes
+        return await (routes.fetch(topic) if topic in routes.guessed else routes.route(topic))
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    async def _pop_first(self, targets: Sequence[PopTarget], wish: Wish) -> list[PoppedMessage]:
+        """Return what the first of them gives that has something; nothing is held.
+
+        Raises: BrokerAnswer, NetworkError, when none of them can be asked.
+        """
+        errors: list[StaticfireError] = []
+        for target in targets:
+            try:
+                messages = await self._pop(target, wish, 0)
+            except StaticfireError as error:
+                self._told(target, error)
+                errors.append(error)
+            else:
+                self._failing.discard(target)
+                if messages:
+                    return messages
+        if len(errors) == len(targets):
+            raise errors[0]
+        return []
+
+    async def _pop(self, target: PopTarget, wish: Wish, hold_ms: int) -> list[PoppedMessage]:
+        """Raises: BrokerAnswer, NetworkError, ClientError (the broker is too old for a condition)."""
+        wanted = self._wanted.get(target.topic)
+        if wanted is None:
+            return []
+        request = pop_request(self._group, target, ALL_QUEUES, wanted, self._settings.consume_from_where)
+        request.max_msg_nums, request.invisible_time, request.poll_time = wish.max_messages, wish.invisible_ms, hold_ms
+        connection = await self._connection(target)
+        refuse_too_old(connection, wanted.data.expression_type)
+        answer = await connection.ask(request, hold_ms + self._settings.hold_margin_ms)
+        host = packed_address(connection.peer.address)
+        result = read_pop(answer, PopAsked(self._group, *target, host), self._uptime_ms())
+        if result.lost:
+            log.warning("popped_without_handle", group=self._group, messages=result.lost, reason=result.reason)
+        if result.status is PopStatus.POLLING_FULL:
+            log.info("polling_is_full", group=self._group, topic=target.topic, broker=target.broker_name)
+        messages, unwanted = split_wanted(result.messages, wanted.tags)
+        if unwanted:
+            self._spawn(self._ack_unseen(unwanted), f"unwanted of {target.topic}")
+        return messages
+
+    async def _ack_unseen(self, unwanted: list[PoppedMessage]) -> None:
+        """Be done with messages that aren't wanted: their tags only look the same to a broker."""
+        try:
+            await self.acknowledging.ack_all(unwanted)
+        except StaticfireError as error:
+            log.info("unwanted_not_acknowledged", group=self._group, messages=len(unwanted), reason=str(error))
+
+    async def _connection(self, target: PopTarget) -> Connection:
+        """Raises: ConnectFailed, TopicNotFound."""
+        client = self._client
+        address = address_to_write(client.routes.addresses, target.broker_name)
+        try:
+            if address is None:
+                address = await client.address_to_read(MessageQueue(*target, ALL_QUEUES))
+            return await client.pool.connection(address)
+        except NetworkError:
+            client.refresh_routes()
+            raise
+
+    # -- news of messages ----------------------------------------------------------------------------------------
+
+    async def _news(self, targets: Sequence[PopTarget], wait_ms: int) -> None:
+        """Return when one of them has something, or when the time is over."""
+        if wait_ms <= 0:
+            return
+        waiting = []
+        for target in targets:
+            watch = self._watches.get(target)
+            if watch is None:
+                watch = self._watches[target] = asyncio.ensure_future(self._notified(target))
+                watch.add_done_callback(partial(self._watched, target))
+            waiting.append(watch)
+        until_ms = self._uptime_ms() + wait_ms
+        while waiting and until_ms > self._uptime_ms():
+            left_s = (until_ms - self._uptime_ms()) / 1000
+            done, _ = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            if any(not watch.cancelled() and watch.result() for watch in done):
+                return
+            waiting = [watch for watch in waiting if watch not in done]
+
+    async def _notified(self, target: PopTarget) -> bool:
+        """Return whether a broker has something for this group; False, too, when it can't be asked."""
+        try:
+            connection = await self._connection(target)
+            request = Notification(self._group, target.topic, ALL_QUEUES, HOLD_MS_MAX, 0, bname=target.broker_name)
+            answer = await connection.ask(request, HOLD_MS_MAX + self._settings.hold_margin_ms)
+        except StaticfireError as error:
+            self._told(target, error)
+            return False
+        return isinstance(answer, NotificationAnswer) and answer.has_msg
+
+    def _watched(self, target: PopTarget, watch: "asyncio.Task[bool]") -> None:
+        self._watches.pop(target, None)
+        if not watch.cancelled():
+            watch.exception()
+
+    async def leave(self) -> None:
+        """Wait for news no more."""
+        watches = list(self._watches.values())
+        for watch in watches:
+            watch.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
+
+    def _told(self, target: PopTarget, error: StaticfireError) -> None:
+        """Log what doesn't work, once until it works again."""
+        if target not in self._failing:
+            self._failing.add(target)
+            where = {"topic": target.topic, "broker": target.broker_name}
+            log.warning("not_received_from", group=self._group, **where, reason=str(error))
