@@ -57,6 +57,7 @@ class Timed(NamedTuple):
     out_ms: int
     """TIMER_OUT_MS."""
     properties: bytes
+    unique_id: str
     entry_code: int
 
 
@@ -92,7 +93,8 @@ def timed(properties: bytes, place: tuple[str, int], now_ms: int, delay_max_ms: 
             f"{_DELIVERY_BYTES_MAX} more, {PROPERTIES_BYTES_MAX} are allowed"
         )
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
-    return Timed(due_ms, out_ms, properties, entry_code(properties, now_ms))
+    unique_id = text_property(properties, UNIQ_KEY)
+    return Timed(due_ms, out_ms, properties, unique_id, due_ms << HASH_BITS | hash_of(topic, unique_id))
 
 
 def _illegal(delay_max_ms: int) -> str:

@@ -12,6 +12,7 @@ Different from RocketMQ
 
 import asyncio
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from staticfire.broker.clock.due_loop import DueLoop
@@ -22,12 +23,13 @@ from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.timers import forms
 from staticfire.broker.timers.kept import KeptTimers
+from staticfire.broker.timers.reading import WaitingRecords
 from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.protocol.errors import ProtocolError, StorageError
-from staticfire.protocol.names import WHEEL_TIMER_TOPIC, is_retry_topic
+from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.properties import REAL_TOPIC, UNIQ_KEY, text_property
 from staticfire.protocol.recall_handle import RecallHandle, encode_handle
-from staticfire.protocol.record import StoredRecord, decode_record
+from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
@@ -56,6 +58,7 @@ class TimerService:
         self._clock = state.clock
         self._settle = settle
         self._index = TimerIndex()
+        self._records = WaitingRecords(state.store)
         self._kept = KeptTimers(state.config_files, state.store, self._index)
         self._changes = 0
         self._saved_changes = 0
@@ -64,7 +67,7 @@ class TimerService:
 
     @property
     def _queue(self) -> Queue:
-        return self._store.queue(WHEEL_TIMER_TOPIC, 0)
+        return self._records.queue
 
     @property
     def delay_max_ms(self) -> int:
@@ -112,8 +115,8 @@ class TimerService:
         topic = record.queue.topic
         if is_retry_topic(topic):
             return None
-        unique_id = text_property(timed.properties, UNIQ_KEY)
-        return encode_handle(RecallHandle(topic, self._state.settings.broker_name, timed.out_ms + 1, unique_id))
+        broker_name = self._state.settings.broker_name
+        return encode_handle(RecallHandle(topic, broker_name, timed.out_ms + 1, timed.unique_id))
 
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
         timed, on_stored, call = context
@@ -148,7 +151,7 @@ class TimerService:
         found: list[Due] = []
         for due_ms, offset in self._index.candidates(out_ms, hash_bits):
             try:
-                properties = self._read(offset).properties
+                properties = self._records.one(offset).properties
             except (ProtocolError, OSError):
                 continue
             named = text_property(properties, UNIQ_KEY), text_property(properties, REAL_TOPIC)
@@ -204,9 +207,10 @@ class TimerService:
         slices = _Slice()
         trouble: OSError | None = None
         reached = 0
-        for one in due:
+        records = self._records.many([offset for _, offset, _ in due])
+        for one, record in zip(due, records or repeat(None), strict=False):
             try:
-                self._put_delivery(one, slices)
+                self._put_delivery(record or self._records.one(one[1]), slices)
             except (ProtocolError, StorageError) as error:
                 log.error("timer_skipped", offset=one[1], due_ms=one[0], error=str(error))
             except OSError as error:
@@ -225,9 +229,8 @@ class TimerService:
             raise StorageError(f"a message whose time has come could not be read: {trouble}") from trouble
         return slices.count
 
-    def _put_delivery(self, one: Due, slices: "_Slice") -> None:
+    def _put_delivery(self, waited: StoredRecord, slices: "_Slice") -> None:
         """Put a message on the burst. Raises: ProtocolError, StorageError (it can't be), OSError (it can't be now)."""
-        waited = self._read(one[1])
         place = real_place(waited.properties)
         if place is None:
             raise ProtocolError("it has no topic and queue to be delivered to")
@@ -240,17 +243,6 @@ class TimerService:
     def _put_back(self, due: list[Due]) -> None:
         for due_ms, offset, hash_bits in due:
             self._index.add(due_ms, offset, hash_bits)
-
-    def _read(self, offset: int) -> StoredRecord:
-        """Return a message that waits. Raises: ProtocolError, StorageError (there is none), OSError."""
-        entries = self._store.entries(self._queue, offset, 1)
-        data = self._store.record_at(entries[0].log_position) if entries and entries[0].record_bytes else None
-        if data is None:
-            raise StorageError(f"the record of offset {offset} is gone or damaged")
-        record = decode_record(data)
-        if record.topic != WHEEL_TIMER_TOPIC or record.queue_offset != offset:
-            raise ProtocolError(f"the record at {record.log_position} is another one")
-        return record
 
     # -- progress ------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Which messages wait for a time of their own, and which are done. Pure.
 
-A waiting message is one number of 64 bits: the lower 16 bits of its due time, its queue offset (36), its hash (12). The
-numbers lie in buckets, one for each 2^16 ms (65.5 s); a bucket is sorted when its time comes near. What is delivered or
-recalled is one bit, so what is recalled stays in its bucket and is skipped. A million that wait take about 10 MiB.
+A waiting message is one number of 64 bits: the lower 13 bits of its due time, its queue offset (39), its hash (12). The
+numbers lie in buckets, one for each 2^13 ms (8.2 s); a bucket is sorted when its time comes near, and a recall looks
+through one: of a million within a minute that are 140,000, 5 ms. What is delivered or recalled is one bit, so what is
+recalled stays in its bucket and is skipped. A million that wait take about 10 MiB.
 """
 
 from array import array
@@ -13,7 +14,7 @@ from staticfire.broker.timers.forms import HASH_BITS, HASH_MASK, PRECISION_MS
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import MessageMs
 
-BUCKET_BITS = 16
+BUCKET_BITS = 13
 OFFSET_BITS = 64 - BUCKET_BITS - HASH_BITS
 OFFSETS_MAX = 1 << OFFSET_BITS
 _TIME_SHIFT = OFFSET_BITS + HASH_BITS

@@ -56,12 +56,18 @@ async def test_a_damaged_message_is_skipped_by_clients_of_every_protocol(stand: 
     assert (await stand.send_back(second)).code != 0
 
 
-async def test_a_damaged_delayed_message_is_not_stored_again_as_if_it_were_whole(stand: BrokerStand) -> None:
+@pytest.mark.parametrize(
+    ("delay", "topic", "queue_id"),
+    [({"DELAY": "5"}, "SCHEDULE_TOPIC_XXXX", 4), ({"TIMER_DELAY_SEC": "60"}, "rmq_sys_wheel_timer", 0)],
+)
+async def test_a_damaged_delayed_message_is_not_stored_again_as_if_it_were_whole(
+    stand: BrokerStand, delay: dict[str, str], topic: str, queue_id: int
+) -> None:
     await stand.start(scrub_bytes_per_second=0)
     for body in (b"a", b"b", b"c"):
-        await stand.send("orders", body, DELAY="5")
+        await stand.send("orders", body, **delay)
     store = stand.broker.state.store
-    entries = store.entries(store.queue("SCHEDULE_TOPIC_XXXX", 4), 0, 3)
+    entries = store.entries(store.queue(topic, queue_id), 0, 3)
     rot(stand, entries[1].log_position)
     await stand.world.run_for(65_000)
     assert await stand.bodies("orders") == [b"a", b"c"]

@@ -111,6 +111,8 @@ async def test_what_is_due_already_or_names_no_time_is_stored_at_once(
         {"TIMER_DELAY_SEC": "x", "TIMER_DELAY_MS": "5"},
         {"TIMER_DELAY_MS": "1.5"},
         {"TIMER_DELIVER_MS": "9223372036854775808"},
+        {"TIMER_DELIVER_MS": "9" * 5_000},
+        {"TIMER_DELAY_MS": "0" * 5_000 + "259200001"},
         {"TIMER_DELAY_SEC": "259201"},
         {"TIMER_DELAY_MS": "259200001"},
         {"TIMER_DELAY_SEC": "9223372036854775807"},
@@ -180,7 +182,7 @@ async def test_what_is_given_back_after_its_time_waits_for_its_retry(world: Simu
 
 
 async def test_messages_come_in_the_order_of_their_times(world: SimulatedWorld, stand: BrokerStand) -> None:
-    delays = [90_000, 10, 70_000, 5_000, 10, 65_536, 65_535, 131_072]
+    delays = [90_000, 10, 70_000, 5_000, 10, 8_192, 8_191, 65_536, 65_535, 131_072]
     for delay in delays:
         await stand.send("orders", b"%d" % delay, TIMER_DELIVER_MS=str(stand.message_ms // 1000 * 1000 + 2_000 + delay))
     await world.run_for(minutes=3)
