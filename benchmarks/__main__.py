@@ -65,6 +65,7 @@ FAMILIES: list[Family] = [
     Held(),
     Starts(),
     LONG,
+    TIMERS,
     KEYS,
     SPARK,
 ]

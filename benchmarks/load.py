@@ -114,6 +114,19 @@ class LoadConnection:
         self.socket.close()
 
 
+def run_at_pace(connection: LoadConnection, requests: int, in_flight: int, per_s: float = 0.0) -> None:
+    """Send so many requests, at a pace if there is one, and wait for all answers. Raises: UnexpectedAnswerError."""
+    started = time.perf_counter()
+    for sent in range(requests):
+        if per_s:
+            time.sleep(max(0.0, sent / per_s - (time.perf_counter() - started)))
+        while connection.in_flight >= in_flight:
+            connection.receive()
+        connection.send(1)
+    while connection.in_flight:
+        connection.receive()
+
+
 @dataclass
 class LoadWindow:
     """What one stretch of load has brought."""

@@ -6,16 +6,21 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from benchmarks.machine import SERVER_CORE, pin
+from benchmarks.machine import SERVER_CORE, cpu_ns, pin
 
 ROOT = Path(__file__).resolve().parent.parent
-START_S_MAX = 20
-STOP_S_MAX = 10
+START_S_MAX = STOP_S_MAX = 120
+# Of a full store, too.
+IDLE_LOOK_S = 0.5
+IDLE_CPU_NS = 10_000_000
+IDLE_LOOKS_MAX = 60
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,8 @@ class ServerProcess:
 
     pids: tuple[int, ...]
     port: int
+    ready_ms: float = 0.0
+    """From its process's start to its being ready."""
 
     @property
     def address(self) -> str:
@@ -33,10 +40,19 @@ class ServerProcess:
 @contextmanager
 def broker(folder: str | None = None, namesrv: str = "", **settings: str) -> Iterator[ServerProcess]:
     """Run a broker with an empty store in a new folder below `folder`."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix="staticfire-bench-") as store:
-        values = {"storePathRootDir": store, "namesrvAddr": namesrv, "vipPortEnable": "false", **settings}
-        with _program("staticfire.broker", values) as server:
-            yield server
+    with (
+        tempfile.TemporaryDirectory(dir=folder, prefix="staticfire-bench-") as store,
+        broker_in(Path(store), False, namesrvAddr=namesrv, **settings) as server,
+    ):
+        yield server
+
+
+@contextmanager
+def broker_in(folder: Path, is_killed: bool = False, **settings: str) -> Iterator[ServerProcess]:
+    """Run a broker on a folder; `is_killed`: and not stopped in order."""
+    values = {"storePathRootDir": str(folder), "namesrvAddr": "", "vipPortEnable": "false", **settings}
+    with _program("staticfire.broker", values, is_killed) as server:
+        yield server
 
 
 @contextmanager
@@ -47,12 +63,13 @@ def nameserver() -> Iterator[ServerProcess]:
 
 
 @contextmanager
-def _program(module: str, settings: dict[str, str]) -> Iterator[ServerProcess]:
+def _program(module: str, settings: dict[str, str], is_killed: bool = False) -> Iterator[ServerProcess]:
     settings = {"listenHost": "127.0.0.1", "listenPort": "0", **settings}
     with ExitStack() as stack:
         ours, theirs = socket.socketpair()
         stack.enter_context(ours)
         arguments = ["--settings", json.dumps(settings), "--parent-fd", str(theirs.fileno())]
+        started = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
@@ -60,13 +77,15 @@ def _program(module: str, settings: dict[str, str]) -> Iterator[ServerProcess]:
             stdout=subprocess.DEVNULL,
         )
         theirs.close()
-        stack.callback(_stop, process)
+        stack.callback(process.wait)
+        stack.callback(process.kill if is_killed else partial(_stop, process))
         pin(process.pid, SERVER_CORE)
         ours.settimeout(START_S_MAX)
         line = ours.recv(4096)
+        ready_ms = (time.perf_counter() - started) * 1000
         if not line:
             raise SystemExit(f"bench: {module} did not start (exit code {process.wait()})")
-        yield ServerProcess((process.pid,), json.loads(line)["port"])
+        yield ServerProcess((process.pid,), json.loads(line)["port"], ready_ms)
 
 
 @contextmanager
@@ -90,7 +109,15 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
         process.wait(STOP_S_MAX)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+
+
+def wait_until_idle(server: ServerProcess) -> None:
+    """Wait until a server has brought to the disk what it was given."""
+    for _ in range(IDLE_LOOKS_MAX):
+        before = cpu_ns(server.pids[0])
+        time.sleep(IDLE_LOOK_S)
+        if cpu_ns(server.pids[0]) - before < IDLE_CPU_NS:
+            return
 
 
 def environment() -> dict[str, str]:

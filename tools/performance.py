@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.report import number
 from tools.generated import markdown_table
 
 RECORDED = Path(__file__).resolve().parent.parent / "benchmarks" / "recorded" / "curves.json"
@@ -28,7 +29,7 @@ def _section(curve: dict[str, Any]) -> str:
     rows = []
     for key, words in curve["columns"].items():
         steep = curve["exponents"][key]
-        values = [_number(curve["values"][point][key]) for point in points]
+        values = [number(curve["values"][point][key]) for point in points]
         rows.append([words, *values, "" if steep is None else f"x^{steep:.2f}"])
     parts = [
         f"### {_capital(curve['what'])}",
@@ -62,7 +63,3 @@ def _above(value: float) -> str:
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -5,11 +5,11 @@ from contextlib import ExitStack
 
 from benchmarks import frames
 from benchmarks.curves.curve import Curve
-from benchmarks.curves.filling import broker_in, create_topics, new_folder, run_ring, wait_until_idle
+from benchmarks.curves.filling import create_topics, new_folder, run_ring
 from benchmarks.figures import Stand, Values
 from benchmarks.load import LoadConnection, LoadWindow, run_through, run_window
 from benchmarks.machine import Meter, anonymous_mib
-from benchmarks.servers import ServerProcess
+from benchmarks.servers import ServerProcess, broker_in, wait_until_idle
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 
@@ -24,7 +24,7 @@ DELAYED_BODY = bytes(128)
 def _topics(count: int, stand: Stand) -> Values:
     names = [f"{TOPIC}-{number}" for number in range(count)]
     with new_folder(stand) as folder:
-        with broker_in(folder) as (server, _):
+        with broker_in(folder) as server:
             empty_mib = anonymous_mib(server.pids[0])
             created = time.perf_counter()
             create_topics(server, names)
@@ -37,20 +37,20 @@ def _topics(count: int, stand: Stand) -> Values:
             # Each topic has a message by now, and its queue a file.
             window = run_ring(server, [ring], IN_FLIGHT, stand.seconds)
             memory_mib = anonymous_mib(server.pids[0]) - empty_mib
-        with broker_in(folder) as (_, ready_ms):
+        with broker_in(folder) as again:
             pass
     return {
         "send_cpu_us": window.cpu_us_per_answer,
         "send_per_s": window.per_s,
         "create_us": created_s * 1e6 / count,
         "memory_mib": memory_mib,
-        "start_ms": ready_ms,
+        "start_ms": again.ready_ms,
     }
 
 
 def _connections(count: int, stand: Stand) -> Values:
     with new_folder(stand) as folder, ExitStack() as stack:
-        server, _ = stack.enter_context(broker_in(folder))
+        server = stack.enter_context(broker_in(folder))
         create_topics(server, [TOPIC])
         empty_mib = anonymous_mib(server.pids[0])
         ring = frames.sends(NATIVE, TOPIC, frames.QUEUES)
@@ -69,7 +69,7 @@ def _connections(count: int, stand: Stand) -> Values:
 
 def _groups(count: int, stand: Stand) -> Values:
     """Each group reads the topic once, all of them side by side."""
-    with new_folder(stand) as folder, broker_in(folder) as (server, _):
+    with new_folder(stand) as folder, broker_in(folder) as server:
         create_topics(server, [TOPIC])
         stored = frames.manys(NATIVE, TOPIC, MESSAGES, STORED_PER_QUEUE * frames.QUEUES // MESSAGES)
         send_all(server, stored)
@@ -90,7 +90,7 @@ def _members(count: int, stand: Stand) -> Values:
     """The members of a group join one by one, each on a connection of its own, and then say that they are there."""
     encode = codec_for(NATIVE).encode_request
     with new_folder(stand) as folder, ExitStack() as stack:
-        server, _ = stack.enter_context(broker_in(folder))
+        server = stack.enter_context(broker_in(folder))
         create_topics(server, [TOPIC])
         connections = []
         for number in range(count):
@@ -125,18 +125,18 @@ def _delayed(count: int, stand: Stand) -> Values:
     """They are stored as fast as the broker takes them, and none falls due meanwhile."""
     ring = frames.manys(NATIVE, TOPIC, DELAYED_PER_REQUEST, body=DELAYED_BODY, delay="DELAY\x0118\x02")
     with new_folder(stand) as folder:
-        with broker_in(folder) as (server, _):
+        with broker_in(folder) as server:
             create_topics(server, [TOPIC])
             send_all(server, ring[:1])
             before_mib = anonymous_mib(server.pids[0])
             window = send_all(server, ring, count // DELAYED_PER_REQUEST)
             pending_mib = anonymous_mib(server.pids[0]) - before_mib
-        with broker_in(folder) as (_, ready_ms):
+        with broker_in(folder) as again:
             pass
     return {
         "delayed_cpu_us": window.cpu_us_per_answer / DELAYED_PER_REQUEST,
         "delayed_bytes": max(0.0, pending_mib) * 2**20 / count,
-        "start_ms": ready_ms,
+        "start_ms": again.ready_ms,
     }
 
 

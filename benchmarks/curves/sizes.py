@@ -2,8 +2,9 @@
 
 from benchmarks import frames
 from benchmarks.curves.curve import Curve
-from benchmarks.curves.filling import broker_in, new_folder, run_ring
+from benchmarks.curves.filling import new_folder, run_ring
 from benchmarks.figures import Stand, Values
+from benchmarks.servers import broker_in
 from staticfire.protocol.codecs import NATIVE
 
 TOPIC = "curve"
@@ -13,7 +14,7 @@ RING_BYTES_MAX = 16 * 1024 * 1024
 
 
 def _sends(ring: list[bytes], in_flight: int, body_bytes: int, stand: Stand) -> Values:
-    with new_folder(stand) as folder, broker_in(folder) as (server, _):
+    with new_folder(stand) as folder, broker_in(folder) as server:
         window = run_ring(server, [ring], in_flight, stand.seconds)
     return {
         "send_cpu_us": window.cpu_us_per_answer,

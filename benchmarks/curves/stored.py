@@ -5,10 +5,11 @@ import time
 
 from benchmarks import frames
 from benchmarks.curves.curve import Curve
-from benchmarks.curves.filling import broker_in, create_topics, new_folder, run_all, run_ring, wait_until_idle
+from benchmarks.curves.filling import create_topics, new_folder, run_all, run_ring
 from benchmarks.figures import Stand, Values
 from benchmarks.load import LoadConnection, run_through
 from benchmarks.machine import anonymous_mib
+from benchmarks.servers import broker_in, wait_until_idle
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.requests.offsets import SearchOffset
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
@@ -24,7 +25,7 @@ def _stored(count: int, stand: Stand) -> Values:
     rng = random.Random(count)
     per_queue = count // frames.QUEUES
     with new_folder(stand) as folder:
-        with broker_in(folder) as (server, _):
+        with broker_in(folder) as server:
             create_topics(server, [TOPIC])
             started_s = time.time()
             ring = frames.manys(NATIVE, TOPIC, PER_REQUEST, body=BODY)
@@ -44,13 +45,13 @@ def _stored(count: int, stand: Stand) -> Values:
             searches = [SearchOffset(TOPIC, number % frames.QUEUES, middle_ms) for number in range(SEARCHES)]
             searched = run_all(server, searches)
             memory_mib = anonymous_mib(server.pids[0])
-        with broker_in(folder, is_killed=True) as (server, start_ms):
+        with broker_in(folder, is_killed=True) as server:
             window = run_ring(server, [frames.sends(NATIVE, TOPIC)], 64, stand.seconds)
-        with broker_in(folder) as (_, recovery_ms):
+        with broker_in(folder) as recovered:
             pass
     return {
-        "start_ms": start_ms,
-        "recovery_ms": recovery_ms,
+        "start_ms": server.ready_ms,
+        "recovery_ms": recovered.ready_ms,
         "read_cpu_us": read.cpu_us_per_answer,
         "search_cpu_us": searched.cpu_us_per_answer,
         "send_cpu_us": window.cpu_us_per_answer,

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks import frames
 from benchmarks.asking import ask, messages_stored
 from benchmarks.figures import Stand, Values
-from benchmarks.load import LoadConnection
+from benchmarks.load import LoadConnection, run_at_pace
 from benchmarks.machine import Meter, anonymous_mib
 from benchmarks.servers import ServerProcess, broker
 from staticfire.broker.delay.stored_form import read_mark
@@ -90,14 +90,7 @@ def _ring(delay_level: int) -> list[bytes]:
 
 def _store(connection: LoadConnection, count: int) -> None:
     """Send them at the pace, and wait for all answers."""
-    started = time.perf_counter()
-    for sent in range(0, count, MESSAGES_PER_REQUEST):
-        time.sleep(max(0.0, sent / STORED_PER_S - (time.perf_counter() - started)))
-        while connection.in_flight >= IN_FLIGHT:
-            connection.receive()
-        connection.send(1)
-    while connection.in_flight:
-        connection.receive()
+    run_at_pace(connection, count // MESSAGES_PER_REQUEST, IN_FLIGHT, STORED_PER_S / MESSAGES_PER_REQUEST)
 
 
 def _delayed(server: ServerProcess) -> int:

@@ -6,11 +6,10 @@ import time
 from contextlib import ExitStack
 
 from benchmarks.asking import ask
-from benchmarks.curves.filling import wait_until_idle
 from benchmarks.figures import Stand, Values
 from benchmarks.frames import GROUP
 from benchmarks.machine import Meter, rss_mib
-from benchmarks.servers import ServerProcess, broker
+from benchmarks.servers import ServerProcess, broker, wait_until_idle
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage

@@ -13,7 +13,7 @@ from benchmarks import frames
 from benchmarks.asking import ask, messages_stored
 from benchmarks.figures import Stand, Values
 from benchmarks.figures.delayed import stored_records
-from benchmarks.load import LoadConnection
+from benchmarks.load import LoadConnection, run_at_pace
 from benchmarks.machine import anonymous_mib
 from benchmarks.servers import ServerProcess, broker
 from staticfire.broker.delay.stored_form import read_mark
@@ -78,15 +78,7 @@ def _send(server: ServerProcess, count: int, delay_ms: int, per_s: int) -> None:
     delay = f"TIMER_DELAY_MS\x01{delay_ms}\x02"
     ring = frames.manys(NATIVE, TOPIC, MESSAGES_PER_REQUEST, body=BODY, delay=delay)
     connection = LoadConnection(server.port, NATIVE, ring)
-    started = time.perf_counter()
-    for sent in range(0, count, MESSAGES_PER_REQUEST):
-        if per_s:
-            time.sleep(max(0.0, sent / per_s - (time.perf_counter() - started)))
-        while connection.in_flight >= IN_FLIGHT:
-            connection.receive()
-        connection.send(1)
-    while connection.in_flight:
-        connection.receive()
+    run_at_pace(connection, count // MESSAGES_PER_REQUEST, IN_FLIGHT, per_s / MESSAGES_PER_REQUEST)
     connection.close()
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.client.produce.sender import Sender
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import Message
@@ -47,7 +48,7 @@ class TraceWriter:
         self._sender: Sender | None = None
         self._waiting: list[Traced] = []
         self._left_out = 0
-        self._enough = asyncio.Event()
+        self._enough = Wakeup()
         self._task: asyncio.Task[None] | None = None
 
     def start(self, spawn: Spawn) -> None:
@@ -64,7 +65,7 @@ class TraceWriter:
             return
         self._waiting.append(traced)
         if len(self._waiting) >= BATCH_MAX:
-            self._enough.set()
+            self._enough.wake()
 
     async def close(self) -> None:
         """Send what there is, and end."""
@@ -78,12 +79,7 @@ class TraceWriter:
 
     async def _loop(self) -> None:
         while True:
-            try:
-                async with asyncio.timeout(FLUSH_MS / 1000):
-                    await self._enough.wait()
-            except TimeoutError:
-                pass  # What there is leaves now.
-            self._enough.clear()
+            await self._enough.wait(FLUSH_MS)
             await self._flush()
 
     async def _flush(self) -> None:

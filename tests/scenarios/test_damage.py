@@ -1,6 +1,7 @@
 """A broker whose disk rots goes on: nobody gets what is damaged, and it says so."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -61,7 +62,7 @@ async def test_a_damaged_message_is_skipped_by_clients_of_every_protocol(stand: 
     [({"DELAY": "5"}, "SCHEDULE_TOPIC_XXXX", 4), ({"TIMER_DELAY_SEC": "60"}, "rmq_sys_wheel_timer", 0)],
 )
 async def test_a_damaged_delayed_message_is_not_stored_again_as_if_it_were_whole(
-    stand: BrokerStand, delay: dict[str, str], topic: str, queue_id: int
+    stand: BrokerStand, delay: dict[str, Any], topic: str, queue_id: int
 ) -> None:
     await stand.start(scrub_bytes_per_second=0)
     for body in (b"a", b"b", b"c"):
