@@ -1,0 +1,171 @@
+"""The port of the gRPC endpoint: connections come, have their limits, and end in order."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+
+from staticfire.proxy.transport.calls import CallKind, GrpcStatus, Methods
+from staticfire.proxy.transport.entrance import Entrance
+from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Clock, Listener, Machine
+from staticfire.runtime.server import ANY_IPV4, ANY_IPV6
+
+log = logger("grpc")
+
+LOOK_MS = 5_000
+# How often connections are looked for that are idle or stuck.
+STOPPING = "the endpoint stops"
+
+TlsSource = Callable[[], ssl.SSLContext]
+"""Makes what TLS sessions are made of; it may block."""
+
+
+class GrpcEndpoint:
+    """Serves methods on one port."""
+
+    def __init__(
+        self, machine: Machine, methods: Methods, limits: TransportLimits | None = None, tls: TlsSource | None = None
+    ) -> None:
+        """`tls`: None where it isn't spoken."""
+        self._machine = machine
+        self._tls_source = tls
+        self._tls: ssl.SSLContext | None = None
+        self._tls_task: asyncio.Task[None] | None = None
+        self._when_tls: list[Callable[[], None]] = []
+        self._listeners: list[Listener] = []
+        self._entrances: dict[Entrance, None] = {}  # In the order in which they came.
+        self._held_bytes = 0
+        self.methods = methods
+        self.limits = limits or TransportLimits()
+        self.port = 0
+
+    @property
+    def clock(self) -> Clock:
+        return self._machine.clock
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._entrances)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of requests that aren't whole, or that no handler has taken."""
+        return self._held_bytes
+
+    async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
+        """Accept connections there; at every address of IPv4 means at those of IPv6, too. Raises: OSError."""
+        network = self._machine.network
+        listener = await network.listen(self._entrance, host, port, sock)
+        self._listeners.append(listener)
+        self.port = self.port or listener.port
+        if host == ANY_IPV4 and sock is None:
+            try:
+                self._listeners.append(await network.listen(self._entrance, ANY_IPV6, listener.port))
+            except OSError as error:
+                log.info("ipv6_not_served", port=listener.port, error=str(error))  # A machine without IPv6 is fine.
+        return listener.port
+
+    def _entrance(self) -> Entrance:
+        return Entrance(self)
+
+    # -- what connections ask ------------------------------------------------------------------------------------
+
+    def came(self, entrance: Entrance) -> bool:
+        self._entrances[entrance] = None
+        return len(self._entrances) <= self.limits.connections_max
+
+    def gone(self, entrance: Entrance) -> None:
+        self._entrances.pop(entrance, None)
+
+    def hold(self, size: int) -> bool:
+        self._held_bytes += size
+        return self._held_bytes <= self.limits.unfinished_bytes_max
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        return self._tls
+
+    def when_tls_is_ready(self, act: Callable[[], None]) -> None:
+        self._when_tls.append(act)
+        if self._tls_task is None:
+            self._tls_task = asyncio.get_running_loop().create_task(self._make_tls(), name="grpc_certificate")
+
+    async def _make_tls(self) -> None:
+        """Make the certificate when the first client speaks TLS: most starts never need it."""
+        assert self._tls_source is not None
+        try:
+            self._tls = await self._machine.workers.run(self._tls_source)
+        except (OSError, ssl.SSLError, ImportError) as error:
+            log.error("grpc_without_tls", reason=str(error))
+            self._tls_task = None
+            self._when_tls.clear()
+            for entrance in list(self._entrances):
+                if entrance.grpc is None:
+                    entrance.refuse(f"TLS: no certificate could be made: {error}")
+            return
+        waiting, self._when_tls = self._when_tls, []
+        for act in waiting:
+            act()
+
+    # -- what time does ------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Close the connections that are idle or stuck: call it every LOOK_MS."""
+        uptime_ms, limits = self.clock.uptime_ms(), self.limits
+        for entrance in list(self._entrances):
+            grpc = entrance.grpc
+            if grpc is None:
+                if uptime_ms - entrance.came_at >= limits.stuck_ms_max:
+                    entrance.refuse(f"after {limits.stuck_ms_max} ms it hasn't said what it speaks")
+            elif grpc.stuck_since is not None and uptime_ms - grpc.stuck_since >= limits.stuck_ms_max:
+                entrance.refuse(f"it has taken no answers for {limits.stuck_ms_max} ms")
+                entrance.abort()
+            elif not grpc.calls and uptime_ms - grpc.idle_since >= limits.idle_ms_max:
+                grpc.leave(words="idle")
+                entrance.close()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def stop_accepting(self) -> None:
+        """Close the port; connections stay."""
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            await listener.close()
+
+    async def close(self) -> None:
+        """Close the port, let requests be answered, end streams, and wait until all connections are gone."""
+        await self.stop_accepting()
+        if self._tls_task is not None:
+            self._tls_task.cancel()
+        grpc = [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
+        for each in grpc:
+            each.leave(words=STOPPING)
+            each.fail_calls(GrpcStatus.UNAVAILABLE, STOPPING, lambda running: running.kind is not CallKind.UNARY)
+        await self._wait_for_tasks()
+        for each in grpc:
+            each.fail_calls(GrpcStatus.UNAVAILABLE, STOPPING, lambda running: True)
+            each.flush()
+        for entrance in list(self._entrances):
+            entrance.close()
+        await self._wait_until_gone()
+
+    async def _wait_for_tasks(self) -> None:
+        tasks = [task for entrance in self._entrances if entrance.grpc for task in entrance.grpc.tasks()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.limits.stop_ms_max / 1000)
+
+    async def _wait_until_gone(self) -> None:
+        entrances: Sequence[Entrance] = list(self._entrances)
+        ends = [entrance.closed for entrance in entrances if entrance.closed is not None]
+        if not ends:
+            return
+        _, stuck = await asyncio.wait(ends, timeout=self.limits.stop_ms_max / 1000)
+        if stuck:  # A peer that takes no answers can't keep us.
+            for entrance in entrances:
+                entrance.abort()
+            await asyncio.wait(stuck, timeout=self.limits.stop_ms_max / 1000)
+        tasks = [task for entrance in entrances if entrance.grpc for task in entrance.grpc.tasks()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.limits.stop_ms_max / 1000)

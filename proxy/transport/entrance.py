@@ -1,0 +1,193 @@
+"""A connection from its first byte: who speaks is recognised, TLS is taken off, and gRPC begins.
+
+socket -> Entrance -> (TlsSession) -> GrpcConnection
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from staticfire.protocol.times import UptimeMs
+from staticfire.proxy.transport.first_bytes import Speaks, recognise
+from staticfire.proxy.transport.grpc_connection import GrpcConnection, Shared
+from staticfire.proxy.transport.tls import TlsFailed, TlsSession
+from staticfire.runtime.addresses import Address, format_address, plain_host
+from staticfire.runtime.log import logger
+
+log = logger("grpc")
+
+WRITE_BUFFER_BYTES_MAX = 1024 * 1024
+# Of answers at the transport; above that they wait in their streams.
+HELLO_BYTES_MAX = 64 * 1024
+# Of a client's first words of TLS, which may have to wait for the certificate.
+
+
+class Porch(Shared, Protocol):
+    """The endpoint, as a connection that comes sees it."""
+
+    def came(self, entrance: "Entrance") -> bool:
+        """Take note of a connection; return whether there is room for it."""
+
+    def gone(self, entrance: "Entrance") -> None: ...
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Return what sessions are made of, if it is there yet."""
+
+    def when_tls_is_ready(self, act: Callable[[], None]) -> None:
+        """Make it, and call `act` once it is there."""
+
+
+class Entrance(asyncio.Protocol):
+    """The socket's side of one client."""
+
+    def __init__(self, porch: Porch) -> None:
+        self._porch = porch
+        self._transport: asyncio.Transport | None = None
+        self._receive: Callable[[bytes], None] = self._receive_first
+        self._first = b""
+        self._tls: TlsSession | None = None
+        self._flush_planned = False
+        self._is_closing = False
+        self.grpc: GrpcConnection | None = None
+        """Once it is known that the client speaks HTTP/2."""
+        self.peer: Address = ("?", 0)
+        self.came_at: UptimeMs = porch.clock.uptime_ms()
+        self.closed: asyncio.Future[None] | None = None
+
+    # -- asyncio's side ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        self.peer = plain_host(host), port
+        self.closed = asyncio.get_running_loop().create_future()
+        if not self._porch.came(self):
+            self.refuse("no more connections are taken")
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_closing:
+            self._receive(data)
+
+    def pause_writing(self) -> None:
+        if self.grpc is not None:
+            self.grpc.paused()
+
+    def resume_writing(self) -> None:
+        if self.grpc is not None:
+            self.grpc.resumed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._tls is not None and not self._tls.is_open and not self._is_closing:
+            words = "TLS: the client went away before both had agreed; perhaps it checks certificates, or names"
+            log.warning("grpc_connection_refused", peer=format_address(*self.peer), reason=words)
+        self._is_closing = True
+        self._first = b""
+        if self.grpc is not None:
+            self.grpc.lost()
+        if self.closed is not None and not self.closed.done():
+            self.closed.set_result(None)
+        self._porch.gone(self)
+
+    # -- who speaks ----------------------------------------------------------------------------------------------
+
+    def _receive_first(self, data: bytes) -> None:
+        self._first += data
+        speaker = recognise(self._first)
+        if speaker is None:
+            return
+        if speaker.speaks is Speaks.OTHER:
+            self._send(speaker.answer)
+            self.refuse(speaker.words)
+        elif speaker.speaks is Speaks.HTTP_2 or self._tls is not None:
+            self._begin_grpc()
+        else:
+            self._begin_tls()
+
+    def _begin_grpc(self) -> None:
+        self.grpc = GrpcConnection(self._porch, self.peer, self)
+        plain, self._first = self._first, b""
+        if self._tls is None:
+            self._receive = self.grpc.receive
+        self.grpc.receive(plain)
+
+    # -- TLS -----------------------------------------------------------------------------------------------------
+
+    def _begin_tls(self) -> None:
+        context = self._porch.tls_context()
+        if context is None:
+            self._receive = self._keep
+            self._porch.when_tls_is_ready(self._begin_tls)
+            return
+        if self._is_closing:
+            return
+        self._tls = TlsSession(context)
+        self._receive = self._receive_tls
+        hello, self._first = self._first, b""
+        self._receive_tls(hello)
+
+    def _keep(self, data: bytes) -> None:
+        """Keep what comes while the certificate is being made."""
+        self._first += data
+        if len(self._first) > HELLO_BYTES_MAX:
+            self.refuse("TLS: its first words are too long")
+
+    def _receive_tls(self, data: bytes) -> None:
+        assert self._tls is not None
+        try:
+            plain = self._tls.receive(data)
+        except TlsFailed as failed:
+            self._write_out(self._tls.to_send())  # The alert that says so.
+            self.refuse(str(failed))
+            return
+        self._write_out(self._tls.to_send())
+        if not plain:
+            return
+        if self.grpc is not None:
+            self.grpc.receive(plain)
+        elif self._first or recognise(plain) is not None:
+            self._receive_first(plain)
+        else:
+            self._first += plain
+
+    # -- the connection's way out --------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        if self._tls is not None and data:
+            self._tls.send(data)
+            data = self._tls.to_send()
+        self._write_out(data)
+
+    def _write_out(self, data: bytes) -> None:
+        if data and self._transport is not None:
+            self._transport.write(data)
+
+    def flush_soon(self) -> None:
+        if not self._flush_planned:
+            self._flush_planned = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_planned = False
+        if self.grpc is not None and self._transport is not None:
+            self.grpc.flush()
+
+    def refuse(self, words: str) -> None:
+        """Close it for what it is."""
+        log.warning("grpc_connection_refused", peer=format_address(*self.peer), reason=words)
+        self.close()
+
+    def close(self) -> None:
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,110 @@
+"""Frames of HTTP/2: their numbers, and those that we write (RFC 9113, sections 4, 6 and 7).
+
++-----------------------------------------------+
+|                 length (24)                   |
++---------------+---------------+---------------+
+|   type (8)    |   flags (8)   |
++-+-------------+---------------+-------------------------------+
+|R|                  stream (31): 0 is the connection           |
++=+=============================================================+
+|                       payload (length)                        |
+"""
+
+import struct
+from enum import IntEnum
+
+from staticfire.protocol.errors import ProtocolError
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HEAD_BYTES = 9
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+
+END_STREAM = ACK = 0x1
+END_HEADERS = 0x4
+PADDED = 0x8
+HAS_PRIORITY = 0x20
+
+HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = (
+    range(1, 7)
+)
+
+WINDOW_MAX = 2**31 - 1
+WINDOW_BYTES = 65_535
+# Of each stream and of the connection, until SETTINGS or WINDOW_UPDATE say something else.
+FRAME_BYTES_MIN, FRAME_BYTES_MOST = 16_384, 2**24 - 1
+# Between these a peer may set its MAX_FRAME_SIZE.
+
+
+class H2Code(IntEnum):
+    """Why a stream or a connection ends (RFC 9113, section 7)."""
+
+    NO_ERROR = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+    FLOW_CONTROL_ERROR = 3
+    SETTINGS_TIMEOUT = 4
+    STREAM_CLOSED = 5
+    FRAME_SIZE_ERROR = 6
+    REFUSED_STREAM = 7
+    CANCEL = 8
+    COMPRESSION_ERROR = 9
+    CONNECT_ERROR = 10
+    ENHANCE_YOUR_CALM = 11
+    INADEQUATE_SECURITY = 12
+    HTTP_1_1_REQUIRED = 13
+
+
+class Http2Fault(ProtocolError):
+    """What a peer did that no connection survives; it is told by a GOAWAY with the code and the words."""
+
+    def __init__(self, code: H2Code, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+_HEAD = struct.Struct(">HBBBI")
+_SETTING = struct.Struct(">HI")
+
+
+def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+    """Return a whole frame."""
+    size = len(payload)
+    return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream_id) + payload
+
+
+def data_head(size: int, flags: int, stream_id: int) -> bytes:
+    """Return the head of a DATA frame; its payload is written behind it, without a copy."""
+    return _HEAD.pack(size >> 8, size & 0xFF, DATA, flags, stream_id)
+
+
+def settings_frame(settings: dict[int, int]) -> bytes:
+    """Return SETTINGS."""
+    return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*each) for each in settings.items()))
+
+
+SETTINGS_ACK = frame(SETTINGS, ACK, 0)
+
+
+def window_update(stream_id: int, size: int) -> bytes:
+    """Return WINDOW_UPDATE: so many bytes more may come."""
+    return frame(WINDOW_UPDATE, 0, stream_id, size.to_bytes(4, "big"))
+
+
+def rst_stream(stream_id: int, code: H2Code) -> bytes:
+    """Return RST_STREAM."""
+    return frame(RST_STREAM, 0, stream_id, int(code).to_bytes(4, "big"))
+
+
+def goaway(last_stream_id: int, code: H2Code, words: str = "") -> bytes:
+    """Return GOAWAY: streams above the last one weren't looked at, those up to it still end."""
+    return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, int(code)) + words.encode())
+
+
+def read_settings(payload: bytes) -> list[tuple[int, int]]:
+    """Return the settings of a payload, in their order. Raises: Http2Fault."""
+    if len(payload) % _SETTING.size:
+        raise Http2Fault(
+            H2Code.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes: each setting takes {_SETTING.size}"
+        )
+    return [(number, value) for number, value in _SETTING.iter_unpack(payload)]

@@ -1,0 +1,255 @@
+"""One client's connection: HTTP/2 below, calls above, and what both may take of this process.
+
+It knows no socket: `Entrance` gives it bytes that are plain text, whether they came through TLS or not, and a way for
+those that leave.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from staticfire.protocol.times import UptimeMs
+from staticfire.proxy.transport.calls import GrpcError, GrpcStatus, Methods
+from staticfire.proxy.transport.frames import H2Code, Http2Fault
+from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, CONTENT_TYPE, end_fields, timeout_ms
+from staticfire.proxy.transport.header_block import pack_field
+from staticfire.proxy.transport.http2 import CallData, CallOpened, Http2
+from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.proxy.transport.outflow import H2Stream
+from staticfire.proxy.transport.running_call import CallFacts, RunningCall
+from staticfire.runtime.addresses import Address, format_address
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Clock
+
+log = logger("grpc")
+
+
+class Way(Protocol):
+    """Where a connection's bytes go."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def flush_soon(self) -> None:
+        """Call `GrpcConnection.flush` when this turn of the event loop is over."""
+
+    def close(self) -> None:
+        """Close when all that was written has left."""
+
+    def abort(self) -> None:
+        """Close now."""
+
+
+class Shared(Protocol):
+    """What all connections of an endpoint have in common."""
+
+    @property
+    def methods(self) -> Methods: ...
+
+    @property
+    def limits(self) -> TransportLimits: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def hold(self, size: int) -> bool:
+        """So many bytes of requests more, or less, are held; return whether that is within the limit."""
+
+
+class GrpcConnection:
+    """Calls of one client."""
+
+    def __init__(self, shared: Shared, peer: Address, way: Way) -> None:
+        self._shared = shared
+        self._way = way
+        self._http2 = Http2(shared.limits)
+        self._calls: dict[H2Stream, RunningCall] = {}
+        self._tasks: dict[RunningCall, None] = {}
+        # Handlers that run, also of calls that are over.
+        self._is_flushing = False
+        self._is_leaving = False
+        self.peer = peer
+        self.idle_since = shared.clock.uptime_ms()
+        """When its last call ended, or when it began."""
+        self.stuck_since: UptimeMs | None = None
+        """Since when the client takes nothing."""
+        self._http2.begin()
+
+    @property
+    def calls(self) -> int:
+        """How many there are, with those that wait for their client to take an answer."""
+        return max(len(self._tasks), len(self._http2.streams))
+
+    @property
+    def unread_bytes(self) -> int:
+        """Of a frame that isn't whole."""
+        return self._http2.unread_bytes
+
+    # -- from the client -----------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Take what came."""
+        try:
+            for event in self._http2.receive(data):
+                if isinstance(event, CallOpened):
+                    self._opened(event)
+                elif isinstance(event, CallData):
+                    self._received(event)
+                elif (running := self._calls.pop(event.stream, None)) is not None:
+                    running.drop()
+                    self._note_idle()
+        except Http2Fault as fault:
+            self.reject(fault.code, str(fault))
+            return
+        outflow = self._http2.outflow
+        if outflow.is_paused and outflow.control_bytes > self._shared.limits.control_bytes_max:
+            self._abort("it takes no answers, and asks for more and more acknowledgements")
+            return
+        self.flush()
+
+    def _opened(self, event: CallOpened) -> None:
+        stream, limits = event.stream, self._shared.limits
+        if len(self._tasks) >= limits.streams_max or self._http2.outflow.unsent_bytes > limits.unsent_bytes_max:
+            self._http2.reset(stream, H2Code.REFUSED_STREAM)
+            return
+        try:
+            running = self._new_call(event)
+        except GrpcError as error:
+            self.end(stream, ANSWER_FIELDS + end_fields(error.status, error.message))
+            return
+        if running is None:
+            return
+        self._calls[stream] = running
+        running.open()
+        if event.ended:
+            self._received(CallData(stream, b"", True))
+
+    def _new_call(self, event: CallOpened) -> RunningCall | None:
+        """Return the call of a request's fields; None if it is none of gRPC, which is answered. Raises: GrpcError."""
+        fields = event.fields
+        if not event.fits:
+            words = (
+                f"the metadata of a call may have {self._shared.limits.header_bytes_max} bytes, counted as HTTP/2 does"
+            )
+            raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
+        path = fields.get(":path")
+        if path is None or ":method" not in fields:
+            self._http2.reset(event.stream, H2Code.PROTOCOL_ERROR)
+            return None
+        if fields[":method"] != "POST" or not fields.get("content-type", "").startswith(CONTENT_TYPE):
+            self._answer_http(event.stream, fields)
+            return None
+        wait_ms = timeout_ms(fields)
+        method = self._shared.methods.get(path)
+        if method is None:
+            raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"Method not found: {path.removeprefix('/')[:200]}")
+        metadata = {name: value for name, value in fields.items() if name[:1] != ":"}
+        facts = CallFacts(path, metadata, self.peer, self._shared.clock, wait_ms)
+        return RunningCall(self, event.stream, method, facts, self._shared.limits)
+
+    def _answer_http(self, stream: H2Stream, fields: dict[str, str]) -> None:
+        """Answer what isn't gRPC, as HTTP does."""
+        status = b"415" if fields[":method"] == "POST" else b"405"
+        log.warning(
+            "grpc_port_heard_http",
+            peer=format_address(*self.peer),
+            method=fields[":method"][:20],
+            path=fields[":path"][:100],
+        )
+        self.end(stream, pack_field(":status", status))
+
+    def _received(self, event: CallData) -> None:
+        running = self._calls.get(event.stream)
+        if running is None:
+            return
+        try:
+            running.receive(event.data, event.ended)
+        except GrpcError as error:
+            running.fail(error)
+
+    # -- to the client: what a call uses -------------------------------------------------------------------------
+
+    def begin(self, stream: H2Stream, fields: bytes) -> None:
+        self._http2.outflow.begin(stream, fields)
+        self._way.flush_soon()
+
+    def answer(self, stream: H2Stream, message: bytes) -> None:
+        self._http2.outflow.answer(stream, message)
+        self._way.flush_soon()
+
+    def end(self, stream: H2Stream, fields: bytes) -> None:
+        self._calls.pop(stream, None)
+        self._http2.outflow.end(stream, fields)
+        self._note_idle()
+        self._way.flush_soon()
+
+    def took(self, stream: H2Stream, size: int) -> None:
+        self._http2.took(stream, size)
+        self._way.flush_soon()
+
+    def hold(self, size: int) -> bool:
+        return self._shared.hold(size)
+
+    def task_started(self, running: RunningCall) -> None:
+        self._tasks[running] = None
+
+    def task_ended(self, running: RunningCall) -> None:
+        self._tasks.pop(running, None)
+        self._note_idle()
+
+    def _note_idle(self) -> None:
+        self.idle_since = self._shared.clock.uptime_ms()
+
+    def flush(self) -> None:
+        """Give the way what may leave."""
+        while data := self._http2.outflow.flush():
+            self._way.write(data)
+
+    def paused(self) -> None:
+        """The way takes no more for now."""
+        self._http2.outflow.is_paused = True
+        self.stuck_since = self._shared.clock.uptime_ms()
+
+    def resumed(self) -> None:
+        """The way takes more."""
+        self._http2.outflow.is_paused = False
+        self.stuck_since = None
+        self.flush()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def leave(self, code: H2Code = H2Code.NO_ERROR, words: str = "") -> None:
+        """Tell the client that no more calls are taken."""
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._http2.leave(code, words)
+            self.flush()
+
+    def reject(self, code: H2Code, words: str) -> None:
+        """Close it for what its client did."""
+        log.warning("grpc_connection_rejected", peer=format_address(*self.peer), code=code.name, reason=words)
+        self.leave(code, words)
+        self.lost()
+        self._way.close()
+
+    def _abort(self, words: str) -> None:
+        log.warning("grpc_connection_rejected", peer=format_address(*self.peer), reason=words)
+        self.lost()
+        self._way.abort()
+
+    def fail_calls(self, status: GrpcStatus, words: str, fail_if: Callable[[RunningCall], bool]) -> None:
+        """End calls with an error."""
+        for running in [each for each in self._calls.values() if fail_if(each)]:
+            running.fail(GrpcError(status, words))
+
+    def lost(self) -> None:
+        """Nothing comes or leaves any more: end all calls."""
+        calls, self._calls = self._calls, {}
+        for running in calls.values():
+            running.drop()
+        for stream in list(self._http2.streams.values()):
+            self._http2.outflow.drop(stream)
+        self._http2.streams.clear()
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Return the handlers that run."""
+        return [running.task for running in self._tasks if running.task is not None]

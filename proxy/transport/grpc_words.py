@@ -1,0 +1,112 @@
+"""gRPC's own words on HTTP/2: messages with their length in front, deadlines, and how a call ends.
+
+    +------------+---------------------+
+    | packed (8) | length (32)         |   packed: 0, or 1 if the message is compressed as `grpc-encoding` says
+    +------------+---------------------+
+    | message (length bytes)           |   any number of them in any number of DATA frames
+    +----------------------------------+
+
+Source: PROTOCOL-HTTP2.md of gRPC.
+"""
+
+import struct
+from collections.abc import Mapping
+
+from staticfire.proxy.transport.calls import GrpcError, GrpcStatus
+from staticfire.proxy.transport.header_block import STATUS_200, pack_field
+
+_PREFIX = struct.Struct(">BI")
+MS_OF_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.001, "n": 0.000_001}
+TIMEOUT_DIGITS_MAX = 8
+MESSAGE_CHARS_MAX = 2_000
+# Of the words that end a call: clients take 8 KiB of fields, and a character may be nine bytes there.
+CONTENT_TYPE = "application/grpc"
+
+ANSWER_FIELDS = STATUS_200 + pack_field("content-type", CONTENT_TYPE.encode())
+WELL_ENDED = pack_field("grpc-status", b"0")
+
+
+def with_length(message: bytes) -> bytes:
+    """Return a message as it travels."""
+    return _PREFIX.pack(0, len(message)) + message
+
+
+def end_fields(status: GrpcStatus, message: str) -> bytes:
+    """Return the fields that end a call."""
+    if status is GrpcStatus.OK:
+        return WELL_ENDED
+    return pack_field("grpc-status", str(int(status)).encode()) + pack_field("grpc-message", percent_encoded(message))
+
+
+def percent_encoded(text: str) -> bytes:
+    """Return text as the field `grpc-message` carries it."""
+    text = text[:MESSAGE_CHARS_MAX]
+    if text.isascii() and text.isprintable() and "%" not in text:
+        return text.encode()
+    return b"".join(
+        bytes((byte,)) if 0x20 <= byte <= 0x7E and byte != 0x25 else b"%%%02X" % byte
+        for byte in text.encode("utf-8", "replace")
+    )
+
+
+def timeout_ms(fields: Mapping[str, str]) -> int | None:
+    """Return how long a client waits for its call, None if it said nothing. Raises: GrpcError."""
+    text = fields.get("grpc-timeout")
+    if text is None:
+        return None
+    digits, unit = text[:-1], MS_OF_UNIT.get(text[-1:])
+    if unit is None or not digits.isdecimal() or not digits.isascii() or len(digits) > TIMEOUT_DIGITS_MAX:
+        raise GrpcError(GrpcStatus.INTERNAL, f"grpc-timeout {text[:20]!r} is none: write digits and one of HMSmun")
+    return int(int(digits) * unit)
+
+
+class RequestReader:
+    """The messages of one direction of a call, put together from DATA."""
+
+    __slots__ = ("_bytes_max", "_needed", "_parts", "held_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._parts: list[bytes] = []
+        self._needed = _PREFIX.size
+        # Of the bytes that have to be there before the next message, or its length, can be read.
+        self.held_bytes = 0
+        """Of a message that isn't whole."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the messages that have become whole. Raises: GrpcError."""
+        self.held_bytes += len(data)
+        if self.held_bytes < self._needed:
+            self._parts.append(data)
+            return []
+        if self._parts:
+            self._parts.append(data)
+            data = b"".join(self._parts)
+            self._parts.clear()
+        return self._split(data)
+
+    def _split(self, data: bytes) -> list[bytes]:
+        messages = []
+        position, end = 0, len(data)
+        self._needed = _PREFIX.size
+        while end - position >= _PREFIX.size:
+            packed, size = _PREFIX.unpack_from(data, position)
+            self._check(packed, size)
+            start = position + _PREFIX.size
+            if end - start < size:
+                self._needed = _PREFIX.size + size
+                break
+            messages.append(data[start : start + size])
+            position = start + size
+        if position < end:
+            self._parts.append(data[position:])
+        self.held_bytes = end - position
+        return messages
+
+    def _check(self, packed: int, size: int) -> None:
+        if packed:
+            words = "a compressed message: none is taken here, send with grpc-encoding identity"
+            raise GrpcError(GrpcStatus.UNIMPLEMENTED, words)
+        if size > self._bytes_max:
+            words = f"a message of {size} bytes: up to {self._bytes_max} are taken (grpcMaxInboundMessageSize)"
+            raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)

@@ -1,0 +1,337 @@
+"""One connection of HTTP/2, the server's side, without input and output (RFC 9113; priorities are ignored).
+
+    events = http2.receive(data)      # what came; raises Http2Fault: say it with `leave`, then close
+    http2.outflow.answer(...)         # what is to leave
+    transport.write(http2.outflow.flush())
+
+A stream is in `streams` from its HEADERS until its answer has left whole or one side has reset it. What comes for one
+that is over was under way: it is unpacked and counted, since tables and windows are the connection's, and has no
+other effect.
+"""
+
+from typing import NamedTuple
+
+from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.frames import H2Code, Http2Fault
+from staticfire.proxy.transport.header_block import HeaderDecoder
+from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.proxy.transport.outflow import H2Stream, Outflow
+
+BLOCK_BYTES_MAX = 64 * 1024
+# Of the fields of a request, packed, over all its frames.
+ID_MASK = 0x7FFF_FFFF
+
+
+class CallOpened(NamedTuple):
+    """The fields of a request; `fits`: all of them are within the limit."""
+
+    stream: H2Stream
+    fields: dict[str, str]
+    fits: bool
+    ended: bool
+
+
+class CallData(NamedTuple):
+    """Bytes of a call's requests; `ended`: no more will come."""
+
+    stream: H2Stream
+    data: bytes
+    ended: bool
+
+
+class CallReset(NamedTuple):
+    """The client wants nothing of a call any more, or has broken its rules."""
+
+    stream: H2Stream
+
+
+Event = CallOpened | CallData | CallReset
+
+
+class _Block(NamedTuple):
+    """Fields of which not all frames have come."""
+
+    stream_id: int
+    flags: int
+    parts: list[bytes]
+
+
+class Http2:
+    """What one client has said on its connection, and what it is to be told."""
+
+    def __init__(self, limits: TransportLimits) -> None:
+        self._limits = limits
+        self._decoder = HeaderDecoder(limits.header_bytes_max)
+        self._rest = b""
+        self._has_preface = False
+        self._has_settings = False
+        self._block: _Block | None = None
+        self._window = limits.connection_window_bytes
+        self._unreturned = 0
+        self._events: list[Event] = []
+        self._is_leaving = False
+        self.last_stream_id = 0
+        self.streams: dict[int, H2Stream] = {}
+        self.outflow = Outflow(self.streams)
+
+    @property
+    def unread_bytes(self) -> int:
+        """Of a frame that isn't whole."""
+        return len(self._rest)
+
+    def begin(self) -> None:
+        """Say how much we take."""
+        more = self._limits.connection_window_bytes - frames.WINDOW_BYTES
+        self.outflow.control(_settings(self._limits) + frames.window_update(0, more))
+
+    def leave(self, code: H2Code = H2Code.NO_ERROR, words: str = "") -> None:
+        """Say that no more calls are taken; those that are open may end."""
+        self._is_leaving = True
+        self.outflow.control(frames.goaway(self.last_stream_id, code, words))
+
+    def reset(self, stream: H2Stream, code: H2Code) -> None:
+        """End a stream that is open, now."""
+        if self.streams.pop(stream.id, None) is not None:
+            self.outflow.control(frames.rst_stream(stream.id, code))
+        self.outflow.drop(stream)
+
+    def took(self, stream: H2Stream, size: int) -> None:
+        """So many bytes of a stream's DATA are used up: the client may send more. Paddings were told at once."""
+        stream.unreturned += size
+        if stream.unreturned * 2 >= self._limits.stream_window_bytes and not stream.closed_there:
+            if stream.id in self.streams:
+                self.outflow.control(frames.window_update(stream.id, stream.unreturned))
+            stream.receive_window += stream.unreturned
+            stream.unreturned = 0
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Return what bytes of the client bring. Raises: Http2Fault; nothing can be read after that."""
+        if self._rest:
+            data = self._rest + data
+        self._events = []
+        position = 0
+        if not self._has_preface:
+            if not self._begins_well(data):
+                self._rest = data
+                return []
+            position = len(frames.PREFACE)
+        end = len(data)
+        while end - position >= frames.HEAD_BYTES:
+            size = int.from_bytes(data[position : position + 3], "big")
+            if size > self._limits.frame_bytes_max:
+                words = f"a frame of {size} bytes, more than the {self._limits.frame_bytes_max} of our SETTINGS"
+                raise Http2Fault(H2Code.FRAME_SIZE_ERROR, words)
+            start = position + frames.HEAD_BYTES
+            if end - start < size:
+                break
+            stream_id = int.from_bytes(data[position + 5 : start], "big") & ID_MASK
+            self._frame(data[position + 3], data[position + 4], stream_id, data[start : start + size])
+            position = start + size
+        self._rest = data[position:]
+        return self._events
+
+    def _begins_well(self, data: bytes) -> bool:
+        """Tell whether the preface is whole. Raises: Http2Fault when it is none."""
+        if not frames.PREFACE.startswith(data[: len(frames.PREFACE)]):
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, "the connection doesn't begin as HTTP/2 does")
+        self._has_preface = len(data) >= len(frames.PREFACE)
+        return self._has_preface
+
+    def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block.stream_id):
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"a frame of type {kind} between the parts of a header block")
+        if not self._has_settings and kind != frames.SETTINGS:
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"the first frame is of type {kind} instead of SETTINGS")
+        if kind < len(_READERS):  # Types that nobody knows are to be ignored (RFC 9113, 4.1).
+            _READERS[kind](self, flags, stream_id, payload)
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
+        size = len(payload)
+        self._window -= size
+        if self._window < 0:
+            raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, "more DATA than the connection's window has room for")
+        self._unreturned += size
+        if self._unreturned * 2 >= self._limits.connection_window_bytes:
+            # At once: what is too much is held back per stream, and by the limits of all connections.
+            self.outflow.control(frames.window_update(0, self._unreturned))
+            self._window += self._unreturned
+            self._unreturned = 0
+        data = _without_padding(payload, flags)
+        stream = self._known(stream_id, "DATA")
+        if stream is None:
+            return
+        stream.receive_window -= size
+        if stream.receive_window < 0:
+            return self._break(stream, H2Code.FLOW_CONTROL_ERROR)
+        if stream.closed_there:
+            return self._break(stream, H2Code.STREAM_CLOSED)
+        if size > len(data):
+            self.took(stream, size - len(data))
+        stream.closed_there = bool(flags & frames.END_STREAM)
+        self._events.append(CallData(stream, data, stream.closed_there))
+
+    def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id % 2 == 0:
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: a client's streams are odd")
+        block = _without_padding(payload, flags)
+        if flags & frames.HAS_PRIORITY:
+            if len(block) < 5:
+                raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "HEADERS is too short for its priority")
+            block = block[5:]
+        self._on_block(_Block(stream_id, flags, [block]), flags)
+
+    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is None:
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, "CONTINUATION without HEADERS")
+        self._block.parts.append(payload)
+        if not payload and not flags & frames.END_HEADERS:
+            raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, "CONTINUATION with nothing in it")
+        self._on_block(self._block, flags)
+
+    def _on_block(self, block: _Block, flags: int) -> None:
+        if sum(map(len, block.parts)) > BLOCK_BYTES_MAX:
+            words = f"a header block of more than {BLOCK_BYTES_MAX} bytes"
+            raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
+        if not flags & frames.END_HEADERS:
+            self._block = block
+            return
+        self._block = None
+        fields, fits = self._decoder.decode(b"".join(block.parts))
+        self._on_fields(block.stream_id, fields, fits, bool(block.flags & frames.END_STREAM))
+
+    def _on_fields(self, stream_id: int, fields: dict[str, str], fits: bool, ended: bool) -> None:
+        stream = self.streams.get(stream_id)
+        if stream is not None:  # Trailers: gRPC's clients have none, and nothing in them would matter.
+            if stream.closed_there or not ended:
+                return self._break(stream, H2Code.STREAM_CLOSED if stream.closed_there else H2Code.PROTOCOL_ERROR)
+            stream.closed_there = True
+            self._events.append(CallData(stream, b"", True))
+            return None
+        if stream_id <= self.last_stream_id:
+            return None
+        if self._is_leaving:
+            return None  # GOAWAY has told the client that nobody looks at it.
+        self.last_stream_id = stream_id
+        if len(self.streams) >= self._limits.streams_max:
+            self.outflow.control(frames.rst_stream(stream_id, H2Code.REFUSED_STREAM))
+            return None
+        stream = H2Stream(stream_id, self._limits.stream_window_bytes, self.outflow.initial_window)
+        stream.closed_there = ended
+        self.streams[stream_id] = stream
+        self._events.append(CallOpened(stream, fields, fits, ended))
+        return None
+
+    def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"RST_STREAM of {len(payload)} bytes: it has 4")
+        stream = self._known(stream_id, "RST_STREAM")
+        if stream is not None:
+            del self.streams[stream_id]
+            self.outflow.drop(stream)
+            self._events.append(CallReset(stream))
+
+    def _break(self, stream: H2Stream, code: H2Code) -> None:
+        """End a stream whose client has broken a rule of it."""
+        self.reset(stream, code)
+        self._events.append(CallReset(stream))
+
+    def _known(self, stream_id: int, what: str) -> H2Stream | None:
+        """Return a stream, None if it is over. Raises: Http2Fault when it never was."""
+        if stream_id == 0:
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream 0, which is the connection")
+        if stream_id > self.last_stream_id and not self._is_leaving:
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream {stream_id}, which isn't open yet")
+        return self.streams.get(stream_id)
+
+    # -- the connection ------------------------------------------------------------------------------------------
+
+    def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id:
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS on stream {stream_id}: they are the connection's")
+        if flags & frames.ACK:
+            if payload:
+                raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "an acknowledgement of SETTINGS with something in it")
+            return
+        self._has_settings = True
+        for number, value in frames.read_settings(payload):
+            if number == frames.INITIAL_WINDOW_SIZE:
+                if value > frames.WINDOW_MAX:
+                    raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, f"SETTINGS asks for a window of {value} bytes")
+                self.outflow.set_initial_window(value)
+            elif number == frames.MAX_FRAME_SIZE:
+                if not frames.FRAME_BYTES_MIN <= value <= frames.FRAME_BYTES_MOST:
+                    raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS asks for frames of {value} bytes")
+                self.outflow.frame_bytes_max = value
+            elif number == frames.ENABLE_PUSH and value > 1:
+                raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS asks for {value} pushes: it is 0 or 1")
+        self.outflow.control(frames.SETTINGS_ACK)
+
+    def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id or len(payload) != 8:
+            words = f"PING of {len(payload)} bytes on stream {stream_id}: it has 8, on stream 0"
+            raise Http2Fault(H2Code.PROTOCOL_ERROR if stream_id else H2Code.FRAME_SIZE_ERROR, words)
+        if not flags & frames.ACK:
+            self.outflow.control(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id or len(payload) < 8:
+            words = f"GOAWAY of {len(payload)} bytes on stream {stream_id}: it has 8 and more, on stream 0"
+            raise Http2Fault(H2Code.PROTOCOL_ERROR if stream_id else H2Code.FRAME_SIZE_ERROR, words)
+
+    def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"WINDOW_UPDATE of {len(payload)} bytes: it has 4")
+        size = int.from_bytes(payload, "big") & ID_MASK
+        stream = self._known(stream_id, "WINDOW_UPDATE") if stream_id else None
+        if stream_id == 0:
+            if size == 0 or not self.outflow.window_update(None, size):
+                words = f"WINDOW_UPDATE by {size} bytes: the connection's window would be none"
+                raise Http2Fault(H2Code.FLOW_CONTROL_ERROR if size else H2Code.PROTOCOL_ERROR, words)
+        elif stream is not None and (size == 0 or not self.outflow.window_update(stream, size)):
+            self._break(stream, H2Code.FLOW_CONTROL_ERROR if size else H2Code.PROTOCOL_ERROR)
+
+    def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id == 0:
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, "PRIORITY on stream 0")
+        if len(payload) != 5 and (stream := self.streams.get(stream_id)) is not None:
+            self._break(stream, H2Code.FRAME_SIZE_ERROR)
+
+    def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
+        raise Http2Fault(H2Code.PROTOCOL_ERROR, "PUSH_PROMISE from a client")
+
+
+def _settings(limits: TransportLimits) -> bytes:
+    return frames.settings_frame(
+        {
+            frames.MAX_CONCURRENT_STREAMS: limits.streams_max,
+            frames.INITIAL_WINDOW_SIZE: limits.stream_window_bytes,
+            frames.MAX_FRAME_SIZE: limits.frame_bytes_max,
+            frames.MAX_HEADER_LIST_SIZE: limits.header_bytes_max,
+        }
+    )
+
+
+def _without_padding(payload: bytes, flags: int) -> bytes:
+    """Return what DATA or HEADERS carry. Raises: Http2Fault."""
+    if not flags & frames.PADDED:
+        return payload
+    if not payload or payload[0] >= len(payload):
+        raise Http2Fault(H2Code.PROTOCOL_ERROR, "the padding of a frame is longer than the frame")
+    return payload[1 : len(payload) - payload[0]]
+
+
+_READERS = (
+    Http2._on_data,
+    Http2._on_headers,
+    Http2._on_priority,
+    Http2._on_rst_stream,
+    Http2._on_settings,
+    Http2._on_push_promise,
+    Http2._on_ping,
+    Http2._on_goaway,
+    Http2._on_window_update,
+    Http2._on_continuation,
+)
+# By frame type.

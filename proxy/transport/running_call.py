@@ -1,0 +1,287 @@
+"""One call while it runs: its requests on their way to the handler, the handler's task, and its answers.
+
+A call ends once: by its answer, by an error, by its deadline, by its client, or with its connection. Whoever comes
+first sets `is_over`; the handler's task is cancelled unless it was the one, and nothing of it leaves any more.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from google.protobuf.message import DecodeError, Message
+
+from staticfire.protocol.times import UptimeMs
+from staticfire.proxy.transport.calls import CallKind, GrpcCall, GrpcError, GrpcStatus, Method
+from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, WELL_ENDED, RequestReader, end_fields, with_length
+from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.proxy.transport.outflow import H2Stream
+from staticfire.runtime.addresses import Address, format_address
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Clock
+
+log = logger("grpc")
+
+TIMER_MS_MAX = 24 * 3_600_000
+# Deadlines beyond that are as none: RocketMQ's clients give their telemetry up to 60 years.
+
+
+class CallOwner(Protocol):
+    """The connection, as a call sees it."""
+
+    def answer(self, stream: H2Stream, message: bytes) -> None: ...
+
+    def begin(self, stream: H2Stream, fields: bytes) -> None: ...
+
+    def end(self, stream: H2Stream, fields: bytes) -> None: ...
+
+    def took(self, stream: H2Stream, size: int) -> None:
+        """So many bytes of its requests were used up."""
+
+    def hold(self, size: int) -> bool:
+        """So many bytes more, or less, wait for their handler; return whether there is room for them."""
+
+    def task_started(self, running: "RunningCall") -> None: ...
+
+    def task_ended(self, running: "RunningCall") -> None: ...
+
+
+class CallFacts(NamedTuple):
+    """What is known of a call when it begins; `timeout_ms`: how long its client waits, if it said so."""
+
+    method: str
+    metadata: Mapping[str, str]
+    peer: Address
+    clock: Clock
+    timeout_ms: int | None
+
+
+class RunningCall:
+    """What a connection knows of a call."""
+
+    def __init__(
+        self, owner: CallOwner, stream: H2Stream, method: Method, facts: CallFacts, limits: TransportLimits
+    ) -> None:
+        self._owner = owner
+        self._method = method
+        self._timeout_ms = facts.timeout_ms
+        self._call = GrpcCall(
+            facts.method,
+            facts.metadata,
+            facts.peer,
+            facts.clock,
+            None if facts.timeout_ms is None else UptimeMs(facts.clock.uptime_ms() + facts.timeout_ms),
+            None if method.kind is CallKind.UNARY else self.send,
+        )
+        self._limits = limits
+        self._reader = RequestReader(limits.request_bytes_max)
+        self._requests: deque[bytes] = deque()
+        self._held_bytes = 0
+        self._untold_bytes = 0
+        # Received, and the client was not told that it may send more.
+        self._has_all = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._has_begun = False
+        self.stream = stream
+        self.task: asyncio.Task[None] | None = None
+        self.is_over = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._taken: asyncio.Future[None] | None = None
+
+    @property
+    def kind(self) -> CallKind:
+        return self._method.kind
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, ended: bool) -> None:
+        """Take what came; start the handler when it has what it needs. Raises: GrpcError."""
+        before = self._reader.held_bytes
+        messages = self._reader.feed(data)
+        self._requests.extend(messages)
+        self._hold(self._reader.held_bytes - before + sum(map(len, messages)))
+        self._untold_bytes += len(data)
+        self._has_all = ended
+        if self.kind is CallKind.BIDI:
+            if ended and self._reader.held_bytes:
+                raise GrpcError(GrpcStatus.INTERNAL, "the client's side ended in the middle of a message")
+            if messages or ended:
+                self._wake()
+            self._tell_room()
+            return
+        self._tell_room()
+        if ended:
+            self._start_with_one()
+
+    def _start_with_one(self) -> None:
+        if len(self._requests) != 1 or self._reader.held_bytes:
+            words = f"{len(self._requests)} whole requests came: {self._call.method} takes one"
+            raise GrpcError(GrpcStatus.INTERNAL, words)
+        request = self._parse(self._requests.popleft())
+        if self.kind is CallKind.UNARY:
+            self._start(self._answer_once(request))
+        else:
+            self._start(self._answer_stream(self._method.handler(request, self._call)))
+
+    def open(self) -> None:
+        """Begin to count its time, and start a handler that takes its requests as they come."""
+        if self._timeout_ms is not None and self._timeout_ms < TIMER_MS_MAX:
+            self._timer = asyncio.get_running_loop().call_later(self._timeout_ms / 1000, self._expire)
+        if self.kind is CallKind.BIDI:
+            self._start(self._answer_stream(self._method.handler(self._iterate(), self._call)))
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self.task = asyncio.get_running_loop().create_task(coroutine)
+        self.task.add_done_callback(self._task_done)
+        self._owner.task_started(self)
+
+    async def _iterate(self) -> AsyncIterator[Message]:
+        while not self.is_over:
+            if self._requests:
+                yield self._parse(self._requests.popleft())
+                continue
+            if self._has_all:
+                return
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def _parse(self, data: bytes) -> Message:
+        self._hold(-len(data))
+        self._tell_room()
+        try:
+            return self._method.request_type.FromString(data)
+        except DecodeError:
+            words = f"{len(data)} bytes that are no {self._method.request_type.DESCRIPTOR.name}"
+            raise GrpcError(GrpcStatus.INTERNAL, words) from None
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
+        if not self._owner.hold(size) and size > 0:
+            words = "the requests that aren't whole or wait, of all clients together, are over their limit"
+            raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
+
+    def _tell_room(self) -> None:
+        """Let the client send more, unless its handler has enough to do."""
+        waiting = self._held_bytes - self._reader.held_bytes if self.kind is CallKind.BIDI else 0
+        if self._untold_bytes and waiting <= self._limits.unread_requests_bytes_max:
+            size, self._untold_bytes = self._untold_bytes, 0
+            self._owner.took(self.stream, size)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    async def _answer_once(self, request: Message) -> None:
+        try:
+            answer = await self._method.handler(request, self._call)
+        except GrpcError as error:
+            self.fail(error)
+        except Exception as error:  # noqa: BLE001 - one call: the others and the connection go on
+            self._crashed(error)
+        else:
+            if not self.is_over:
+                self._begin()
+                self._owner.answer(self.stream, with_length(answer.SerializeToString()))
+                self._end(WELL_ENDED)
+
+    async def _answer_stream(self, answers: AsyncGenerator[Message, None]) -> None:
+        try:
+            try:
+                async for answer in answers:
+                    await self.send(answer)
+            finally:
+                await answers.aclose()
+        except GrpcError as error:
+            self.fail(error)
+        except Exception as error:  # noqa: BLE001 - one call: the others and the connection go on
+            self._crashed(error)
+        else:
+            if not self.is_over:
+                self._begin()
+                self._end(WELL_ENDED)
+
+    async def send(self, answer: Message) -> None:
+        """Send an answer of a stream; return when few enough wait. Raises: GrpcError when the call is over."""
+        if self.is_over:
+            raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call is over")
+        self._begin()
+        self._owner.answer(self.stream, with_length(answer.SerializeToString()))
+        await self._room()
+
+    async def _room(self) -> None:
+        """Wait until the client has taken what waits, if that is much."""
+        while self.stream.pending_bytes > self._limits.stream_unsent_bytes_max:
+            if self._taken is None:
+                self._taken = asyncio.get_running_loop().create_future()
+                self.stream.when_taken = self._resolve_taken
+            await asyncio.shield(self._taken)  # Several may wait, and one of them may be cancelled.
+
+    def _resolve_taken(self) -> None:
+        taken, self._taken = self._taken, None
+        if taken is not None and not taken.done():
+            taken.set_result(None)
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._owner.begin(self.stream, ANSWER_FIELDS)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def fail(self, error: GrpcError) -> None:
+        """End it with an error, unless it is over."""
+        if not self.is_over:
+            fields = end_fields(error.status, error.message)
+            self._end(fields if self._has_begun else ANSWER_FIELDS + fields)
+
+    def drop(self) -> None:
+        """End it without a word: the client doesn't want it any more, or is gone."""
+        self._over()
+
+    def _crashed(self, error: Exception) -> None:
+        log.error(
+            "grpc_call_failed",
+            method=self._call.method,
+            peer=format_address(*self._call.peer),
+            error=repr(error),
+            exc_info=error,
+        )
+        self.fail(GrpcError(GrpcStatus.INTERNAL, f"{self._call.method} failed: {error!r}"))
+
+    def _end(self, fields: bytes) -> None:
+        self._over()
+        self._owner.end(self.stream, fields)
+
+    def _over(self) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._requests.clear()
+        self._owner.hold(-self._held_bytes)
+        self._held_bytes = 0
+        if self.task is not None and self.task is not _current_task():
+            self.task.cancel()
+        self._resolve_taken()
+
+    def _expire(self) -> None:
+        self.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, f"{self._call.method}: the client's time is over"))
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._owner.task_ended(self)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("grpc_call_failed", method=self._call.method, error=repr(task.exception()))
+        self._over()
+
+
+def _current_task() -> "asyncio.Task[Any] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

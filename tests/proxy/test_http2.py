@@ -1,0 +1,243 @@
+"""HTTP/2 without a network: rules that clients break, and bytes that are spoilt by chance."""
+
+import random
+import struct
+
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from hpack import Encoder
+
+from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.calls import GrpcError
+from staticfire.proxy.transport.first_bytes import Speaks, recognise
+from staticfire.proxy.transport.frames import H2Code, Http2Fault
+from staticfire.proxy.transport.grpc_words import RequestReader, percent_encoded, timeout_ms
+from staticfire.proxy.transport.header_block import HeaderDecoder, pack_field
+from staticfire.proxy.transport.http2 import CallData, CallOpened, CallReset, Http2
+from staticfire.proxy.transport.limits import TransportLimits
+from tests.proxy.h2_client import OPEN, a_send, framed
+
+LIMITS = TransportLimits(streams_max=4, connection_window_bytes=100_000, stream_window_bytes=70_000)
+BEGIN = frames.PREFACE + frames.settings_frame({})
+BLOCK = Encoder().encode([*OPEN, (":path", "/x")])
+FLAGS = frames.END_HEADERS
+MORE = frames.frame(frames.CONTINUATION, 0, 1, bytes(9_000))
+
+
+def headers(stream_id: int, flags: int = FLAGS, block: bytes = BLOCK) -> bytes:
+    return frames.frame(frames.HEADERS, flags, stream_id, block)
+
+
+def data(stream_id: int, size: int, flags: int = 0) -> bytes:
+    return frames.frame(frames.DATA, flags, stream_id, bytes(size))
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", H2Code.PROTOCOL_ERROR),
+        (frames.PREFACE + headers(1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + headers(2), H2Code.PROTOCOL_ERROR),
+        (BEGIN + data(1, 1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + data(0, 1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.rst_stream(1, H2Code.CANCEL), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.window_update(1, 1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.window_update(0, 0), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.window_update(0, frames.WINDOW_MAX), H2Code.FLOW_CONTROL_ERROR),
+        (BEGIN + frames.frame(frames.PING, 0, 0, b"1234567"), H2Code.FRAME_SIZE_ERROR),
+        (BEGIN + frames.frame(frames.PING, 0, 1, b"12345678"), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.frame(frames.SETTINGS, 0, 1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.frame(frames.SETTINGS, 0, 0, b"12345"), H2Code.FRAME_SIZE_ERROR),
+        (BEGIN + frames.frame(frames.SETTINGS, frames.ACK, 0, bytes(6)), H2Code.FRAME_SIZE_ERROR),
+        (BEGIN + frames.settings_frame({frames.INITIAL_WINDOW_SIZE: 2**31}), H2Code.FLOW_CONTROL_ERROR),
+        (BEGIN + frames.settings_frame({frames.MAX_FRAME_SIZE: 1}), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.settings_frame({frames.ENABLE_PUSH: 2}), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.frame(frames.PUSH_PROMISE, 0, 1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.frame(frames.GOAWAY, 0, 0, b"1"), H2Code.FRAME_SIZE_ERROR),
+        (BEGIN + frames.frame(frames.PRIORITY, 0, 0, bytes(5)), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.frame(frames.CONTINUATION, FLAGS, 1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + headers(1, flags=0) + data(1, 1), H2Code.PROTOCOL_ERROR),
+        (BEGIN + headers(1, flags=0) + frames.frame(frames.CONTINUATION, 0, 1) * 2, H2Code.ENHANCE_YOUR_CALM),
+        (
+            BEGIN + headers(1, flags=0) + MORE * 9,
+            H2Code.ENHANCE_YOUR_CALM,
+        ),
+        (BEGIN + headers(1, block=b"\xff\xff\xff\xff\xff\xff"), H2Code.COMPRESSION_ERROR),
+        (BEGIN + headers(1, block=b"\x80"), H2Code.COMPRESSION_ERROR),
+        (BEGIN + headers(1, block=b"\xfe"), H2Code.COMPRESSION_ERROR),
+        (BEGIN + headers(1, block=b"\x3f\xe1\x3f"), H2Code.COMPRESSION_ERROR),
+        (BEGIN + headers(1, block=b"\x00\x8a\xff\xff"), H2Code.COMPRESSION_ERROR),
+        (BEGIN + headers(1, FLAGS | frames.PADDED, b"\x09abc"), H2Code.PROTOCOL_ERROR),
+        (BEGIN + headers(1, FLAGS | frames.HAS_PRIORITY, b"abc"), H2Code.FRAME_SIZE_ERROR),
+        (BEGIN + frames.frame(frames.DATA, 0, 1, bytes(200_000)), H2Code.FRAME_SIZE_ERROR),
+        (BEGIN + headers(1) + data(1, 101_000), H2Code.FLOW_CONTROL_ERROR),
+    ],
+    ids=lambda value: value.name if isinstance(value, H2Code) else "",
+)
+def test_a_client_that_breaks_a_rule_of_the_connection_is_told(said: bytes, code: H2Code) -> None:
+    http2 = Http2(LIMITS)
+    with pytest.raises(Http2Fault) as caught:
+        http2.receive(said)
+    assert caught.value.code == code
+    assert str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (data(1, 69_000) + data(1, 2_000), H2Code.FLOW_CONTROL_ERROR),
+        (data(1, 1, frames.END_STREAM) + data(1, 1), H2Code.STREAM_CLOSED),
+        (headers(1), H2Code.PROTOCOL_ERROR),
+        (frames.window_update(1, 0), H2Code.PROTOCOL_ERROR),
+        (frames.window_update(1, frames.WINDOW_MAX), H2Code.FLOW_CONTROL_ERROR),
+        (frames.frame(frames.PRIORITY, 0, 1, b"123"), H2Code.FRAME_SIZE_ERROR),
+    ],
+)
+def test_a_client_that_breaks_a_rule_of_a_stream_loses_that_stream(said: bytes, code: H2Code) -> None:
+    http2 = Http2(LIMITS)
+    http2.receive(BEGIN + headers(1) + headers(3))
+    http2.outflow.flush()
+    events = http2.receive(said)
+    assert isinstance(events[-1], CallReset)
+    assert frames.rst_stream(1, code) in http2.outflow.flush()
+    assert list(http2.streams) == [3]
+
+
+def test_what_was_under_way_when_a_stream_ended_has_no_effect() -> None:
+    http2 = Http2(LIMITS)
+    (opened,) = http2.receive(BEGIN + headers(1))
+    assert isinstance(opened, CallOpened)
+    http2.outflow.end(opened.stream, pack_field("grpc-status", b"0"))
+    late = data(1, 60_000) + frames.window_update(1, 5) + frames.rst_stream(1, H2Code.CANCEL) + headers(1, FLAGS | 1)
+    assert http2.receive(late) == []
+    assert frames.window_update(0, 60_000) in http2.outflow.flush()  # The connection's window is the client's again.
+
+
+def test_padding_and_priority_are_taken_off() -> None:
+    http2 = Http2(LIMITS)
+    block = b"\x03" + bytes(5) + BLOCK + bytes(3)
+    padded = frames.frame(frames.DATA, frames.PADDED | frames.END_STREAM, 1, b"\x02abc\x00\x00")
+    opened, came = http2.receive(BEGIN + headers(1, FLAGS | frames.PADDED | frames.HAS_PRIORITY, block) + padded)
+    assert isinstance(opened, CallOpened)
+    assert isinstance(came, CallData)
+    assert (opened.fields[":path"], came.data, came.ended) == ("/x", b"abc", True)
+
+
+def test_fields_are_those_that_hpack_packed() -> None:
+    chance, encoder, decoder = random.Random(7), Encoder(), HeaderDecoder(100_000)
+    names = [f"x-{number}" for number in range(40)] + [":path", "te", "user-agent"]
+    for turn in range(300):
+        if turn % 50 == 49:
+            encoder.header_table_size = chance.choice([0, 100, 4_096])
+        fields = {name: chance.choice(["", "a" * 200, f"{chance.random()}", "ü"]) for name in chance.sample(names, 9)}
+        block = encoder.encode(list(fields.items()), huffman=chance.random() < 0.5)
+        assert decoder.decode(block) == (fields, True)
+
+
+def test_fields_over_their_limit_are_left_out() -> None:
+    encoder, decoder = Encoder(), HeaderDecoder(200)
+    assert decoder.decode(encoder.encode([("a", "x" * 100), ("b", "y" * 100)])) == ({"a": "x" * 100}, False)
+    assert decoder.decode(encoder.encode([("b", "y" * 100)])) == ({"b": "y" * 100}, True)
+
+
+def conversation() -> list[bytes]:
+    """Return what a client sends, frame by frame."""
+    client = H2Connection(H2Configuration(client_side=True))
+    client.initiate_connection()
+    for number in range(1, 8, 2):
+        client.send_headers(number, [(":path", f"/{number}"), *OPEN, ("x-mq-client-id", "é" * number)])
+        client.send_data(number, framed(a_send(b"x" * 300)) * 2, end_stream=number % 4 == 1)
+        client.ping(b"12345678")
+        client.increment_flow_control_window(number)
+    client.reset_stream(3)
+    client.close_connection()
+    said, parts = client.data_to_send(), [frames.PREFACE]
+    position = len(frames.PREFACE)
+    while position < len(said):
+        end = position + 9 + int.from_bytes(said[position : position + 3], "big")
+        parts.append(said[position:end])
+        position = end
+    return parts
+
+
+def spoilt(parts: list[bytes], chance: random.Random) -> bytes:
+    """Return a conversation with frames left out, doubled and exchanged, and bytes changed."""
+    parts = list(parts)
+    for _ in range(chance.randint(0, 3)):
+        one, other = chance.randrange(1, len(parts)), chance.randrange(1, len(parts))
+        match chance.randrange(4):
+            case 0:
+                parts[one], parts[other] = parts[other], parts[one]
+            case 1:
+                parts.insert(one, parts[other])
+            case 2:
+                parts[one] = b""
+            case _:
+                parts[one] = parts[one][: chance.randrange(len(parts[one]) + 1)]
+    said = bytearray(b"".join(parts))
+    for _ in range(chance.randint(0, 4)):
+        said[chance.randrange(len(said))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+    return bytes(said)
+
+
+def test_spoilt_bytes_are_faults_and_nothing_else() -> None:
+    chance, parts = random.Random(1), conversation()
+    words: list[str] = []
+    for _ in range(1_500):
+        http2, said = Http2(LIMITS), spoilt(parts, chance)
+        readers: dict[int, RequestReader] = {}
+        try:
+            while said:
+                size = chance.choice([1, 9, 40, 4_000])
+                for event in http2.receive(said[:size]):
+                    if isinstance(event, CallData):
+                        readers.setdefault(event.stream.id, RequestReader(10_000)).feed(event.data)
+                        http2.took(event.stream, len(event.data))
+                        http2.outflow.answer(event.stream, framed(b"y" * 3_000))
+                        http2.outflow.end(event.stream, b"\x88")
+                http2.outflow.flush()
+                said = said[size:]
+        except (Http2Fault, GrpcError) as fault:
+            words.append(str(fault))
+        assert len(http2.streams) <= LIMITS.streams_max
+    assert 300 < len(words) < 1_400
+    assert all(5 < len(each) < 300 for each in words)
+
+
+@pytest.mark.parametrize(
+    ("first", "speaks", "words"),
+    [
+        (b"\x16\x03\x01", Speaks.TLS, ""),
+        (b"PRI * ", Speaks.HTTP_2, ""),
+        (b"POST /x", Speaks.OTHER, "HTTP/1"),
+        (b"GET / HTTP/1.1\r\n", Speaks.OTHER, "HTTP/1"),
+        (b"PROXY TCP4 ", Speaks.OTHER, "HAProxy"),
+        (b"\r\n\r\n\x00\r\nQUIT\n", Speaks.OTHER, "HAProxy"),
+        (struct.pack(">II", 100, 60) + b"{", Speaks.OTHER, "remoting"),
+        (b"SSH-2.0", Speaks.OTHER, "53 53 48"),
+    ],
+)
+def test_who_speaks_is_recognised_as_soon_as_it_is_clear(first: bytes, speaks: Speaks, words: str) -> None:
+    found = recognise(first)
+    assert found is not None
+    assert (found.speaks, words in found.words) == (speaks, True)
+    assert all(recognise(first[:size]) in (None, found) for size in range(1, len(first)) if speaks is not Speaks.OTHER)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("3S", 3_000), ("250m", 250), ("1H", 3_600_000), ("99999999H", 99_999_999 * 3_600_000), ("1500u", 1), ("0n", 0)],
+)
+def test_deadlines(text: str, ms: int) -> None:
+    assert timeout_ms({"grpc-timeout": text}) == ms
+
+
+@pytest.mark.parametrize("text", ["", "S", "3", "-3S", "3s", "123456789S", "٣S", "1 S"])
+def test_deadlines_that_are_none(text: str) -> None:
+    with pytest.raises(GrpcError, match="grpc-timeout"):
+        timeout_ms({"grpc-timeout": text})
+
+
+def test_words_of_an_error_are_packed_as_grpc_does() -> None:
+    assert percent_encoded("100 % – 中\n") == b"100 %25 %E2%80%93 %E4%B8%AD%0A"

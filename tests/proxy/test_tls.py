@@ -1,0 +1,85 @@
+"""TLS and plain text on one port, on the real network."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.proxy.transport.certificate import server_context
+from staticfire.proxy.transport.endpoint import GrpcEndpoint
+from staticfire.runtime.live import live_machine
+from tests.proxy.h2_client import EchoService, H2Client, a_send
+
+HOST = "127.0.0.1"
+
+
+@pytest_asyncio.fixture
+async def endpoint() -> AsyncIterator[GrpcEndpoint]:
+    machine = live_machine()
+    endpoint = GrpcEndpoint(machine, EchoService().methods, tls=server_context)
+    await endpoint.listen(HOST, 0)
+    yield endpoint
+    await endpoint.close()
+    await machine.workers.close()
+
+
+async def connect(endpoint: GrpcEndpoint, context: ssl.SSLContext | None = None, name: str | None = None) -> H2Client:
+    loop = asyncio.get_running_loop()
+    client = H2Client()
+    await loop.create_connection(lambda: client, HOST, endpoint.port, ssl=context, server_hostname=name)
+    return client
+
+
+def trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+async def test_tls_and_plain_text_share_the_port(endpoint: GrpcEndpoint) -> None:
+    clients = [await connect(endpoint, trusting(), HOST), await connect(endpoint), await connect(endpoint, trusting())]
+    for client in clients:
+        answer = await client.call("SendMessage", a_send(b"x" * 5_000_000))
+        assert answer.status == 0
+    assert clients[0].transport.get_extra_info("ssl_object").selected_alpn_protocol() == "h2"
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+async def test_the_certificate_holds_for_who_checks_it(endpoint: GrpcEndpoint, name: str) -> None:
+    seen = await connect(endpoint, trusting(), name)
+    certificate = seen.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    checking = ssl.create_default_context(cadata=certificate)
+    client = await connect(endpoint, checking, name)
+    assert (await client.call("SendMessage", a_send())).status == 0
+
+
+async def test_who_doesnt_trust_the_certificate_is_logged(
+    endpoint: GrpcEndpoint, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        await connect(endpoint, ssl.create_default_context(), "localhost")
+    assert (await (await connect(endpoint)).call("SendMessage", a_send())).status == 0
+    assert "it checks certificates" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+async def test_http_1_is_answered(endpoint: GrpcEndpoint, is_tls: bool) -> None:
+    reader, writer = await asyncio.open_connection(HOST, endpoint.port, ssl=trusting() if is_tls else None)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    answer = await reader.read(1_000)
+    assert answer.startswith(b"HTTP/1.1 505 ")
+    assert b"gRPC endpoint" in answer
+    writer.close()
+
+
+async def test_spoilt_tls_is_a_line_in_the_log(endpoint: GrpcEndpoint, capfd: pytest.CaptureFixture[str]) -> None:
+    reader, writer = await asyncio.open_connection(HOST, endpoint.port)
+    writer.write(b"\x16\x03\x01\x00\x05hello")
+    await reader.read()
+    writer.close()
+    assert (await (await connect(endpoint, trusting())).call("SendMessage", a_send())).status == 0
+    assert 'reason="TLS: ' in capfd.readouterr().err
