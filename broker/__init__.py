@@ -8,6 +8,7 @@ A request comes to `handlers/`, one module per family, and is answered with what
 - `delay/`: messages that wait, behind one door
 - `timers/`: messages with a delivery time of their own, and their recall
 - `transactions/`: messages in two halves, and the question what has become of them
+- `pop/`: messages taken for a while
 - `pulls/`: what a pull gets, and the pulls that wait
 - `groups/`: who consumes and produces, how far groups have come, what becomes of failed messages
 - `clock/`: message time, and whether the consumers have come to rest

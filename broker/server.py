@@ -32,6 +32,7 @@ from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.handlers.transactions import TransactionHandlers
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.orphan_topics import put_back_topics
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.registration import Registration
 from staticfire.broker.scrubbing import Scrubbing
 from staticfire.broker.sends.intake import Intake
@@ -40,6 +41,7 @@ from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
 from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
+from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
@@ -90,7 +92,10 @@ class Broker(Service):
         self._dead_letters = DeadLetters(state)
         self._intake = Intake(state, DelayDoor(state.store, self.delays), self.timers, self._dead_letters)
         self.transactions = TransactionService(state, self._intake, self._settle)
-        self._clock_control = ClockControl(state, self.delays, self.timers, self.transactions, self._disk_watch)
+        self._pops = PopDoor(state, self._dead_letters, self._settle, self.spawn, self.pause_for)
+        self._clock_control = ClockControl(
+            state, self.delays, self.timers, self.transactions, self._pops, self._disk_watch
+        )
         asked_by_nameservers = Dispatcher(self._settle)
         self._clock_control.register(asked_by_nameservers)
         self._pool = ConnectionPool(machine, asked_by_nameservers, lost=self._lost_nameserver)
@@ -116,9 +121,10 @@ class Broker(Service):
             self._clients,
             OffsetHandlers(state),
             LockHandlers(state),
-            TopicHandlers(state, self._registration),
-            GroupHandlers(state),
-            ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions, self.timers),
+            self._pops,
+            TopicHandlers(state, self._registration, self._pops),
+            GroupHandlers(state, self._pops),
+            ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions, self.timers, self._pops),
             ConfigHandlers(state, self._registration, self._pool),
             JournalHandlers(state),
             self._administration,
@@ -145,7 +151,7 @@ class Broker(Service):
         state.clock.restore()
         state.clock.not_before(state.store.last_stored_ms)
         self._restore_config_files(report)
-        self._put_back_topics()
+        _put_back_topics(state)
         await state.config_files.saved()  # Before anything is stored: it would hide what has just been corrected.
         await self._administration.start(self.spawn, self.pause_for)
         await self._listen()
@@ -156,6 +162,7 @@ class Broker(Service):
         self.delays.start(self.spawn)
         self.timers.start(self.spawn, self.pause_for)
         self.transactions.start(self.spawn, self.pause_for)
+        self._pops.start()
         self.spawn(self._expiry_loop(), "expiry")
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._idle_loop(), "idle_connections")
@@ -170,42 +177,13 @@ class Broker(Service):
         state = self.state
         state.config_files.restore(TOPICS_FILE, state.topics.snapshot, state.topics.restore)
         state.config_files.restore(GROUPS_FILE, state.groups.snapshot, state.groups.restore)
-        self._restore_offsets(report)
+        _restore_offsets(state, report)
         state.topics.add_system_topics()
         state.groups.add_system_groups()
         self.delays.restore(state.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
         self.timers.restore()
         self.transactions.restore()
-
-    def _restore_offsets(self, report: RecoveryReport) -> None:
-        state, name = self.state, "consumerOffset.json"
-
-        def snapshot() -> bytes:
-            return state.offsets.snapshot(state.store.max_position)
-
-        state.config_files.restore(name, snapshot, state.offsets.restore, after_log=True)
-        if state.offsets.left_out:
-            words = "no offset has more than 64 bits: these groups go on as if they had none"
-            log.error(
-                "offsets_left_out", offsets=len(state.offsets.left_out), first=state.offsets.left_out[0], reason=words
-            )
-        knows_log = report.was_closed or state.offsets.saved_position is not None
-        is_doubtful = report.is_damaged or report.rebuilt or report.short_queues > 0 or not knows_log
-        taken_back = take_back_offsets(state.offsets, state.store, is_doubtful)
-        if taken_back:
-            words = "groups stood behind the end of what the log has left; they go on there, and skip nothing new"
-            log.error("offsets_taken_back", offsets=len(taken_back), first=taken_back[0]._asdict(), reason=words)
-        if state.offsets.dirty:
-            state.config_files.changed(name)
-
-    def _put_back_topics(self) -> None:
-        state = self.state
-        for topic in put_back_topics(state.topics, state.store, self.settings):
-            reason = "it has messages, but topics.json doesn't know it: the broker was killed before it was written"
-            log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
-        if strays := state.store.strays:
-            reason = "no queue has such a folder: nothing is read there, and none can be made there; move them away"
-            log.warning("stray_files_ignored", files=len(strays), first=strays[:STRAYS_TOLD_MAX], reason=reason)
+        self._pops.restore()
 
     def _begin_journal(self) -> None:
         journals = self.state.journals
@@ -230,12 +208,14 @@ class Broker(Service):
         await self._server.stop_accepting()
         for pull in self.state.held.take_all():
             self._pull.look_last(pull)
+        self._pops.answer_held()
         await self._server.close()
         await self.dispatcher.close()
         await self._pool.close()
         await self.delays.stop()
         await self.timers.stop()
         await self.transactions.stop()
+        await self._pops.stop()
         await self._administration.stop()
         if self.state.journals is not None:
             self.state.journals.close()
@@ -249,7 +229,18 @@ class Broker(Service):
     # -- while running -------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Write the burst, answer its sends, wake the pulls that waited for it."""
+        """Write the burst, answer its sends, wake who waited for it; what those took is another burst."""
+        pops = self._pops
+        while True:
+            if pops.service is not None and pops.service.log.has_work:
+                pops.service.log.flush()
+            arrivals = self._write()
+            if pops.service is None or not pops.settled(arrivals):
+                break
+        self._clock_control.settled()
+
+    def _write(self) -> dict[Queue, int]:
+        """Write the burst; return the queues that got messages, from which offset."""
         began_ms = self._uptime_ms()
         arrivals = self.state.store.commit()
         if arrivals:
@@ -257,7 +248,7 @@ class Broker(Service):
             self._administration.stored(arrivals, self._uptime_ms() - began_ms)
         if arrivals and len(self.state.held):
             self._pull.arrived(arrivals)
-        self._clock_control.settled()
+        return arrivals
 
     def _removed(self) -> None:
         """Retention has removed records."""
@@ -267,6 +258,7 @@ class Broker(Service):
     def _disconnected(self, connection: Connection) -> None:
         self.state.statistics.channel(CLOSE)
         self._clients.disconnected(connection)
+        self._pops.disconnected(connection)
 
     def _lost_nameserver(self, address: str, _: Connection) -> None:
         self._registration.lost(address)
@@ -306,6 +298,37 @@ class Broker(Service):
 def _key_index(state: BrokerState) -> KeyIndexer:
     folder = f"{state.settings.store_path_root_dir}/index"
     return KeyIndexer(state.machine, folder, state.store, lambda: state.progress.activity)
+
+
+def _restore_offsets(state: BrokerState, report: RecoveryReport) -> None:
+    name = "consumerOffset.json"
+
+    def snapshot() -> bytes:
+        return state.offsets.snapshot(state.store.max_position)
+
+    state.config_files.restore(name, snapshot, state.offsets.restore, after_log=True)
+    if state.offsets.left_out:
+        words = "no offset has more than 64 bits: these groups go on as if they had none"
+        log.error(
+            "offsets_left_out", offsets=len(state.offsets.left_out), first=state.offsets.left_out[0], reason=words
+        )
+    knows_log = report.was_closed or state.offsets.saved_position is not None
+    is_doubtful = report.is_damaged or report.rebuilt or report.short_queues > 0 or not knows_log
+    taken_back = take_back_offsets(state.offsets, state.store, is_doubtful)
+    if taken_back:
+        words = "groups stood behind the end of what the log has left; they go on there, and skip nothing new"
+        log.error("offsets_taken_back", offsets=len(taken_back), first=taken_back[0]._asdict(), reason=words)
+    if state.offsets.dirty:
+        state.config_files.changed(name)
+
+
+def _put_back_topics(state: BrokerState) -> None:
+    for topic in put_back_topics(state.topics, state.store, state.settings):
+        reason = "it has messages, but topics.json doesn't know it: the broker was killed before it was written"
+        log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
+    if strays := state.store.strays:
+        reason = "no queue has such a folder: nothing is read there, and none can be made there; move them away"
+        log.warning("stray_files_ignored", files=len(strays), first=strays[:STRAYS_TOLD_MAX], reason=reason)
 
 
 def _log_recovery(folder: str, report: RecoveryReport) -> None:

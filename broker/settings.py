@@ -112,6 +112,31 @@ class BrokerSettings(SettingsValue):
     max_transfer_count_on_message_in_memory: int = field(default=PULL_MESSAGES_MAX, metadata=within(1, INT32_MAX))
     """Messages of an answer to a RocketMQ client; over our own codec it may have 32 times as many."""
 
+    # POP
+    pop_from_retry_probability: int = field(default=20, metadata=PERCENT)
+    """Percent of the pops that look first at what has come back; the others do when there is room left."""
+    enable_retry_topic_v2: bool = False
+    """What comes back goes to %RETRY%<group>+<topic>, and not to %RETRY%<group>_<topic>."""
+    retrieve_message_from_pop_retry_topic_v1: bool = True
+    """With that: look at the others, too."""
+    pop_response_return_actual_retry_topic: bool = False
+    """What has come back is handed out under the name of its retry topic."""
+    init_pop_offset_by_check_msg_in_mem: bool = True
+    """A new group that begins with the last message begins with the first one of a queue that still has it."""
+    enable_pop_message_threshold: bool = False
+    """Pop nothing of a queue of which a group has more unacknowledged messages than the next setting says."""
+    pop_inflight_message_threshold: int = field(default=10_000, metadata=within(0, INT32_MAX))
+    pop_polling_size: int = field(default=1_024, metadata=within(0, INT32_MAX))
+    """Pops that wait, of one group for one queue or for all of a topic; one more is let in."""
+    max_pop_polling_size: int = field(default=100_000, metadata=within(0, INT32_MAX))
+    """Pops that wait, all together."""
+    wake_pops_of_returning: bool = False
+    """A held pop gets a message that has come back at once; in RocketMQ it waits for its deadline. On in `up`, `run`
+    and `Cluster`."""
+    pop_dead_letters: bool = False
+    """A popped message that has come back retryMaxTimes goes to the dead letters; RocketMQ's brokers hand it out for
+    ever. On there, too."""
+
     # Clients
     answer_newer_subscription_unfiltered: bool = False
     """A pull whose tag subscription is newer than any heartbeat has told gets all messages, if its client filters them

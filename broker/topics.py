@@ -23,12 +23,15 @@ from staticfire.protocol.names import (
     SELF_TEST_TOPIC,
     WHEEL_TIMER_TOPIC,
     reply_topic,
+    revive_topic,
 )
 from staticfire.protocol.permissions import INHERIT, READ_WRITE, inherited, perm_text, topic_sys_flag
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 from staticfire.protocol.times import MessageMs
 
 TOPICS_MAX = 100_000
+REVIVE_QUEUES = 8
+# As in RocketMQ; queue 0 is in use.
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -55,6 +58,7 @@ def system_topics(settings: BrokerSettings) -> list[SystemTopic]:
         SystemTopic(HALF_TOPIC, 1, READ_WRITE),
         SystemTopic(OP_HALF_TOPIC, 1, READ_WRITE),
         SystemTopic(WHEEL_TIMER_TOPIC, 1, READ_WRITE),
+        SystemTopic(revive_topic(cluster), REVIVE_QUEUES, READ_WRITE),
     ]
     if settings.auto_create_topic_enable:
         topics.append(SystemTopic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, everything))

@@ -49,6 +49,8 @@ class Advanced(NamedTuple):
     steps: int = 0
     checked: int = 0
     """Open transactions that their producers were asked about."""
+    expired: int = 0
+    """Popped messages of which the invisible time was over."""
 
 
 class ClockOwner:
@@ -122,16 +124,17 @@ class ClockOwner:
             await self._set_all(mode, rate, self.message_ms())
 
     async def _advance(self, target_ms: int, settle_ms_max: int) -> Advanced:
-        delivered = steps = checked = 0
+        delivered = steps = checked = expired = 0
         progress_at_ms = self._clock.uptime_ms()
         while True:
             due_ms = await self._rest(settle_ms_max)
             if due_ms is None or due_ms > target_ms:
                 await self._step(target_ms)  # nothing falls due then, but brokers may have old messages to remove
-                return Advanced(delivered, steps, checked)
+                return Advanced(delivered, steps, checked, expired)
             done, refusals = await self._step(due_ms)
             delivered, steps, checked = delivered + done.delivered, steps + 1, checked + done.checked
-            if done.delivered or done.checked or not refusals:
+            expired += done.expired
+            if done.delivered or done.checked or done.expired or not refusals:
                 progress_at_ms = self._clock.uptime_ms()
             elif self._clock.uptime_ms() - progress_at_ms >= settle_ms_max:
                 raise _not_at_rest(settle_ms_max, refusals)
@@ -147,7 +150,8 @@ class ClockOwner:
         done = [answer for answer in answers.values() if isinstance(answer, DeliverAnswer)]
         refused = {name: answer.remark for name, answer in answers.items() if answer.code != ResponseCode.SUCCESS}
         told = [f"broker {name} can't deliver what is due: {remark}" for name, remark in refused.items()]
-        return Advanced(sum(one.delivered for one in done), 1, sum(one.checked for one in done)), told
+        delivered, checked = sum(one.delivered for one in done), sum(one.checked for one in done)
+        return Advanced(delivered, 1, checked, sum(one.expired for one in done)), told
 
     async def skip_loop(self) -> None:
         """Loop: while the clock skips, jump to whatever falls due next as soon as the cluster is at rest.
@@ -178,7 +182,7 @@ class ClockOwner:
             await self._pause(IDLE_MS)
             return
         done, refusals = await self._step(due_ms)
-        if refusals and not done.delivered:
+        if refusals and not done.delivered and not done.expired:
             raise _not_at_rest(0, refusals)
 
     async def _let_run(self) -> None:

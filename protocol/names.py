@@ -27,6 +27,7 @@ OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
 CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
 WHEEL_TIMER_TOPIC = "rmq_sys_wheel_timer"
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
+REVIVE_TOPIC_PREFIX = "rmq_sys_REVIVE_LOG_"
 
 SYSTEM_TOPICS = frozenset(
     {
@@ -115,7 +116,7 @@ def is_system_topic(topic: str, added: Container[str] = ()) -> bool:
 
 def may_be_sent_to(topic: str) -> bool:
     """Whether clients may send to a topic."""
-    return topic not in NOT_SENDABLE_TOPICS
+    return topic not in NOT_SENDABLE_TOPICS and not topic.startswith(REVIVE_TOPIC_PREFIX)
 
 
 def is_system_group(group: str) -> bool:
@@ -136,6 +137,11 @@ def dead_letter_topic(group: str) -> str:
 def reply_topic(cluster: str) -> str:
     """Return the topic that replies to requests are sent to."""
     return cluster + REPLY_SUFFIX
+
+
+def revive_topic(cluster: str) -> str:
+    """Return the topic in which brokers note what is popped."""
+    return REVIVE_TOPIC_PREFIX + cluster
 
 
 def is_retry_topic(topic: str) -> bool:

@@ -20,7 +20,13 @@ BROKER_PORT_STEP = 20
 BROKERS_MAX = len(ascii_lowercase)
 
 NAMESERVER = "nameserver"
-STAND_DEFAULTS = {"answerNewerSubscriptionUnfiltered": "true", "journalEnable": "true", "recordRequests": "true"}
+STAND_DEFAULTS = {
+    "answerNewerSubscriptionUnfiltered": "true",
+    "journalEnable": "true",
+    "popDeadLetters": "true",
+    "recordRequests": "true",
+    "wakePopsOfReturning": "true",
+}
 # Of the brokers of a test stand. One that was started by itself behaves as RocketMQ's unless it is told otherwise.
 
 

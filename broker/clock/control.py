@@ -8,6 +8,7 @@ import asyncio
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.disk_watch import DiskWatch
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.state import BrokerState
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
@@ -35,12 +36,14 @@ class ClockControl:
         delays: DelayService,
         timers: TimerService,
         transactions: TransactionService,
+        pops: PopDoor,
         disk_watch: DiskWatch,
     ) -> None:
         self._state = state
         self._delays = delays
         self._timers = timers
         self._transactions = transactions
+        self._pops = pops
         self._disk_watch = disk_watch
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -62,8 +65,9 @@ class ClockControl:
         message_ms = self._state.clock.message_ms()
         delivered = await self._delays.deliver_until(message_ms) + await self._timers.deliver_until(message_ms)
         checked = await self._transactions.check_until(message_ms)
+        expired = await self._pops.return_until(message_ms)
         await self._disk_watch.remove_passed()
-        return DeliverAnswer(delivered, checked)
+        return DeliverAnswer(delivered, checked, expired)
 
     async def rest(self, call: Call) -> Answer:
         """Answer whether the broker is at rest, as soon as it is."""
@@ -79,7 +83,10 @@ class ClockControl:
                 self._waiting = [one for one in self._waiting if one is not waiting]
             reasons = self._unrest()
         next_due_ms = _earliest(
-            self._delays.next_due_ms(), self._timers.next_due_ms(), self._transactions.next_due_ms()
+            self._delays.next_due_ms(),
+            self._timers.next_due_ms(),
+            self._transactions.next_due_ms(),
+            self._pops.next_due_ms(),
         )
         return RestAnswer(
             not reasons,
@@ -91,20 +98,23 @@ class ClockControl:
         )
 
     def _unrest(self) -> list[Unrest]:
-        return [*self._transactions.unrest(), *self._state.quiescence.unrest()]
+        return [*self._transactions.unrest(), *self._pops.unrest(), *self._state.quiescence.unrest()]
 
     def _skips_to_ms(self, next_due_ms: int) -> int:
         """Return when the next thing is due that a skipping clock may jump to; -1 for none.
 
-        While a producer that is connected has a transaction open, it works, and that takes real time.
+        While a producer that is connected has a transaction open, or a consumer a popped message, it works, and that
+        takes real time.
         """
         is_question_next = self._transactions.next_due_ms() == next_due_ms
-        works_until_ms = self._transactions.works_until_ms() if is_question_next else None
-        return -1 if works_until_ms is not None and works_until_ms <= next_due_ms else next_due_ms
+        works = [self._transactions.works_until_ms() if is_question_next else None, self._pops.works_until_ms()]
+        return -1 if any(until_ms is not None and until_ms <= next_due_ms for until_ms in works) else next_due_ms
 
     def settled(self) -> None:
         """Look again after a burst, if anybody waits for rest."""
-        if self._waiting and self._state.quiescence.is_at_rest and not self._transactions.unrest():
+        if not self._waiting or not self._state.quiescence.is_at_rest:
+            return
+        if not self._transactions.unrest() and not self._pops.unrest():
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():

@@ -4,6 +4,7 @@
   `send_runs.py`: what is plain of these, all at once where there is a compiled twin
 - `pull.py`: messages go out; `send_back.py`: one comes back; `reply.py`: an answer is passed on;
   `transactions.py`: half messages end; `recall.py`: messages that wait are called back
+- `pop.py`: messages are taken for a while; `acks.py`: they are done, or hidden for longer
 - `offsets.py`, `locks.py`: where groups stand, and queues that one member has for itself
 - `clients.py`: clients come and go; `group_watch.py`: what is wrong with their groups
 - `connections.py`: who is connected, and questions to them

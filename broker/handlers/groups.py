@@ -9,6 +9,7 @@ Behaviour
 """
 
 from staticfire.broker.groups.subscription_groups import changed_group
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -30,8 +31,9 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class GroupHandlers:
     """Administers consumer groups."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, pops: PopDoor) -> None:
         self._state = state
+        self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -75,6 +77,7 @@ class GroupHandlers:
         """Forget a group, and where it stands if that is wanted."""
         request: DeleteGroup = call.request
         self._state.groups.delete(request.group_name)
+        self._pops.forget_group(request.group_name)
         if request.clean_offset:
             self._state.offsets.forget_group(request.group_name)
             self._state.config_files.changed("consumerOffset.json")

@@ -13,6 +13,7 @@ Not done
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import NotForGood
@@ -36,6 +37,7 @@ class ResetHandlers:
         delays: DelayService,
         transactions: TransactionService,
         timers: TimerService,
+        pops: PopDoor,
     ) -> None:
         self._state = state
         self._targets = targets
@@ -43,6 +45,7 @@ class ResetHandlers:
         self._delays = delays
         self._transactions = transactions
         self._timers = timers
+        self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -81,6 +84,7 @@ class ResetHandlers:
         except NotForGood as error:
             trouble = error
         self._state.offsets.forget_topic(topic)
+        self._pops.forget_topic(topic)
         if topic == SCHEDULE_TOPIC:
             self._delays.forget()
         if topic == HALF_TOPIC:

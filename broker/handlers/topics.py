@@ -9,6 +9,7 @@ Behaviour
 
 import msgspec
 
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import NotForGood
@@ -16,7 +17,7 @@ from staticfire.broker.topics import check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer
-from staticfire.protocol.names import is_system_topic, topic_fault
+from staticfire.protocol.names import is_system_topic, pop_retry_topic, topic_fault
 from staticfire.protocol.requests.topics import (
     AllTopics,
     AllTopicsAnswer,
@@ -47,9 +48,10 @@ _REFUSED = {
 class TopicHandlers:
     """Administers topics."""
 
-    def __init__(self, state: BrokerState, registration: Registration) -> None:
+    def __init__(self, state: BrokerState, registration: Registration, pops: PopDoor) -> None:
         self._state = state
         self._registration = registration
+        self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -111,18 +113,31 @@ class TopicHandlers:
             return refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
         self._check_not_system(request.topic)
         if self._state.topics.get(request.topic) is not None:
-            trouble = None
-            try:
-                self._state.store.delete_queues(request.topic)
-            except NotForGood as error:
-                trouble = error
-            self._state.topics.delete(request.topic)
-            self._state.offsets.forget_topic(request.topic)
+            troubles = [self._forget(name) for name in [*self._pop_retry_topics(request.topic), request.topic]]
             self._state.config_files.changed("consumerOffset.json")
             await self._state.config_files.saved("topics.json")
-            if trouble is not None:
-                raise trouble
+            for trouble in troubles:
+                if trouble is not None:
+                    raise trouble
         return Answer()
+
+    def _forget(self, topic: str) -> NotForGood | None:
+        """Remove a topic with all that refers to it; return why that may not be for good. Raises: StorageError."""
+        trouble = None
+        try:
+            self._state.store.delete_queues(topic)
+        except NotForGood as error:
+            trouble = error
+        self._state.topics.delete(topic)
+        self._state.offsets.forget_topic(topic)
+        self._pops.forget_topic(topic)
+        return trouble
+
+    def _pop_retry_topics(self, topic: str) -> list[str]:
+        """Return the topics in which groups have what came back of a topic: they go with it."""
+        groups = self._state.offsets.groups_of(topic)
+        names = [pop_retry_topic(topic, group, version) for group in groups for version in (1, 2)]
+        return [name for name in names if name in self._state.topics.topics]
 
     def config(self, call: Call) -> Answer:
         """One topic's configuration."""

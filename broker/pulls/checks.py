@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from staticfire.broker.groups.version_fence import is_outdated, wanted, wanted_by
 from staticfire.broker.pulls.choosing import Choice, ConditionTable
+from staticfire.broker.pulls.tag_table import TagTable
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
@@ -11,7 +12,7 @@ from staticfire.protocol.permissions import readable
 from staticfire.protocol.remarks import FAQ, no_property_filter
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
-from staticfire.protocol.tags import TagExpression, TagExpressionError
+from staticfire.protocol.tags import TagExpressionError
 from staticfire.runtime.connection import Connection
 
 Wanted = Callable[[int], bool] | Choice | None
@@ -19,9 +20,6 @@ Wanted = Callable[[int], bool] | Choice | None
 
 FORBIDDEN_BROKER, FORBIDDEN_GROUP, FORBIDDEN_TOPIC, FORBIDDEN_BROADCAST, FORBIDDEN_SUBSCRIPTION = 1, 2, 3, 4, 5
 
-EXPRESSIONS_MAX = 10_000
-EXPRESSION_CHARACTERS_MAX = 1_024
-# So many expressions of tags are kept parsed, if they aren't longer: a header may have a megabyte of them.
 FILTER_THEMSELVES = frozenset({int(LanguageCode.JAVA)})
 # Languages whose client filters what it pulled by its own subscription. A driver in tests/clients proves each: it
 # subscribes to one of two tags that a broker can't tell apart, since their hash is the same.
@@ -44,7 +42,7 @@ class PullChecks:
         self._state = state
         self._topics = state.topics.topics
         self._groups = state.groups.groups
-        self._expressions: dict[str, TagExpression] = {}
+        self._tag_table = TagTable()
         self._conditions = ConditionTable()
 
     def wanted(self, request: PullMessage, connection: Connection) -> Wanted:
@@ -152,19 +150,10 @@ class PullChecks:
 
     def _tags(self, text: str) -> Wanted:
         """Return the test of a tag expression, None for all. Raises: BrokerAnswer."""
-        if text == "*":
-            return None
-        expression = self._expressions.get(text)
-        if expression is None:
-            try:
-                expression = TagExpression.parse(text)
-            except TagExpressionError:
-                raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _PARSE_FAILED) from None
-            if len(self._expressions) >= EXPRESSIONS_MAX:
-                self._expressions.clear()
-            if len(text) <= EXPRESSION_CHARACTERS_MAX:
-                self._expressions[text] = expression
-        return None if expression.all_tags else expression.matches_code
+        try:
+            return self._tag_table.test_of(text)
+        except TagExpressionError:
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _PARSE_FAILED) from None
 
 
 def _refuse_outdated(request: PullMessage, own: str, newest: SubscriptionData) -> None:

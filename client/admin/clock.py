@@ -47,6 +47,8 @@ class ClockReport:
     steps: int = 0
     checked: int = 0
     """How many open transactions their producers were asked about."""
+    expired: int = 0
+    """Of how many popped messages the invisible time was over."""
 
     @property
     def ahead_ms(self) -> int:
@@ -65,6 +67,7 @@ class ClockReport:
             answer.delivered,
             answer.steps,
             answer.checked,
+            answer.expired,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -80,6 +83,7 @@ class ClockReport:
             "nextDueTime": None if self.next_due_ms is None else format_moment(self.next_due_ms),
             "delivered": self.delivered,
             "checked": self.checked,
+            "expired": self.expired,
             "steps": self.steps,
         }
 

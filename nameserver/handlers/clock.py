@@ -70,7 +70,7 @@ class ClockHandlers:
         wall_ms = self._state.machine.clock.wall_ms()
         return ClockAnswer(
             reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms, done.delivered, done.steps,
-            -1 if due_ms is None else due_ms, done.checked,
+            -1 if due_ms is None else due_ms, done.checked, done.expired,
         )  # fmt: skip
 
     async def _advance(self, request: Clock) -> Advanced:

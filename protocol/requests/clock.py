@@ -62,6 +62,8 @@ class ClockAnswer(Answer, rename="camel"):
     """When the next message falls due; -1 for none."""
     checked: Int64 = 0
     """How many open transactions their producers were asked about."""
+    expired: Int64 = 0
+    """Of how many popped messages the invisible time was over."""
 
 
 @request(RequestCode.CLOCK, answer=ClockAnswer)
@@ -92,10 +94,12 @@ class SetBrokerClock(Request, rename="camel"):
 
 
 class DeliverAnswer(Answer, rename="camel"):
-    """How many messages were delivered, and how many open transactions their producers were asked about."""
+    """How many messages were delivered, how many open transactions their producers were asked about, and of how many
+    popped messages the invisible time was over."""
 
     delivered: Int64 = 0
     checked: Int64 = 0
+    expired: Int64 = 0
 
 
 @request(RequestCode.DELIVER_DUE, answer=DeliverAnswer)

@@ -161,3 +161,10 @@ class PollingInfo(Request, rename="camel"):
     queue_id: Int32
     bname: str | None = None
     when_absent: ClassVar[Mapping[str, Any]] = {"queue_id": 0}
+
+
+@request(RequestCode.POP_ROLLBACK)
+class PopRollback(Request, rename="camel"):
+    """Bring pops in flight back to an older broker's form; nothing happens."""
+
+    bname: str | None = None

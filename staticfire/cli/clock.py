@@ -125,6 +125,8 @@ def _lines(report: ClockReport, has_delivered: bool) -> list[tuple[str, str]]:
         lines.append(("delivered", f"{count_of(report.delivered, 'message')} in {count_of(report.steps, 'step')}"))
     if report.checked:
         lines.append(("checked", f"{count_of(report.checked, 'open transaction')}: their producers were asked"))
+    if report.expired:
+        lines.append(("expired", f"{count_of(report.expired, 'popped message')}: handed out again"))
     return lines
 
 

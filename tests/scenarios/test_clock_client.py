@@ -79,6 +79,7 @@ async def test_a_report_is_ready_for_json() -> None:
         "delivered": 0,
         "steps": 0,
         "checked": 0,
+        "expired": 0,
     }
 
 

@@ -321,4 +321,4 @@ async def test_long_expressions_of_tags_are_not_kept(stand: BrokerStand) -> None
     long = " || ".join([f"tag-{number}" for number in range(10_000)])
     for text in (long, "paid || open"):
         assert callable(checks.wanted(a_pull(text, expression_type="TAG"), nobody))
-    assert list(checks._expressions) == ["paid || open"]
+    assert list(checks._tag_table._expressions) == ["paid || open"]

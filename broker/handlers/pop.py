@@ -1,0 +1,176 @@
+"""Messages are taken for a while. RocketMQ: PopMessageProcessor, NotificationProcessor, PeekMessageProcessor.
+
+Behaviour
+- The checks of RocketMQ 5.3 in its order, with its codes and remarks; records are slices of the log.
+- A pop is answered when what it has taken is noted in the log: a kill loses none of it.
+- A pop that finds nothing and may wait is held; what wakes it is in pop/holding.py. At its end all is checked anew.
+
+Different from RocketMQ
+- A pop whose client has gone meanwhile takes nothing.
+- When nothing can be noted (the disk is full), nothing is handed out: SERVICE_NOT_AVAILABLE.
+- With `wakePopsOfReturning` a held pop gets a message that has come back at once, and not at its deadline.
+"""
+
+from collections.abc import Callable
+
+from staticfire.broker.pop.checks import PopChecks
+from staticfire.broker.pop.held import HeldPop, HeldPops
+from staticfire.broker.pop.holding import EARLY_MS, Holding
+from staticfire.broker.pop.looking import Looker
+from staticfire.broker.pop.tables import PopTables
+from staticfire.broker.pop.taking import Popped, Taker
+from staticfire.broker.pulls.checks import Wanted
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
+from staticfire.protocol.requests.pop import (
+    Notification,
+    NotificationAnswer,
+    PeekMessage,
+    PollingInfo,
+    PollingInfoAnswer,
+    PopAnswer,
+    PopMessage,
+)
+from staticfire.runtime.dispatcher import Call, failure
+
+NO_REMARK = "not set any response code"
+"""What RocketMQ says where nobody has said anything."""
+
+
+class PopHandlers:
+    """Answers pops and the questions around them, now or when a message comes."""
+
+    def __init__(self, tables: PopTables, settle: Callable[[], None]) -> None:
+        """`settle` writes the burst."""
+        self._tables = tables
+        self._state = tables.state
+        self._wall_ms = tables.state.machine.clock.wall_ms
+        self._checks = PopChecks(tables.state)
+        self._taker = Taker(tables)
+        self._looker = Looker(tables)
+        self.holding = Holding(tables.state, settle, self._pop_again, self._notify_again)
+
+    # -- pops ----------------------------------------------------------------------------------------------------
+
+    def pop(self, call: Call) -> Answer | None:
+        """Answer a pop, or hold it."""
+        request: PopMessage = call.request
+        now_ms = self._wall_ms()
+        born_ms = request.born_time or now_ms
+        try:
+            wanted = self._checks.check_pop(request, born_ms, call.connection)
+            popped = self._taker.take(request, wanted, call.connection)
+        except BrokerAnswer as error:
+            return PopAnswer(code=error.code, remark=error.remark)
+        if popped.count:
+            self._hand_out(call, popped)
+            return None
+        if request.poll_time <= 0:
+            return popped.nothing(ResponseCode.POLLING_TIMEOUT)
+        holding = self.holding
+        if holding.is_full(holding.pops, request.topic, (request.consumer_group, request.queue_id)):
+            return popped.nothing(ResponseCode.POLLING_FULL)
+        left_ms = born_ms + request.poll_time - EARLY_MS - now_ms
+        if left_ms < 0:
+            return popped.nothing(ResponseCode.POLLING_TIMEOUT)
+        holding.hold(holding.pops, call, left_ms, wanted)
+        return None
+
+    def _hand_out(self, call: Call, popped: Popped) -> None:
+        """Answer when what was taken is noted in the log."""
+        request = popped.request
+        if popped.rest > 0:
+            self.holding.wake(request.topic, (request.consumer_group, request.queue_id))
+
+        def written(is_written: bool) -> None:
+            if is_written:
+                call.answer(popped.answer())
+                return
+            popped.take_back()
+            words = f"nothing is handed out that can't be noted: {self._state.store.failure}"
+            call.answer(PopAnswer(code=int(ResponseCode.SERVICE_NOT_AVAILABLE), remark=words))
+
+        self._tables.log.when_written(written)
+
+    def _pop_again(self, held: HeldPop, is_last: bool) -> bool:
+        """Look again for a held pop; False when it goes on waiting."""
+        call, request = held.call, held.call.request
+        answer: Answer
+        try:
+            wanted: Wanted = self._checks.check_pop(request, self._wall_ms(), call.connection)
+            popped = self._taker.take(request, wanted, call.connection)
+            if popped.count:
+                self._hand_out(call, popped)
+                return True
+            if not is_last:
+                return False
+            answer = popped.nothing(ResponseCode.POLLING_TIMEOUT)
+        except BrokerAnswer as error:
+            answer = PopAnswer(code=error.code, remark=error.remark)
+        except (ProtocolError, StorageError, OSError) as error:
+            answer = failure(error, call)
+        call.answer(answer)
+        return True
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def peek(self, call: Call) -> Answer:
+        """Show what a pop would take."""
+        request: PeekMessage = call.request
+        try:
+            self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
+        except BrokerAnswer as error:
+            return PopAnswer(code=error.code, remark=error.remark)
+        return self._looker.peek(request)
+
+    def notification(self, call: Call) -> Answer | None:
+        """Answer whether there is something to pop, as soon as there is."""
+        request: Notification = call.request
+        try:
+            self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
+        except BrokerAnswer as error:
+            return NotificationAnswer(code=error.code, remark=error.remark)
+        if self._looker.has_message(request):
+            return NotificationAnswer(True, remark=NO_REMARK)
+        now_ms = self._wall_ms()
+        left_ms = (request.born_time or now_ms) + request.poll_time - EARLY_MS - now_ms
+        if request.poll_time <= 0:
+            return NotificationAnswer(remark=NO_REMARK)
+        held: HeldPops = self.holding.notifications
+        if self.holding.is_full(held, request.topic, (request.consumer_group, request.queue_id)):
+            return NotificationAnswer(False, True, remark=NO_REMARK)
+        if left_ms < 0:
+            return NotificationAnswer(remark=NO_REMARK)
+        self.holding.hold(held, call, left_ms)
+        return None
+
+    def _notify_again(self, held: HeldPop, is_last: bool) -> bool:
+        call, request = held.call, held.call.request
+        try:
+            self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
+            has_message = self._looker.has_message(request)
+        except BrokerAnswer as error:
+            call.answer(NotificationAnswer(code=error.code, remark=error.remark))
+            return True
+        except (StorageError, OSError) as error:
+            call.answer(failure(error, call))
+            return True
+        if has_message or is_last:
+            call.answer(NotificationAnswer(has_message, remark=NO_REMARK))
+            return True
+        return False
+
+    def polling_info(self, call: Call) -> Answer:
+        """Say how many pops are held under exactly these names."""
+        request: PollingInfo = call.request
+        try:
+            self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
+        except BrokerAnswer as error:
+            return PollingInfoAnswer(code=error.code, remark=error.remark)
+        key = request.consumer_group, request.queue_id
+        return PollingInfoAnswer(self.holding.pops.count_of(request.topic, key), remark=NO_REMARK)
+
+    def rollback(self, call: Call) -> Answer:
+        """Say yes: in RocketMQ this does nothing with the settings that it has by default."""
+        return refusal(ResponseCode.SUCCESS, NO_REMARK)

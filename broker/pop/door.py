@@ -1,0 +1,124 @@
+"""The face of POP: what the rest of a broker sees. The rest is loaded when somebody pops, or has popped before."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from staticfire.broker.groups.dead_letters import DeadLetters
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.names import revive_topic
+from staticfire.protocol.requests.clock import Unrest
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.service import Pause, Spawn
+
+if TYPE_CHECKING:
+    from staticfire.broker.pop.service import PopService
+
+Handler = Callable[[Call], Answer | None]
+
+
+class PopDoor:
+    """POP of one broker, in use or not."""
+
+    def __init__(
+        self, state: BrokerState, dead_letters: DeadLetters, settle: Callable[[], None], spawn: Spawn, pause: Pause
+    ) -> None:
+        """`settle` writes the burst; `spawn` and `pause` are the broker's, for loops."""
+        self._state = state
+        self._dead_letters = dead_letters
+        self._settle = settle
+        self._topic = revive_topic(state.settings.broker_cluster_name)
+        self._spawn = spawn
+        self._pause = pause
+        self._is_started = False
+        self.service: PopService | None = None
+        """None: nobody has popped yet."""
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        for code, handler in (
+            (RequestCode.POP_MESSAGE, lambda call: self._in_use().pops.pop(call)),
+            (RequestCode.PEEK_MESSAGE, lambda call: self._in_use().pops.peek(call)),
+            (RequestCode.NOTIFICATION, lambda call: self._in_use().pops.notification(call)),
+            (RequestCode.POLLING_INFO, lambda call: self._in_use().pops.polling_info(call)),
+            (RequestCode.POP_ROLLBACK, lambda call: self._in_use().pops.rollback(call)),
+            (RequestCode.ACK_MESSAGE, lambda call: self._in_use().acks.ack(call)),
+            (RequestCode.BATCH_ACK_MESSAGE, lambda call: self._in_use().acks.batch_ack(call)),
+            (RequestCode.CHANGE_MESSAGE_INVISIBLETIME, lambda call: self._in_use().acks.change(call)),
+        ):
+            dispatcher.handle(code, handler)
+
+    def _in_use(self) -> "PopService":
+        service = self.service
+        if service is None:
+            from staticfire.broker.pop.service import PopService  # here: most brokers never need it
+
+            service = self.service = PopService(self._state, self._topic, self._dead_letters, self._settle)
+            if self._is_started:
+                service.start(self._spawn, self._pause)
+        return service
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Know again what was popped before. Raises: StorageError."""
+        if self._state.store.queue(self._topic, 0).max_offset > 0:
+            self._in_use().restore()
+
+    def start(self) -> None:
+        """Begin to work, or be ready to."""
+        self._is_started = True
+        if self.service is not None:
+            self.service.start(self._spawn, self._pause)
+
+    async def stop(self) -> None:
+        """Hand out nothing more."""
+        if self.service is not None:
+            await self.service.stop()
+
+    def answer_held(self) -> None:
+        """Answer what waits: the broker stops."""
+        if self.service is not None:
+            self.service.holding.end_all()
+            self._settle()
+
+    # -- while running -------------------------------------------------------------------------------------------
+
+    def settled(self, arrivals: Mapping[Queue, int]) -> bool:
+        """A burst is through; return whether there is another one to write now."""
+        return self.service is not None and self.service.settled(arrivals)
+
+    def next_due_ms(self) -> MessageMs | None:
+        """Return when the next invisible time is over."""
+        return None if self.service is None else self.service.next_due_ms()
+
+    async def return_until(self, message_ms: MessageMs) -> int:
+        """Have everything come again that is due by then; return how many messages. Raises: StorageError."""
+        return 0 if self.service is None else await self.service.return_until(message_ms)
+
+    def works_until_ms(self) -> MessageMs | None:
+        """Return up to when a skipping clock may go: a connected client has messages until then."""
+        return None if self.service is None else self.service.works_until_ms()
+
+    def unrest(self) -> list[Unrest]:
+        """Return which popped messages are in work."""
+        return [] if self.service is None else list(self.service.unrest())
+
+    def disconnected(self, connection: Connection) -> None:
+        """A client is gone."""
+        if self.service is not None:
+            self.service.disconnected(connection)
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop what there is of a topic that was deleted."""
+        if self.service is not None:
+            self.service.forget_topic(topic)
+
+    def forget_group(self, group: str) -> None:
+        """Drop what there is of a group that was deleted."""
+        if self.service is not None:
+            self.service.forget_group(group)

@@ -1,0 +1,125 @@
+"""Pops and notifications that found nothing and wait. Pure. RocketMQ: PopLongPollingService.
+
+They are held by topic, group and queue id as they asked for it. Each ends once: woken, expired, or gone with its
+connection. Of several that an arrival could wake it is one: of pops the one whose deadline comes first, of
+notifications the one whose comes last.
+"""
+
+from bisect import insort
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from staticfire.broker.pulls.checks import Wanted
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.dispatcher import Call
+
+Key = tuple[str, int]
+"""Group and queue id as asked for."""
+_STALE_MIN = 1024
+
+
+class HeldPop(msgspec.Struct, gc=False, eq=False):
+    """One that waits."""
+
+    call: Call
+    topic: str
+    key: Key
+    deadline_ms: UptimeMs
+    wanted: Wanted = None
+    is_held: bool = False
+
+
+class HeldPops:
+    """All that wait, of one kind."""
+
+    def __init__(self, takes_last: bool = False) -> None:
+        """`takes_last`: what is woken first is what could wait longest."""
+        self._takes_last = takes_last
+        self._by_topic: dict[str, dict[Key, list[HeldPop]]] = {}
+        self._dues: list[tuple[int, int, HeldPop]] = []
+        self._sequence = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def count_of(self, topic: str, key: Key) -> int:
+        """Return how many wait under a key."""
+        return len(self._by_topic.get(topic, {}).get(key, ()))
+
+    def keys_of(self, topic: str, queue_id: int) -> list[Key]:
+        """Return the keys whose pops a message in a queue is for."""
+        return [key for key in self._by_topic.get(topic, ()) if key[1] in (-1, queue_id)]
+
+    def keys_of_group(self, topic: str, group: str) -> list[Key]:
+        """Return a group's keys, those of all queues first."""
+        return sorted(key for key in self._by_topic.get(topic, ()) if key[0] == group)
+
+    def hold(self, pop: HeldPop) -> None:
+        """Keep one."""
+        insort(self._by_topic.setdefault(pop.topic, {}).setdefault(pop.key, []), pop, key=_deadline_of)
+        pop.is_held = True
+        self._count += 1
+        self._sequence += 1
+        heappush(self._dues, (pop.deadline_ms, self._sequence, pop))
+        if len(self._dues) > 2 * self._count + _STALE_MIN:
+            self._dues = [due for due in self._dues if due[2].is_held]
+            heapify(self._dues)
+
+    def take(self, topic: str, key: Key, fits: Callable[[HeldPop], bool]) -> HeldPop | None:
+        """Remove and return one that is to be woken; those whose connection is gone are dropped."""
+        waiting = self._by_topic.get(topic, {}).get(key, [])
+        for pop in [*reversed(waiting)] if self._takes_last else [*waiting]:
+            if not pop.call.connection.is_open:
+                self._remove(pop)
+            elif fits(pop):
+                self._remove(pop)
+                return pop
+        return None
+
+    def next_deadline_ms(self) -> UptimeMs | None:
+        """Return when the next one has waited long enough."""
+        while self._dues and not self._dues[0][2].is_held:
+            heappop(self._dues)
+        return UptimeMs(self._dues[0][0]) if self._dues else None
+
+    def expire(self, uptime_ms: UptimeMs) -> Iterator[HeldPop]:
+        """Remove and yield those that have waited long enough."""
+        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= uptime_ms:
+            pop = heappop(self._dues)[2]
+            self._remove(pop)
+            yield pop
+
+    def take_all(self) -> list[HeldPop]:
+        """Remove and return all."""
+        pops = [pop for _, _, pop in sorted(self._dues, key=_order_of) if pop.is_held]
+        for pop in pops:
+            self._remove(pop)
+        return pops
+
+    def drop(self, is_gone: Callable[[HeldPop], bool]) -> None:
+        """Forget some."""
+        for _, _, pop in self._dues:
+            if pop.is_held and is_gone(pop):
+                self._remove(pop)
+
+    def _remove(self, pop: HeldPop) -> None:
+        pop.is_held = False
+        self._count -= 1
+        keys = self._by_topic[pop.topic]
+        waiting = keys[pop.key]
+        waiting.remove(pop)
+        if not waiting:
+            del keys[pop.key]
+            if not keys:
+                del self._by_topic[pop.topic]
+
+
+def _deadline_of(pop: HeldPop) -> int:
+    return pop.deadline_ms
+
+
+def _order_of(due: tuple[int, int, HeldPop]) -> tuple[int, int]:
+    return due[:2]

@@ -1,0 +1,178 @@
+"""What was taken and isn't done, by queue and by due time. Pure.
+
+A check-point is two numbers, so that a hundred thousand of them are no objects:
+
+    key     start offset << 44 | pop time                 by it an acknowledgement finds it
+    value   messages << 88 | owner << 64 | due time       messages: bits from the start offset on
+
+Due times lie in one heap of numbers. What was acknowledged leaves it later: when there are more of these than of the
+others, the heap is made anew.
+"""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from staticfire.broker.pop.events import GroupQueue
+
+POP_MS_BITS = 44
+POP_MS_MAX = (1 << POP_MS_BITS) - 1
+DUE_BITS, OWNER_BITS = 64, 24
+DUE_MS_MAX = (1 << 62) - 1
+OWNERS_MAX = (1 << OWNER_BITS) - 1
+NOBODY = 0
+_OWNER_MASK = OWNERS_MAX
+_DUE_MASK = (1 << DUE_BITS) - 1
+_MESSAGES_SHIFT = DUE_BITS + OWNER_BITS
+_KEY_BITS = POP_MS_BITS + 63
+_KEY_MASK = (1 << _KEY_BITS) - 1
+_QUEUE_BITS = 32
+_QUEUE_MASK = (1 << _QUEUE_BITS) - 1
+_STALE_MIN = 1024
+
+
+class CheckPoint(NamedTuple):
+    """What one pop took of one queue, as far as it isn't done."""
+
+    start: int
+    pop_ms: int
+    messages: int
+    """Bits from `start` on."""
+    due_ms: int
+    owner: int
+    """The number of the client that has them; NOBODY after a restart, and when they were given back."""
+
+
+class PoppedQueue:
+    """What one group has taken of one queue."""
+
+    __slots__ = ("check_points", "count", "number", "place")
+
+    def __init__(self, place: GroupQueue, number: int) -> None:
+        self.place = place
+        self.number = number
+        self.check_points: dict[int, int] = {}
+        self.count = 0
+        """So many messages."""
+
+    def find(self, start: int, pop_ms: int) -> CheckPoint | None:
+        """Return a check-point; None when there is none, whatever the numbers are that somebody sent."""
+        if start < 0 or not 0 <= pop_ms <= POP_MS_MAX:
+            return None
+        value = self.check_points.get(start << POP_MS_BITS | pop_ms)
+        return None if value is None else _unpacked(start << POP_MS_BITS | pop_ms, value)
+
+    def __iter__(self) -> Iterator[CheckPoint]:
+        for key, value in self.check_points.items():
+            yield _unpacked(key, value)
+
+
+class InFlight:
+    """All check-points of a broker."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[tuple[str, str, int], PoppedQueue] = {}
+        self._by_number: dict[int, PoppedQueue] = {}
+        self._next_number = 0
+        self._dues: list[int] = []
+        self.check_points = 0
+        """So many of them there are."""
+
+    def find(self, group: str, topic: str, queue_id: int) -> PoppedQueue | None:
+        """Return what a group has taken of a queue, None if nothing was ever."""
+        return self._by_place.get((group, topic, queue_id))
+
+    def queue_of(self, place: GroupQueue) -> PoppedQueue:
+        """Return what a group has taken of a queue."""
+        key = (place.group, place.topic, place.queue_id)
+        queue = self._by_place.get(key)
+        if queue is None:
+            queue = self._by_place[key] = PoppedQueue(place, self._next_number)
+            self._by_number[self._next_number] = queue
+            self._next_number += 1
+        return queue
+
+    def __iter__(self) -> Iterator[PoppedQueue]:
+        return iter(list(self._by_place.values()))
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def put(self, queue: PoppedQueue, new: CheckPoint) -> None:
+        """Add a check-point, or have one be so from now on."""
+        key = new.start << POP_MS_BITS | new.pop_ms
+        old = queue.check_points.get(key)
+        if old is None:
+            self.check_points += 1
+        else:
+            queue.count -= (old >> _MESSAGES_SHIFT).bit_count()
+        queue.count += new.messages.bit_count()
+        due_ms = min(max(new.due_ms, 0), DUE_MS_MAX)
+        queue.check_points[key] = new.messages << _MESSAGES_SHIFT | new.owner << DUE_BITS | due_ms
+        heappush(self._dues, (due_ms << _QUEUE_BITS | queue.number) << _KEY_BITS | key)
+        if len(self._dues) > 2 * self.check_points + _STALE_MIN:
+            self._forget_stale()
+
+    def remove(self, queue: PoppedQueue, start: int, pop_ms: int, messages: int) -> int:
+        """Take messages out of a check-point; return those that were in it."""
+        key = start << POP_MS_BITS | pop_ms
+        value = queue.check_points.get(key)
+        if value is None:
+            return 0
+        found = value >> _MESSAGES_SHIFT & messages
+        if found:
+            queue.count -= found.bit_count()
+            value ^= found << _MESSAGES_SHIFT
+            if value >> _MESSAGES_SHIFT:
+                queue.check_points[key] = value
+            else:
+                del queue.check_points[key]
+                self.check_points -= 1
+        return found
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop all of a topic."""
+        for key in [key for key in self._by_place if key[1] == topic]:
+            queue = self._by_place.pop(key)
+            del self._by_number[queue.number]
+            self.check_points -= len(queue.check_points)
+
+    # -- due times -----------------------------------------------------------------------------------------------
+
+    def next_due_ms(self) -> int | None:
+        """Return when the next invisible time is over, None when nothing is in flight."""
+        found = self._front()
+        return None if found is None else found[1].due_ms
+
+    def take_due(self, message_ms: int) -> tuple[PoppedQueue, CheckPoint] | None:
+        """Return a check-point that is due by then; `put` it again if it isn't removed. None for no more."""
+        found = self._front()
+        if found is None or found[1].due_ms > message_ms:
+            return None
+        heappop(self._dues)
+        return found
+
+    def _front(self) -> tuple[PoppedQueue, CheckPoint] | None:
+        dues = self._dues
+        while dues:
+            due = dues[0]
+            key, queue = due & _KEY_MASK, self._by_number.get(due >> _KEY_BITS & _QUEUE_MASK)
+            value = None if queue is None else queue.check_points.get(key)
+            if queue is not None and value is not None and value & _DUE_MASK == due >> _KEY_BITS + _QUEUE_BITS:
+                return queue, _unpacked(key, value)
+            heappop(dues)
+        return None
+
+    def _forget_stale(self) -> None:
+        self._dues = [
+            ((value & _DUE_MASK) << _QUEUE_BITS | queue.number) << _KEY_BITS | key
+            for queue in self._by_place.values()
+            for key, value in queue.check_points.items()
+        ]
+        heapify(self._dues)
+
+
+def _unpacked(key: int, value: int) -> CheckPoint:
+    return CheckPoint(
+        key >> POP_MS_BITS, key & POP_MS_MAX, value >> _MESSAGES_SHIFT, value & _DUE_MASK,
+        value >> DUE_BITS & _OWNER_MASK,
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""What a start has to know of POP: the events in the log, from the low water on.
+
+A round tells everything that is in flight again, some at a time, while other events go on; when it is through, nothing
+before its beginning is needed any more, and the records say so. There is one when there are many more events than
+things in flight, so a start reads a few times what is in flight, and no file is written beside the log.
+
+Where groups stand is in consumerOffset.json; pops that are behind the place up to which that file knows the log say
+the rest.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from staticfire.broker.pop.events import (
+    NO_OFFSET,
+    Done,
+    Event,
+    Ordered,
+    Taken,
+    pack_bits,
+    read_events,
+    unpack_bits,
+)
+from staticfire.broker.pop.in_flight import NOBODY, POP_MS_MAX, CheckPoint
+from staticfire.broker.pop.tables import PopTables
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.record import decode_record
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+READ_MAX = 512
+TOLD_AT_ONCE = 1_000
+ROUND_EVENTS_MIN = 50_000
+# There is a round after so many events and twice what is in flight.
+
+
+class _Read(NamedTuple):
+    log_position: int
+    low_water: int
+    events: list[Event]
+
+
+class KeptPops:
+    """Reads the log at a start, and keeps short what has to be read."""
+
+    def __init__(self, tables: PopTables, settle: Callable[[], None]) -> None:
+        self._tables = tables
+        self._settle = settle
+
+    # -- at start ------------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Know again what is in flight and where groups stand. Raises: StorageError."""
+        tables = self._tables
+        queue = tables.log.queue
+        known_to = tables.state.offsets.saved_position
+        low_water = tables.log.low_water = self._low_water(queue)
+        first = max(queue.min_offset, min(low_water, self._offset_at(queue, -1 if known_to is None else known_to)))
+        for offset, position, events in self._records(queue, first):
+            for event in events:
+                if position < tables.state.store.deletions.get(event.place.topic, 0):
+                    continue
+                if offset >= low_water:
+                    self._take_in(event)
+                if known_to is None or position >= known_to:
+                    self._commit(event)
+            tables.log.events += len(events)
+
+    def _low_water(self, queue: Queue) -> int:
+        """Return what the newest readable record says."""
+        for offset in range(queue.max_offset - 1, queue.min_offset - 1, -1):
+            for record in self._read(queue, offset, 1):
+                if record is not None:
+                    return record.low_water
+        return queue.min_offset
+
+    def _offset_at(self, queue: Queue, log_position: int) -> int:
+        """Return the first offset whose record lies at a position of the log or behind it. Raises: StorageError."""
+        low, high, store = queue.min_offset, queue.max_offset, self._tables.state.store
+        while low < high:
+            middle = (low + high) // 2
+            entries = store.entries(queue, middle, 1)
+            if entries and entries[0].log_position < log_position:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _records(self, queue: Queue, offset: int) -> Iterator[tuple[int, int, list[Event]]]:
+        """Yield offset, log position and events of each record. Raises: StorageError."""
+        while offset < queue.max_offset:
+            for record in self._read(queue, offset, READ_MAX):
+                if record is not None:
+                    yield offset, record.log_position, record.events
+                offset += 1
+
+    def _read(self, queue: Queue, offset: int, count: int) -> Iterator["_Read | None"]:
+        """Yield what the records say, None for a damaged one. Raises: StorageError."""
+        store = self._tables.state.store
+        for entry in store.entries(queue, offset, min(count, queue.max_offset - offset)):
+            try:
+                data = store.record_at(entry.log_position) if entry.record_bytes > 0 else None
+                if data is None:
+                    raise ProtocolError("it is damaged")
+                read = read_events(decode_record(data).body)
+            except (ProtocolError, OSError) as error:
+                words = "messages that were popped may come again, or not: what was noted of them can't be read"
+                log.error("pop_events_unreadable", log_position=entry.log_position, error=str(error), reason=words)
+                yield None
+            else:
+                yield _Read(entry.log_position, read.low_water, read.events)
+
+    def _take_in(self, event: Event) -> None:
+        tables = self._tables
+        if isinstance(event, Ordered):
+            tables.orders.put(event.place, event.state)
+            return
+        if not (0 <= event.pop_ms <= POP_MS_MAX and event.start >= 0):
+            return
+        queue = tables.in_flight.queue_of(event.place)
+        messages = unpack_bits(event.bits)
+        if isinstance(event, Done):
+            tables.in_flight.remove(queue, event.start, event.pop_ms, messages)
+        elif messages:
+            tables.in_flight.put(queue, CheckPoint(event.start, event.pop_ms, messages, event.due_ms, NOBODY))
+
+    def _commit(self, event: Event) -> None:
+        if not isinstance(event, Done) and event.committed != NO_OFFSET:
+            self._tables.commit(event.place, event.committed)
+
+    # -- rounds --------------------------------------------------------------------------------------------------
+
+    async def round_if_due(self, pause: Callable[[int], Awaitable[None]]) -> bool:
+        """Tell everything in flight again if there have been many events; return whether that was so."""
+        tables = self._tables
+        live = tables.in_flight.check_points + len(tables.orders)
+        if tables.log.events <= ROUND_EVENTS_MIN + 2 * live:
+            return False
+        begin = tables.log.queue.max_offset
+        tables.log.events = 0
+        told = self._told()
+        while events := list(islice(told, TOLD_AT_ONCE)):
+            is_written: list[bool] = []
+            for event in events:
+                tables.log.note(event)
+            tables.log.when_written(is_written.append)
+            self._settle()
+            if is_written != [True]:
+                return True
+            await pause(0)
+        tables.log.low_water = begin
+        return True
+
+    def _told(self) -> Iterator[Event]:
+        """Yield everything in flight as it is when its turn comes."""
+        tables = self._tables
+        for place, _ in tables.orders:
+            yield Ordered(place, tables.orders.find(place))
+        for queue in tables.in_flight:
+            for start, pop_ms in [(one.start, one.pop_ms) for one in queue]:
+                now = queue.find(start, pop_ms)
+                if now is not None:
+                    yield Taken(queue.place, start, pop_ms, now.due_ms, pack_bits(now.messages))

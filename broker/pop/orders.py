@@ -1,0 +1,145 @@
+"""What was taken in order: one state per queue and group. Pure. RocketMQ: ConsumerOrderInfoManager.
+
+A queue is blocked while a message of the last pop is neither acknowledged nor visible again, except for who repeats the
+same attempt. The group's offset stays at the first message that isn't acknowledged; nothing is copied, and how often a
+message came before is counted here.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from heapq import heappop, heappush
+
+from msgspec.structs import replace
+
+from staticfire.broker.pop.events import GroupQueue, OrderState
+from staticfire.protocol.pop_handles import OrderCounts, QueueKey
+
+UNUSED_MS_MAX = 24 * 3_600_000
+# Then a state is dropped.
+
+
+PlaceKey = tuple[str, str, int]
+"""Group, topic, queue id."""
+
+
+class AckOutcome(Enum):
+    """What an acknowledgement in order did."""
+
+    COUNTED = "counted"
+    IGNORED = "ignored"
+    ILLEGAL = "illegal"
+
+
+class OrderStates:
+    """The order states of a broker, and when their queues become free."""
+
+    def __init__(self) -> None:
+        self._states: dict[PlaceKey, OrderState] = {}
+        self._dues: list[tuple[int, PlaceKey]] = []
+
+    def find(self, place: GroupQueue) -> OrderState | None:
+        """Return a queue's state."""
+        return self._states.get((place.group, place.topic, place.queue_id))
+
+    def put(self, place: GroupQueue, state: OrderState | None) -> None:
+        """Have a queue's state be so from now on."""
+        key = (place.group, place.topic, place.queue_id)
+        if state is None:
+            self._states.pop(key, None)
+            return
+        self._states[key] = state
+        free_ms = free_at_ms(state)
+        if free_ms is not None:
+            heappush(self._dues, (free_ms, key))
+
+    def forget(self, is_gone: Callable[[GroupQueue], bool]) -> list[GroupQueue]:
+        """Drop states; return whose."""
+        gone = [place for place, _ in self if is_gone(place)]
+        for place in gone:
+            self.put(place, None)
+        return gone
+
+    def next_due_ms(self) -> int | None:
+        """Return when the next queue becomes free without an acknowledgement."""
+        dues = self._dues
+        while dues:
+            free_ms, key = dues[0]
+            state = self._states.get(key)
+            if state is not None and free_at_ms(state) == free_ms:
+                return free_ms
+            heappop(dues)
+        return None
+
+    def take_due(self, message_ms: int) -> tuple[GroupQueue, OrderState] | None:
+        """Return a queue that is free by then, each once for each pop of it. None for no more."""
+        due_ms = self.next_due_ms()
+        if due_ms is None or due_ms > message_ms:
+            return None
+        _, key = heappop(self._dues)
+        while self._dues and self._dues[0] == (due_ms, key):
+            heappop(self._dues)
+        return GroupQueue(*key), self._states[key]
+
+    def __iter__(self) -> Iterator[tuple[GroupQueue, OrderState]]:
+        for key, state in list(self._states.items()):
+            yield GroupQueue(*key), state
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+
+def free_at_ms(state: OrderState) -> int | None:
+    """Return when all that isn't acknowledged is visible again; None when all is acknowledged."""
+    default_ms = state.pop_ms + state.invisible_ms
+    left = [state.visible_ms.get(offset, default_ms) for offset in state.offsets if offset not in state.acked]
+    return max(left) if left else None
+
+
+def is_blocked(state: OrderState | None, attempt_id: str | None, now_ms: int) -> bool:
+    """Whether nothing may be taken of a queue now."""
+    if state is None or (state.attempt_id is not None and state.attempt_id == attempt_id):
+        return False
+    free_ms = free_at_ms(state)
+    return free_ms is not None and now_ms < free_ms
+
+
+def taken(old: OrderState | None, offsets: Sequence[int], attempt_id: str | None, times: tuple[int, int]) -> OrderState:
+    """Return the state after messages were taken. `times`: pop time and invisible time."""
+    counts: dict[int, int] = {}
+    if old is not None:
+        is_same = old.attempt_id is not None and old.attempt_id == attempt_id
+        came = set(old.offsets)
+        for offset in offsets:
+            if offset in came:
+                count = old.counts.get(offset, 0) + (not is_same)
+                if count:
+                    counts[offset] = count
+    return OrderState(*times, attempt_id, list(offsets), counts=counts, used_ms=times[0])
+
+
+def counts_of(state: OrderState, key: QueueKey) -> OrderCounts:
+    """Return how often the messages of a queue came before, as an answer tells it."""
+    flag, queue_id = key
+    by_offset = {(flag, queue_id, offset): count for offset, count in state.counts.items()}
+    return OrderCounts(by_offset, {key: min((state.counts.get(offset, 0) for offset in state.offsets), default=0)})
+
+
+def acknowledged(state: OrderState, offset: int, pop_ms: int, now_ms: int) -> tuple[AckOutcome, OrderState]:
+    """Return what comes of an acknowledgement."""
+    if state.pop_ms != pop_ms:
+        return AckOutcome.IGNORED, state
+    if offset not in state.offsets:
+        return AckOutcome.ILLEGAL, state
+    if offset in state.acked:
+        return AckOutcome.COUNTED, state
+    return AckOutcome.COUNTED, replace(state, acked=[*state.acked, offset], used_ms=now_ms)
+
+
+def postponed(state: OrderState, offset: int, visible_ms: int, now_ms: int) -> OrderState:
+    """Return the state in which a message is visible again at another time."""
+    return replace(state, visible_ms={**state.visible_ms, offset: visible_ms}, used_ms=now_ms)
+
+
+def offset_behind(state: OrderState) -> int:
+    """Return where the group stands: at the first message that isn't acknowledged, else behind the last."""
+    return next((offset for offset in state.offsets if offset not in state.acked), state.offsets[-1] + 1)

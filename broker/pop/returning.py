@@ -1,0 +1,206 @@
+"""The invisible time of messages is over: they come again. RocketMQ: PopReviveService.
+
+A message that came from the topic itself goes to the group's POP retry topic of it, one that came from there goes there
+again, as a copy with one more reconsumption. The copies and the end of their check-points are one burst, all of it
+stored or none. Messages are returned when they are due, in slices, in the order of their due times.
+
+With `popDeadLetters` a message that has come back as often as its group allows goes to the dead letters; RocketMQ's
+brokers hand it out for ever.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from staticfire.broker.groups.dead_letters import DeadLetters
+from staticfire.broker.groups.retries import is_dead
+from staticfire.broker.pop.in_flight import CheckPoint, PoppedQueue
+from staticfire.broker.pop.tables import PopTables
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
+from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.message_ids import offset_id, offset_id_prefix
+from staticfire.protocol.names import fits_store, is_retry_topic, pop_retry_topic
+from staticfire.protocol.properties import (
+    DELAY,
+    FIRST_POP_TIME,
+    ORIGIN_MESSAGE_ID,
+    POP_CK,
+    RETRY_TOPIC,
+    append_property,
+    find_property,
+    with_property,
+    without_property,
+)
+from staticfire.protocol.record import IPV4_HOST_BYTES, StoredRecord, decode_record
+from staticfire.protocol.sys_flag import BORN_HOST_V6
+from staticfire.protocol.tags import tags_code
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+SLICE_MAX = 128
+# Messages returned between two looks at the sockets.
+UNWRITABLE_MS = 10_000
+# A message whose copy can't be stored where it belongs is tried again after so long.
+
+OnReturned = Callable[[str, str], None]
+"""Called with group and the topic that the group asks for."""
+
+
+class Returner:
+    """Has messages come again."""
+
+    def __init__(
+        self, tables: PopTables, dead_letters: DeadLetters, settle: Callable[[], None], on_returned: OnReturned
+    ) -> None:
+        self._tables = tables
+        self._state = tables.state
+        self._store = tables.state.store
+        self._dead_letters = dead_letters
+        self._settle = settle
+        self._on_returned = on_returned
+        self._host = pack_host(self._state.machine.identity.host_ip, self._state.settings.listen_port)
+
+    async def return_until(self, message_ms: MessageMs) -> int:
+        """Return everything due by then; return how many messages that were. Raises: StorageError (none now)."""
+        returned = 0
+        while due := self._take_due(message_ms):
+            returned += self._return(due, message_ms)
+            await asyncio.sleep(0)
+        return returned
+
+    def _take_due(self, message_ms: MessageMs) -> list[tuple[PoppedQueue, CheckPoint]]:
+        due: list[tuple[PoppedQueue, CheckPoint]] = []
+        count = 0
+        while count < SLICE_MAX and (one := self._tables.in_flight.take_due(message_ms)) is not None:
+            due.append(one)
+            count += one[1].messages.bit_count()
+        return due
+
+    def _return(self, due: list[tuple[PoppedQueue, CheckPoint]], message_ms: MessageMs) -> int:
+        """Store the copies of these, in one burst. Raises: StorageError, for all."""
+        tables, returned = self._tables, 0
+        if self._store.refusal is not None:
+            self._put_back(due)
+            raise StorageError(str(self._store.refusal))
+        outcome: list[bool] = []
+        reached = 0
+        trouble: OSError | None = None
+        for queue, check_point in due:
+            try:
+                returned += self._return_all(queue, check_point)
+            except OSError as error:
+                trouble = error  # the disk: nothing is dropped for it
+                break
+            except (BrokerAnswer, ProtocolError, StorageError) as error:
+                tables.in_flight.put(queue, check_point._replace(due_ms=message_ms + UNWRITABLE_MS))
+                place = queue.place
+                log.error(
+                    "pop_not_returned", group=place.group, topic=place.topic, queue_id=place.queue_id,
+                    start_offset=check_point.start, error=str(error), retry_ms=UNWRITABLE_MS,
+                )  # fmt: skip
+            reached += 1
+        tables.log.when_written(outcome.append)
+        self._settle()
+        if outcome == [False]:
+            self._put_back(due)
+            raise self._store.failure or StorageError("messages whose invisible time is over could not be stored")
+        if trouble is not None:
+            self._put_back(due[reached:])
+            raise StorageError(f"a message whose invisible time is over could not be read: {trouble}") from trouble
+        return returned
+
+    def _put_back(self, due: list[tuple[PoppedQueue, CheckPoint]]) -> None:
+        for queue, check_point in due:
+            self._tables.in_flight.put(queue, check_point)
+
+    # -- one check-point -----------------------------------------------------------------------------------------
+
+    def _return_all(self, popped: PoppedQueue, check_point: CheckPoint) -> int:
+        """Put the copies of a check-point on the burst, and its end; return how many. Raises: as `put`, OSError."""
+        place, state = popped.place, self._state
+        count = 0
+        if place.topic in state.topics.topics and state.groups.get(place.group) is not None:
+            target = self._target(place.group, place.topic)
+            for record in self._records(popped, check_point):
+                self._put(place.group, record, check_point.pop_ms, target)
+                count += 1
+            self._on_returned(place.group, place.topic)
+        self._tables.remove(popped, check_point.start, check_point.pop_ms, check_point.messages)
+        return count
+
+    def _target(self, group: str, topic: str) -> Queue:
+        """Return the queue of the retry topic, made if need be. Raises: ProtocolError (its name is too long)."""
+        state, name = self._state, topic
+        if not is_retry_topic(topic):
+            name = pop_retry_topic(topic, group, 2 if state.settings.enable_retry_topic_v2 else 1)
+        if name not in state.topics.topics:
+            if not fits_store(name):
+                raise ProtocolError(f"the name of its retry topic {name} is too long")
+            state.topics.create_for_group(name, 1)
+        if state.offsets.committed(group, name, 0) < 0:
+            state.offsets.commit(group, name, 0, 0)
+        return state.store.queue(name, 0)
+
+    def _records(self, popped: PoppedQueue, check_point: CheckPoint) -> list[StoredRecord]:
+        """Return the messages of a check-point that can be read. Raises: OSError, StorageError."""
+        place, start = popped.place, check_point.start
+        queue = self._store.queue(place.topic, place.queue_id)
+        records: list[StoredRecord] = []
+        entries = self._store.entries(queue, start, check_point.messages.bit_length())
+        first = max(start, queue.min_offset)
+        for offset, entry in enumerate(entries, first):
+            if not check_point.messages >> (offset - start) & 1:
+                continue
+            data = self._store.record_at(entry.log_position) if entry.record_bytes > 0 else None
+            record = None if data is None else decode_record(data)
+            if record is None or record.topic != place.topic or record.queue_offset != offset:
+                log.error("pop_message_gone", group=place.group, topic=place.topic, queue_offset=offset)
+                continue
+            records.append(record)
+        return records
+
+    def _put(self, group: str, record: StoredRecord, pop_ms: int, target: Queue) -> None:
+        """Put a copy on the burst. Raises: BrokerAnswer, ProtocolError, StorageError."""
+        state = self._state
+        config = state.groups.groups[group]
+        now_ms = state.clock.message_ms()
+        if state.settings.pop_dead_letters and is_dead(record.reconsume_times, config.retry_max_times, False):
+            letter = self._dead_letter(group, record)
+            on_stored = self._dead_letters.counted(group, letter.properties, _no_word)
+            self._store.put(letter, now_ms, on_stored)
+            return
+        properties = without_property(record.properties, POP_CK)
+        if record.reconsume_times == 0 or find_property(properties, FIRST_POP_TIME) is None:
+            properties = with_property(properties, FIRST_POP_TIME, b"%d" % pop_ms)
+        copy = NewRecord(
+            target, properties, tags_code(properties), record.body, record.born_ms, self._host, self._sys_flag(record),
+            record.flag, record.reconsume_times + 1, wait_flush=False,
+        )  # fmt: skip
+        self._store.put(copy, now_ms)
+
+    def _dead_letter(self, group: str, record: StoredRecord) -> NewRecord:
+        properties = without_property(record.properties, POP_CK)
+        if find_property(properties, RETRY_TOPIC) is None:
+            properties = append_property(properties, RETRY_TOPIC, record.topic)
+        if find_property(properties, ORIGIN_MESSAGE_ID) is None:
+            first_id = offset_id(offset_id_prefix(self._host), record.log_position)
+            properties = append_property(properties, ORIGIN_MESSAGE_ID, first_id)
+        properties = with_property(properties, DELAY, b"0")
+        queue = self._dead_letters.queue_of(group)
+        return NewRecord(
+            queue, properties, tags_code(properties), record.body, record.born_ms, record.born_host, record.sys_flag,
+            record.flag, record.reconsume_times + 1, wait_flush=False,
+        )  # fmt: skip
+
+    def _sys_flag(self, record: StoredRecord) -> int:
+        """Return a copy's flags: who has born it is the broker."""
+        return record.sys_flag & ~BORN_HOST_V6 | (BORN_HOST_V6 if len(self._host) > IPV4_HOST_BYTES else 0)
+
+
+def _no_word(_context: Any, _queue_offset: int, _log_position: int, _outcome: PutOutcome) -> None:
+    """Nobody waits for this record."""

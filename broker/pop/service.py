@@ -1,0 +1,190 @@
+"""POP at one broker: its parts, and when they work."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+from staticfire.broker.clock.due_loop import DueLoop
+from staticfire.broker.clock.quiescence import PUSH
+from staticfire.broker.groups.dead_letters import DeadLetters
+from staticfire.broker.handlers.acks import AckHandlers
+from staticfire.broker.handlers.pop import PopHandlers
+from staticfire.broker.pop.events import GroupQueue
+from staticfire.broker.pop.in_flight import NOBODY, PoppedQueue
+from staticfire.broker.pop.kept import KeptPops
+from staticfire.broker.pop.orders import UNUSED_MS_MAX
+from staticfire.broker.pop.pop_log import PopLog
+from staticfire.broker.pop.returning import Returner
+from staticfire.broker.pop.tables import PopTables
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.requests.clock import Unrest
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+from staticfire.runtime.service import Pause, Spawn
+
+log = logger("broker")
+
+RETRY_MS = 100
+UPKEEP_MS = 1_000
+UPKEEPS_PER_CLEANING = 60
+
+
+class PopService:
+    """What is popped of one broker, who waits, and what comes again."""
+
+    def __init__(self, state: BrokerState, topic: str, dead_letters: DeadLetters, settle: Callable[[], None]) -> None:
+        """`topic`: where events are noted. `settle` writes the burst."""
+        self._state = state
+        self._tables = tables = PopTables(state, PopLog(state.store, state.clock, topic))
+        self.log = tables.log
+        self._kept = KeptPops(tables, settle)
+        self.pops = PopHandlers(tables, settle)
+        self.holding = self.pops.holding
+        self.acks = AckHandlers(tables, self.holding)
+        self._returner = Returner(tables, dead_letters, settle, self._returned)
+        self._settle = settle
+        self._due = DueLoop(state.clock, self.next_due_ms, self._return_due, "pops_not_returned", RETRY_MS)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Know again what is in flight. Raises: StorageError."""
+        self._kept.restore()
+        if self._tables.in_flight.check_points:
+            log.info("pops_in_flight", check_points=self._tables.in_flight.check_points, next_due_ms=self.next_due_ms())
+
+    def start(self, spawn: Spawn, pause: Pause) -> None:
+        """Begin to work."""
+        self._tasks = [
+            spawn(self._due.run(), "pops_due"),
+            spawn(self.holding.loop(), "pops_held"),
+            spawn(self._upkeep_loop(pause), "pops_upkeep"),
+        ]
+
+    async def stop(self) -> None:
+        """Hand out nothing more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- bursts --------------------------------------------------------------------------------------------------
+
+    def settled(self, arrivals: Mapping[Queue, int]) -> bool:
+        """A burst is through; return whether there is another one to write now."""
+        self.holding.settled(arrivals)
+        due_ms = self.next_due_ms()
+        if due_ms is not None:
+            self._due.expect(due_ms)
+        return self.log.has_work
+
+    def _returned(self, group: str, topic: str) -> None:
+        """Messages are on their way to a retry topic: pops hear of it in the way that is set."""
+        settings = self._state.settings
+        if settings.wake_pops_of_returning or settings.enable_retry_topic_v2:
+            asked_for = topic
+            if is_retry_topic(topic):
+                asked_for = topic.removeprefix(f"%RETRY%{group}")[1:]
+                self.holding.wake_group(topic, group)
+            self.holding.wake_group(asked_for, group)
+
+    # -- due times -----------------------------------------------------------------------------------------------
+
+    def next_due_ms(self) -> MessageMs | None:
+        """Return when the next invisible time is over."""
+        dues = [self._tables.in_flight.next_due_ms(), self._tables.orders.next_due_ms()]
+        known = [due for due in dues if due is not None]
+        return MessageMs(min(known)) if known else None
+
+    async def return_until(self, message_ms: MessageMs) -> int:
+        """Have everything come again that is due by then; return how many messages. Raises: StorageError."""
+        returned = await self._returner.return_until(message_ms)
+        while (free := self._tables.orders.take_due(message_ms)) is not None:
+            place, state = free
+            returned += len(state.offsets) - len(state.acked)
+            self.holding.wake_queue(place)
+        self._settle()
+        return returned
+
+    async def _return_due(self) -> None:
+        await self.return_until(self._state.clock.message_ms())
+
+    def works_until_ms(self) -> MessageMs | None:
+        """Return when the first invisible time ends of a message that a connected client has: its work takes real time.
+
+        A skipping clock goes no further.
+        """
+        owners = self._tables.owners
+        dues = [
+            check_point.due_ms
+            for queue in self._tables.in_flight
+            for check_point in queue
+            if check_point.owner != NOBODY and owners.connection(check_point.owner) is not None
+        ]
+        return MessageMs(min(dues)) if dues else None
+
+    def unrest(self) -> Iterator[Unrest]:
+        """Yield what push consumers are still at, and what has come back and will be popped in a moment."""
+        state = self._state
+        for queue in self._tables.in_flight:
+            place = queue.place
+            if not queue.check_points:
+                continue
+            group = state.consumers.consumer_table.get(place.group)
+            if group is None or group.consume_type != PUSH:
+                continue
+            client = self._at_work(queue)
+            if client is not None:
+                yield self._described(place, [client.client_id or ""], "messages are being consumed")
+
+    def _at_work(self, queue: PoppedQueue) -> Connection | None:
+        """Return a client that has messages of a queue and hasn't given them back."""
+        owners = self._tables.owners
+        for check_point in queue:
+            connection = owners.connection(check_point.owner)
+            if connection is not None:
+                return connection
+        return None
+
+    def _described(self, place: GroupQueue, clients: list[str], reason: str) -> Unrest:
+        state = self._state
+        committed = state.offsets.committed(place.group, place.topic, place.queue_id)
+        end = state.store.queue(place.topic, place.queue_id).max_offset
+        return Unrest(place.group, place.topic, place.queue_id, committed, committed, end, clients, reason)
+
+    # -- upkeep --------------------------------------------------------------------------------------------------
+
+    def disconnected(self, connection: Connection) -> None:
+        """A client is gone: what it has comes again in its time."""
+        self._tables.owners.forget(connection)
+        self.holding.forget(connection)
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop what there is of a topic that was deleted."""
+        self._tables.in_flight.forget_topic(topic)
+        self._tables.orders.forget(lambda place: place.topic == topic)
+
+    def forget_group(self, group: str) -> None:
+        """Drop the order states of a group that was deleted; what it has taken is dropped when it is due."""
+        for place in self._tables.orders.forget(lambda place: place.group == group):
+            self._tables.put_order(place, None)
+
+    async def _upkeep_loop(self, pause: Pause) -> None:
+        rounds = 0
+        while True:
+            await pause(UPKEEP_MS)
+            await self._kept.round_if_due(pause)
+            rounds += 1
+            if rounds % UPKEEPS_PER_CLEANING == 0:
+                self._forget_unused()
+
+    def _forget_unused(self) -> None:
+        before_ms = self._state.clock.message_ms() - UNUSED_MS_MAX
+        states = self._tables.orders
+        for place, state in states:
+            if state.used_ms < before_ms:
+                self._tables.put_order(place, None)
+        if self.log.has_work:
+            self._settle()

@@ -1,0 +1,70 @@
+"""What the parts of POP share: the tables of one broker, and who has what."""
+
+import msgspec
+
+from staticfire.broker.pop.events import NO_OFFSET, Done, GroupQueue, Ordered, OrderState, Taken, pack_bits
+from staticfire.broker.pop.in_flight import NOBODY, OWNERS_MAX, CheckPoint, InFlight, PoppedQueue
+from staticfire.broker.pop.orders import OrderStates
+from staticfire.broker.pop.pop_log import PopLog
+from staticfire.broker.state import BrokerState
+from staticfire.runtime.connection import Connection
+
+
+class Owners:
+    """The connections that have taken something, by number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Connection, int] = {}
+        self._connections: dict[int, Connection] = {}
+        self._next = NOBODY
+
+    def number_of(self, connection: Connection) -> int:
+        """Return the number of a connection."""
+        number = self._numbers.get(connection)
+        if number is None:
+            self._next = self._next % OWNERS_MAX + 1
+            number = self._numbers[connection] = self._next
+            self._connections[number] = connection
+        return number
+
+    def connection(self, number: int) -> Connection | None:
+        """Return the connection that has something, None when it is gone."""
+        return self._connections.get(number)
+
+    def forget(self, connection: Connection) -> None:
+        """Take a connection for gone."""
+        number = self._numbers.pop(connection, None)
+        if number is not None:
+            self._connections.pop(number, None)
+
+
+class PopTables(msgspec.Struct):
+    """Tables and log. What changes them notes it for the log in the same breath."""
+
+    state: BrokerState
+    log: PopLog
+    in_flight: InFlight = msgspec.field(default_factory=InFlight)
+    orders: OrderStates = msgspec.field(default_factory=OrderStates)
+    owners: Owners = msgspec.field(default_factory=Owners)
+
+    def put(self, queue: PoppedQueue, new: CheckPoint, committed: int = NO_OFFSET) -> None:
+        """Add a check-point, and note it. `committed`: where the group stands by it."""
+        self.in_flight.put(queue, new)
+        bits = pack_bits(new.messages)
+        self.log.note(Taken(queue.place, new.start, new.pop_ms, min(new.due_ms, 1 << 62), bits, committed))
+
+    def remove(self, queue: PoppedQueue, start: int, pop_ms: int, messages: int) -> int:
+        """Take messages out of a check-point, and note it; return those that were in it."""
+        found = self.in_flight.remove(queue, start, pop_ms, messages)
+        if found:
+            self.log.note(Done(queue.place, start, pop_ms, pack_bits(found)))
+        return found
+
+    def put_order(self, place: GroupQueue, state: OrderState | None, committed: int = NO_OFFSET) -> None:
+        """Have an order state be so, and note it."""
+        self.orders.put(place, state)
+        self.log.note(Ordered(place, state, committed))
+
+    def commit(self, place: GroupQueue, offset: int) -> None:
+        """Let a group stand there."""
+        self.state.offsets.commit(place.group, place.topic, place.queue_id, offset)

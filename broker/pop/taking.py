@@ -1,0 +1,281 @@
+"""One pop: queue by queue what it takes. RocketMQ: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue.
+
+Everything is changed and noted for the log at once, so that two pops of one burst never take the same message; if the
+burst can't be written, `take_back` has it as it was.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from staticfire.broker.pop.answers import offsets_of, rewritten, single_records
+from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState
+from staticfire.broker.pop.in_flight import CheckPoint
+from staticfire.broker.pop.orders import counts_of, is_blocked, taken
+from staticfire.broker.pop.tables import PopTables
+from staticfire.broker.pulls.checks import Wanted
+from staticfire.broker.pulls.choosing import Choice
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.outcomes import ReadResult, ReadStatus
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Records
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.limits import PULL_ANSWER_BYTES_MAX
+from staticfire.protocol.names import is_retry_topic, pop_retry_topic
+from staticfire.protocol.pop_handles import (
+    NORMAL,
+    RETRY,
+    RETRY_V2,
+    OrderCounts,
+    PopHandle,
+    QueueKey,
+    format_message_offsets,
+    format_order_counts,
+    format_start_offsets,
+)
+from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE, PopAnswer, PopMessage
+from staticfire.runtime.connection import Connection
+
+REVIVE_QUEUE = 0
+# There are no revive queues; handles name this one.
+READS_MAX = 3
+# Of one queue: its offset may have to be corrected first.
+
+_CORRECTED = frozenset(
+    {
+        ReadStatus.OFFSET_OVERFLOW_BADLY, ReadStatus.OFFSET_TOO_SMALL, ReadStatus.OFFSET_FOUND_NULL,
+        ReadStatus.NO_MESSAGE_IN_QUEUE,
+    }
+)  # fmt: skip
+
+
+class Popped:
+    """What one pop has taken so far."""
+
+    def __init__(self, request: PopMessage, wanted: Wanted, pop_ms: int) -> None:
+        self.request = request
+        self.wanted = wanted
+        self.pop_ms = pop_ms
+        self.is_order = bool(request.order)
+        self.left = request.max_msg_nums
+        self.rest = 0
+        self.start_offsets: dict[QueueKey, int] = {}
+        self.message_offsets: dict[QueueKey, list[int]] = {}
+        self.counts = OrderCounts({}, {})
+        self.slices: list[bytes] = []
+        self.count = 0
+        self.undo: list[Callable[[], None]] = []
+
+    def answer(self) -> PopAnswer:
+        """Return the answer to a pop that has taken something."""
+        request = self.request
+        return PopAnswer(
+            self.pop_ms, request.invisible_time, ORDERLY_REVIVE_QUEUE if self.is_order else REVIVE_QUEUE, self.rest,
+            format_start_offsets(self.start_offsets), format_message_offsets(self.message_offsets),
+            format_order_counts(self.counts) if self.is_order else None,
+            remark="FOUND", body=Records(self.slices, self.count),
+        )  # fmt: skip
+
+    def nothing(self, code: ResponseCode) -> PopAnswer:
+        """Return the answer to a pop that has taken nothing."""
+        return PopAnswer(
+            self.pop_ms, self.request.invisible_time, ORDERLY_REVIVE_QUEUE if self.is_order else REVIVE_QUEUE,
+            self.rest, "", "", "" if self.is_order else None, code=int(code), remark="NO_MESSAGE_IN_QUEUE",
+        )  # fmt: skip
+
+    def take_back(self) -> None:
+        """Have everything as it was: the burst could not be written."""
+        for undo in reversed(self.undo):
+            undo()
+
+
+class Taker:
+    """Takes messages for groups."""
+
+    def __init__(self, tables: PopTables) -> None:
+        self._tables = tables
+        self._state = tables.state
+        self._random = tables.state.machine.identity.random
+
+    def take(self, request: PopMessage, wanted: Wanted, connection: Connection) -> Popped:
+        """Return what a pop gets. Raises: BrokerAnswer (nothing can be noted now), StorageError."""
+        state = self._state
+        if (refusal := state.store.refusal) is not None:
+            words = f"nothing is handed out that can't be noted: {refusal}"
+            raise BrokerAnswer(ResponseCode.SERVICE_NOT_AVAILABLE, words)
+        popped = Popped(request, wanted, state.clock.message_ms())
+        owner = self._tables.owners.number_of(connection)
+        draw = self._random.randrange(100)
+        retry = None if popped.is_order else self._retry_topic(request, draw)
+        retry_first = retry is not None and draw < state.settings.pop_from_retry_probability
+        if retry is not None and retry_first:
+            self._visit_all(popped, retry, owner)
+        topic = request.topic
+        flag = flag_of(topic)
+        for queue_id in self._queue_ids(request, draw):
+            self._visit(popped, (topic, queue_id, flag), owner)
+        if retry is not None and not retry_first and popped.count < request.max_msg_nums:
+            self._visit_all(popped, retry, owner)
+        return popped
+
+    def _retry_topic(self, request: PopMessage, draw: int) -> str | None:
+        settings = self._state.settings
+        version = 1
+        if settings.enable_retry_topic_v2 and (draw % 2 or not settings.retrieve_message_from_pop_retry_topic_v1):
+            version = 2
+        name = pop_retry_topic(request.topic, request.consumer_group, version)
+        return name if name in self._state.topics.topics else None
+
+    def _visit_all(self, popped: Popped, topic: str, owner: int) -> None:
+        for queue_id in range(self._state.topics.topics[topic].read_queue_nums):
+            self._visit(popped, (topic, queue_id, flag_of(topic)), owner)
+
+    def _queue_ids(self, request: PopMessage, draw: int) -> list[int]:
+        if request.queue_id >= 0:
+            return [request.queue_id]
+        count = self._state.topics.topics[request.topic].read_queue_nums
+        return [(draw + index) % count for index in range(count)]
+
+    # -- one queue -----------------------------------------------------------------------------------------------
+
+    def _visit(self, popped: Popped, where: tuple[str, int, int], owner: int) -> None:
+        """Take what is there, as far as it is wanted and there is room. Raises: StorageError."""
+        topic, queue_id, flag = where
+        place = GroupQueue(popped.request.consumer_group, topic, queue_id)
+        queue = self._state.store.queue(topic, queue_id)
+        offset = self.start_offset(place, queue, is_from_min=flag != NORMAL or popped.request.init_mode == 0)
+        if self._has_enough(place):
+            popped.rest += max(0, queue.max_offset - offset)
+            return
+        order = self._tables.orders.find(place) if popped.is_order else None
+        if popped.is_order and is_blocked(order, popped.request.attempt_id, popped.pop_ms):
+            return
+        if popped.left <= 0:
+            popped.rest += max(0, queue.max_offset - offset)
+            return
+        found, offset = self._read(popped, queue, place, offset)
+        popped.rest += max(0, found.max_offset - found.next_offset)
+        if found.status is not ReadStatus.FOUND:
+            if found.next_offset != offset:
+                self._tables.commit(place, found.next_offset)
+            return
+        key = flag, queue_id
+        slices = self._state.store.records(found)
+        offsets = offsets_of(found, slices)
+        if popped.is_order:
+            self._take_in_order(popped, place, offset, offsets, order)
+        else:
+            self._take(popped, place, CheckPoint(offset, popped.pop_ms, 0, 0, owner), (offsets, found.next_offset))
+        popped.start_offsets[key] = offset
+        popped.message_offsets[key] = offsets
+        if flag != NORMAL and topic != popped.request.topic:
+            slices = self._as_asked_for(popped, slices, found, where)
+        popped.slices += slices
+        popped.count += len(offsets)
+        popped.left -= len(offsets)
+        self._state.statistics.delivered(place.group, topic, len(offsets), found.record_bytes)
+
+    def start_offset(self, place: GroupQueue, queue: Queue, is_from_min: bool) -> int:
+        """Return where a pop begins; a reset is taken, and where there was no offset there is one now."""
+        state, settings = self._state, self._state.settings
+        offsets = state.offsets
+        if offsets.has_reset(*_names(place)) and settings.use_server_side_reset_offset:
+            reset = offsets.take_reset(*_names(place))
+            if self._tables.orders.find(place) is not None:
+                self._tables.put_order(place, None, reset if reset is not None else NO_OFFSET)
+        committed = offsets.committed(*_names(place))
+        if committed >= 0:
+            return committed
+        offset = queue.min_offset
+        if not is_from_min and not (offset <= 0 and settings.init_pop_offset_by_check_msg_in_mem):
+            offset = max(0, queue.max_offset - 1)
+        self._tables.commit(place, offset)
+        return offset
+
+    def _has_enough(self, place: GroupQueue) -> bool:
+        settings = self._state.settings
+        if not settings.enable_pop_message_threshold:
+            return False
+        queue = self._tables.in_flight.find(*_names(place))
+        return queue is not None and queue.count > settings.pop_inflight_message_threshold
+
+    def _read(self, popped: Popped, queue: Queue, place: GroupQueue, offset: int) -> tuple[ReadResult, int]:
+        """Return what is found, and from which offset on, corrected if need be. Raises: StorageError."""
+        store, settings = self._state.store, self._state.settings
+        bytes_max = min(settings.max_transfer_bytes_on_message_in_memory, PULL_ANSWER_BYTES_MAX)
+        wanted: Any = popped.wanted
+        for _ in range(READS_MAX):
+            if isinstance(wanted, Choice):
+                found = wanted.read(store, queue, offset, popped.left, bytes_max)
+            else:
+                found = store.read(queue, offset, popped.left, bytes_max, wanted)
+            if found.status not in _CORRECTED or found.next_offset == offset:
+                break
+            offset = found.next_offset
+            self._tables.commit(place, offset)
+        return found, offset
+
+    # -- taking --------------------------------------------------------------------------------------------------
+
+    def _take(self, popped: Popped, place: GroupQueue, new: CheckPoint, what: tuple[list[int], int]) -> None:
+        offsets, next_offset = what
+        messages = 0
+        for offset in offsets:
+            messages |= 1 << (offset - new.start)
+        due_ms = new.pop_ms + popped.request.invisible_time
+        tables = self._tables
+        queue = tables.in_flight.queue_of(place)
+        old = queue.find(new.start, new.pop_ms)
+        if old is not None:  # time stands, and the group was moved back: one check-point, and nothing comes too early
+            messages, due_ms = messages | old.messages, max(due_ms, old.due_ms)
+        tables.put(queue, new._replace(messages=messages, due_ms=due_ms), next_offset)
+        tables.commit(place, next_offset)
+
+        def undo() -> None:
+            tables.in_flight.remove(queue, new.start, new.pop_ms, messages)
+            self._go_back(place, new.start)
+
+        popped.undo.append(undo)
+
+    def _take_in_order(
+        self, popped: Popped, place: GroupQueue, offset: int, offsets: list[int], old: OrderState | None
+    ) -> None:
+        tables, request = self._tables, popped.request
+        state = taken(old, offsets, request.attempt_id, (popped.pop_ms, request.invisible_time))
+        tables.put_order(place, state, offset)
+        tables.commit(place, offset)
+        counts = counts_of(state, (NORMAL if not is_retry_topic(place.topic) else flag_of(place.topic), place.queue_id))
+        popped.counts.by_offset.update(counts.by_offset)
+        popped.counts.by_queue.update(counts.by_queue)
+        popped.undo.append(lambda: tables.orders.put(place, old))
+
+    def _go_back(self, place: GroupQueue, offset: int) -> None:
+        """Let a group stand where it stood, unless it has been moved further back."""
+        offsets = self._state.offsets
+        if offsets.committed(*_names(place)) > offset:
+            self._tables.commit(place, offset)
+
+    def _as_asked_for(
+        self, popped: Popped, slices: list[bytes], found: ReadResult, where: tuple[str, int, int]
+    ) -> list[bytes]:
+        """Return records of a retry topic as ones of the topic that was asked for, with their handles."""
+        state = self._state
+        if state.settings.pop_response_return_actual_retry_topic:
+            return slices
+        _, queue_id, flag = where
+        request = popped.request
+        start = popped.start_offsets[flag, queue_id]
+        handle = PopHandle(
+            start, popped.pop_ms, request.invisible_time, REVIVE_QUEUE, flag, state.settings.broker_name, queue_id, 0
+        )  # fmt: skip
+        return [rewritten(record, request.topic, handle) for record in single_records(slices, found.sizes)]
+
+
+def flag_of(topic: str) -> int:
+    """Return what handles say of a topic."""
+    if not is_retry_topic(topic):
+        return NORMAL
+    return RETRY_V2 if "+" in topic else RETRY
+
+
+def _names(place: GroupQueue) -> tuple[str, str, int]:
+    return place.group, place.topic, place.queue_id
