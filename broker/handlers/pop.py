@@ -18,7 +18,7 @@ from staticfire.broker.pop.held import HeldPop, HeldPops
 from staticfire.broker.pop.holding import EARLY_MS, Holding
 from staticfire.broker.pop.looking import Looker
 from staticfire.broker.pop.tables import PopTables
-from staticfire.broker.pop.taking import Popped, Taker
+from staticfire.broker.pop.taking import OnePop, Taker
 from staticfire.broker.pulls.checks import Wanted
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -77,7 +77,7 @@ class PopHandlers:
         holding.hold(holding.pops, call, left_ms, wanted)
         return None
 
-    def _hand_out(self, call: Call, popped: Popped) -> None:
+    def _hand_out(self, call: Call, popped: OnePop) -> None:
         """Answer when what was taken is noted in the log."""
         request = popped.request
         if popped.rest > 0:

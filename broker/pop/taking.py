@@ -48,7 +48,7 @@ _CORRECTED = frozenset(
 )  # fmt: skip
 
 
-class Popped:
+class OnePop:
     """What one pop has taken so far."""
 
     def __init__(self, request: PopMessage, wanted: Wanted, pop_ms: int) -> None:
@@ -96,13 +96,13 @@ class Taker:
         self._state = tables.state
         self._random = tables.state.machine.identity.random
 
-    def take(self, request: PopMessage, wanted: Wanted, connection: Connection) -> Popped:
+    def take(self, request: PopMessage, wanted: Wanted, connection: Connection) -> OnePop:
         """Return what a pop gets. Raises: BrokerAnswer (nothing can be noted now), StorageError."""
         state = self._state
         if (refusal := state.store.refusal) is not None:
             words = f"nothing is handed out that can't be noted: {refusal}"
             raise BrokerAnswer(ResponseCode.SERVICE_NOT_AVAILABLE, words)
-        popped = Popped(request, wanted, state.clock.message_ms())
+        popped = OnePop(request, wanted, state.clock.message_ms())
         owner = self._tables.owners.number_of(connection)
         draw = self._random.randrange(100)
         retry = None if popped.is_order else self._retry_topic(request, draw)
@@ -125,7 +125,7 @@ class Taker:
         name = pop_retry_topic(request.topic, request.consumer_group, version)
         return name if name in self._state.topics.topics else None
 
-    def _visit_all(self, popped: Popped, topic: str, owner: int) -> None:
+    def _visit_all(self, popped: OnePop, topic: str, owner: int) -> None:
         for queue_id in range(self._state.topics.topics[topic].read_queue_nums):
             self._visit(popped, (topic, queue_id, flag_of(topic)), owner)
 
@@ -137,7 +137,7 @@ class Taker:
 
     # -- one queue -----------------------------------------------------------------------------------------------
 
-    def _visit(self, popped: Popped, where: tuple[str, int, int], owner: int) -> None:
+    def _visit(self, popped: OnePop, where: tuple[str, int, int], owner: int) -> None:
         """Take what is there, as far as it is wanted and there is room. Raises: StorageError."""
         topic, queue_id, flag = where
         place = GroupQueue(popped.request.consumer_group, topic, queue_id)
@@ -198,7 +198,7 @@ class Taker:
         queue = self._tables.in_flight.find(*_names(place))
         return queue is not None and queue.count > settings.pop_inflight_message_threshold
 
-    def _read(self, popped: Popped, queue: Queue, place: GroupQueue, offset: int) -> tuple[ReadResult, int]:
+    def _read(self, popped: OnePop, queue: Queue, place: GroupQueue, offset: int) -> tuple[ReadResult, int]:
         """Return what is found, and from which offset on, corrected if need be. Raises: StorageError."""
         store, settings = self._state.store, self._state.settings
         bytes_max = min(settings.max_transfer_bytes_on_message_in_memory, PULL_ANSWER_BYTES_MAX)
@@ -216,7 +216,7 @@ class Taker:
 
     # -- taking --------------------------------------------------------------------------------------------------
 
-    def _take(self, popped: Popped, place: GroupQueue, new: CheckPoint, what: tuple[list[int], int]) -> None:
+    def _take(self, popped: OnePop, place: GroupQueue, new: CheckPoint, what: tuple[list[int], int]) -> None:
         offsets, next_offset = what
         messages = 0
         for offset in offsets:
@@ -237,7 +237,7 @@ class Taker:
         popped.undo.append(undo)
 
     def _take_in_order(
-        self, popped: Popped, place: GroupQueue, offset: int, offsets: list[int], old: OrderState | None
+        self, popped: OnePop, place: GroupQueue, offset: int, offsets: list[int], old: OrderState | None
     ) -> None:
         tables, request = self._tables, popped.request
         state = taken(old, offsets, request.attempt_id, (popped.pop_ms, request.invisible_time))
@@ -255,7 +255,7 @@ class Taker:
             self._tables.commit(place, offset)
 
     def _as_asked_for(
-        self, popped: Popped, slices: list[bytes], found: ReadResult, where: tuple[str, int, int]
+        self, popped: OnePop, slices: list[bytes], found: ReadResult, where: tuple[str, int, int]
     ) -> list[bytes]:
         """Return records of a retry topic as ones of the topic that was asked for, with their handles."""
         state = self._state
