@@ -54,6 +54,7 @@ storePathRootDir=$dir/store
 autoCreateTopicEnable=true
 traceTopicEnable=true
 enablePropertyFilter=true
+recallMessageEnable=true
 mappedFileSizeCommitLog=268435456
 CONF
   [ -n "${BROKER_CONF:-}" ] && cat "$BROKER_CONF" >> "$dir/conf/broker.conf"

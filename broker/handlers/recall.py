@@ -15,7 +15,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.timers.service import TimerService
 from staticfire.protocol.codes import RequestCode, ResponseCode
-from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.recall_handle import RecallHandle, decode_handle
 from staticfire.protocol.requests.recall import RecallAnswer, RecallMessage
@@ -40,20 +40,20 @@ class RecallHandlers:
         request: RecallMessage = call.request
         settings = self._state.settings
         if not settings.recall_message_enable:
-            return refusal(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
+            return self._refusal(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
         if settings.broker_id != 0:
-            return refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "recall failed, broker service not available")
+            return self._refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "recall failed, broker service not available")
         if self._state.topics.get(request.topic) is None:
             remark = f"recall failed, the topic[{request.topic}] not exist"
-            return refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
+            return self._refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
         try:
             handle = decode_handle(request.recall_handle)
         except ProtocolError as error:
-            return refusal(ResponseCode.ILLEGAL_OPERATION, str(error))
+            return self._refusal(ResponseCode.ILLEGAL_OPERATION, str(error))
         found = self._timers.find(handle)
         fault = self._fault(request.topic, handle, bool(found))
         if fault is not None:
-            return refusal(ResponseCode.ILLEGAL_OPERATION, fault)
+            return self._refusal(ResponseCode.ILLEGAL_OPERATION, fault)
         if not found:
             return self._answer(handle, NOTHING_WAITS)
         for index, one in enumerate(found):
@@ -72,6 +72,10 @@ class RecallHandlers:
             return "recall failed, timestamp invalid"
         return None
 
+    def _refusal(self, code: ResponseCode, remark: str) -> RecallAnswer:
+        """Return an answer that says no, and where: RocketMQ's clients trace no recall whose answer has no region."""
+        return RecallAnswer(None, self._state.settings.region_id, code=int(code), remark=remark)
+
     def _answer(self, handle: RecallHandle, remark: str) -> RecallAnswer:
         return RecallAnswer(handle.unique_id, self._state.settings.region_id, remark=remark)
 
@@ -80,6 +84,6 @@ class RecallHandlers:
             return
         call, handle = context
         if outcome is PutOutcome.FAILED:
-            call.answer(refusal(ResponseCode.SYSTEM_ERROR, "recall failed, it could not be stored"))
+            call.answer(self._refusal(ResponseCode.SYSTEM_ERROR, "recall failed, it could not be stored"))
         else:
             call.answer(self._answer(handle, "not set any response code"))

@@ -7,10 +7,12 @@ writes one JSON line per behaviour, in any order, and whatever else it likes in 
     {"behaviour": "lite-pull", "cannot": "the client has no lite pull consumer"}
     {"restart": "broker"}                  the broker is restarted; then the driver reads a line
     {"create": ["orders", "sync"]}         the topics are created, with 4 queues; then the driver reads a line
+    {"life": "7F000001..."}                the driver reads a line with what is known of a message: `stored/store ...`
 
 A behaviour of which it says nothing has failed.
 """
 
+import asyncio
 import json
 import os
 import subprocess
@@ -20,6 +22,8 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+from staticfire.client import Admin
+from staticfire.client.life.gathering import lives_of
 from staticfire.cluster import Cluster
 from tests.clients.behaviours import BEHAVIOURS
 
@@ -83,9 +87,8 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster) -> tuple[dict[str
         told = _parse(line)
         if told is None:
             other.append(line.rstrip())
-        elif "restart" in told or "create" in told:
-            _do(told, cluster)
-            driver.stdin.write("done\n")
+        elif "restart" in told or "create" in told or "life" in told:
+            driver.stdin.write(f"{_do(told, cluster)}\n")
             driver.stdin.flush()
         elif "cannot" in told:
             outcomes[told["behaviour"]] = Outcome("cannot", told["cannot"])
@@ -95,12 +98,24 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster) -> tuple[dict[str
     return outcomes, other
 
 
-def _do(asked: dict[str, Any], cluster: Cluster) -> None:
+def _do(asked: dict[str, Any], cluster: Cluster) -> str:
+    """Do what a driver asks for; return the answer."""
+    if "life" in asked:
+        return asyncio.run(_life(cluster.namesrv, asked["life"]))
     for topic in asked.get("create", ()):
         cluster.create_topic(topic)
     if "restart" in asked:
         for name in cluster.addresses:
             cluster.broker(name).restart()
+    return "done"
+
+
+async def _life(namesrv: str, message_id: str) -> str:
+    async with Admin(namesrv) as admin:
+        lives = await lives_of(admin, message_id)
+    return " ".join(
+        f"{event.what.replace(' ', '-')}/{event.source}" for life in lives.values() for event in life.events
+    )
 
 
 def _parse(line: str) -> dict[str, Any] | None:

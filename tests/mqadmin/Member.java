@@ -12,7 +12,7 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * One producer and one consumer of RocketMQ's own, for mqadmin to look at.
+ * One producer and one consumer of RocketMQ's own, which trace, for mqadmin to look at.
  *
  * Arguments: nameserver, topic, producer group, consumer group, number of messages. Each message is told on standard
  * output: unique id, offset id, broker, queue, queue offset. Then "consumed" when all came back and the
@@ -29,7 +29,7 @@ public class Member {
         String topic = arguments[1];
         int count = Integer.parseInt(arguments[4]);
         CountDownLatch missing = new CountDownLatch(count);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[3]);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[3], true, null);
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
@@ -37,7 +37,7 @@ public class Member {
             messages.forEach(message -> missing.countDown());
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
-        DefaultMQProducer producer = new DefaultMQProducer(arguments[2]);
+        DefaultMQProducer producer = new DefaultMQProducer(arguments[2], true, null);
         producer.setNamesrvAddr(arguments[0]);
         producer.setSendMsgTimeout(10_000);
         producer.start();

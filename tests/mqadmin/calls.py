@@ -120,7 +120,11 @@ DURING = [
     call(f"queryMsgById -t {TOPIC} -i {{offset_id}}", "{unique_id}", r"\[key-0\]", "CONSUMED"),
     call(f"queryMsgByKey -t {TOPIC} -k key-0", "^{unique_id} +{queue_id} +{queue_offset}$"),
     call(f"queryMsgByUniqueKey -t {TOPIC} -i {{unique_id}}", r"\[key-0\]", f"consumerGroup={GROUP}.*CONSUMED"),
-    call("queryMsgTraceById -i {unique_id}", f"{OURS}.*success", within_s=10),
+    call(
+        "queryMsgTraceById -i {unique_id}",
+        *(f"^{kind} +{group} .*success" for kind, group in (("Pub", PRODUCERS), ("Sub", GROUP), ("Sub", OURS))),
+        within_s=10,
+    ),
     call(f"queryMsgByOffset -t {TOPIC} -b {{holder}} -i {{queue_id}} -o {{queue_offset}}", "{offset_id}", "key-0"),
     call(f"printMsg -t {TOPIC}", "{unique_id}", "KEYS=key-7"),
     call(f"consumeMessage -t {TOPIC} -b {{holder}} -i {{queue_id}} -o 0 -c 1", "Consume ok", "{unique_id}"),

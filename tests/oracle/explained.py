@@ -70,6 +70,7 @@ EXPLAINED = [
     Explained("route of an unknown retry topic", "*", "so that a new group pulls its retries from its first rebalance"),
     Explained("pull with a class filter", "*", "class filters are no goal, and not silently ignored"),
     Explained("a binary header*", "codec", "an answer goes out in the codec of its request"),
+    Explained("send with a time beyond a long", "*", "it is too far away; RocketMQ's wraps, and is delivered at once"),
     # Conditions
     Explained("check '+ +'", "remark", "a fault behind a unary plus is told where it is, not at the plus"),
     Explained("choose 'a >'", "*", "RocketMQ gives every message to a pull whose condition doesn't parse"),

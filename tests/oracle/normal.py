@@ -17,6 +17,7 @@ _UNIQUE_ID = re.compile(r"^[0-9A-F]{32}([0-9A-F]{24})?$")
 _EXCEPTION = re.compile(r"$|(java|org|com)\.[\w.$]+(Exception|Error)|Cannot invoke|For input string")
 _UNORDERED = {"topicList", "queueDatas", "brokerDatas", "consumerIdList", "lockOKMQSet"}
 _TIMES = {"timestamp", "lastUpdateTimestamp"}
+_TIMER_TIMES = {"TIMER_OUT_MS", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_DELIVER_MS"}
 
 EXCEPTION = "<a Java exception>"
 
@@ -83,6 +84,8 @@ def _records(body: bytes) -> list[Plain]:
 def _property(name: str, value: str) -> str:
     if name == "ORIGIN_MESSAGE_ID":
         return "<id>"
+    if name in _TIMER_TIMES:
+        return "<ms>"
     return "<unique id>" if _UNIQUE_ID.match(value) else value
 
 

@@ -35,7 +35,7 @@ var (
 	namesrv, strictNamesrv string
 	shared                 rocketmq.Producer
 	background             = context.Background()
-	printing               sync.Mutex
+	printing, asking       sync.Mutex
 	input                  = bufio.NewReader(os.Stdin)
 )
 
@@ -62,6 +62,8 @@ func main() {
 		{"once-each", onceEach},
 		{"retry", retry},
 		{"delay", delay},
+		{"timers", timers},
+		{"trace", trace},
 		{"ordered", ordered},
 		{"broadcast", broadcast},
 		{"share-queues", shareQueues},
@@ -81,6 +83,7 @@ func main() {
 		}(each)
 	}
 	running.Wait()
+	cannot("recall", "the client has no recall")
 	cannot("request-reply", "the client answers no requests")
 	cannot("lite-pull", "the client has no lite pull consumer")
 	cannot("queries", "the client has no queries")
@@ -288,6 +291,56 @@ func delay() string {
 	return window("level 2", listening.times[1].Sub(sent), 4900, 6500)
 }
 
+func timers() string {
+	send(shared, message("timers", 0))
+	listening := listen("timers-readers", "timers", "*", "a")
+	defer listening.close()
+	listening.await(1)
+	sent := time.Now()
+	for number, each := range [][2]string{
+		{"TIMER_DELAY_SEC", "2"}, {"TIMER_DELAY_MS", "2750"},
+		{"TIMER_DELIVER_MS", strconv.FormatInt(sent.UnixMilli()+3500, 10)},
+	} {
+		timed := message("timers", number+1)
+		timed.WithProperty(each[0], each[1])
+		send(shared, timed)
+	}
+	listening.await(4)
+	listening.sameNumbers(4)
+	for number, each := range listening.got() {
+		check(numberOf(each) == number, "message %d came as number %d", numberOf(each), number)
+	}
+	window("TIMER_DELAY_MS", listening.times[2].Sub(sent), 2750, 4250)
+	window("TIMER_DELIVER_MS", listening.times[3].Sub(sent), 3500, 5000)
+	return window("TIMER_DELAY_SEC", listening.times[1].Sub(sent), 2000, 3500)
+}
+
+func trace() string {
+	config := &primitive.TraceConfig{
+		GroupName: "traced", Access: primitive.Local,
+		Resolver: primitive.NewPassthroughResolver([]string{namesrv}),
+	}
+	traced := newProducer(namesrv, "traced-producers", producer.WithTrace(config))
+	defer traced.Shutdown()
+	sent := send(traced, message("traced", 0))
+	listening := newListening("traced-readers", "traced", "*", "a", consumer.WithTrace(config))
+	listening.start()
+	defer listening.close()
+	listening.await(1)
+	wanted := []string{"sent/trace", "stored/store", "delivered/journal", "consumed/trace"}
+	life := ""
+	await("the traces of a message", func() bool {
+		life = ask(map[string]any{"life": sent.MsgID})
+		for _, each := range wanted {
+			if !strings.Contains(" "+life+" ", " "+each+" ") {
+				return false
+			}
+		}
+		return true
+	})
+	return life
+}
+
 func ordered() string {
 	selecting := newProducer(namesrv, "ordered-producers", producer.WithQueueSelector(producer.NewHashQueueSelector()))
 	defer selecting.Shutdown()
@@ -374,9 +427,7 @@ func consumerRestart() string {
 
 func brokerRestart() string {
 	consumeAndLeave("survivors", "survivors-readers")
-	printLine(map[string]any{"restart": "broker"})
-	_, err := input.ReadString('\n')
-	must(err)
+	ask(map[string]any{"restart": "broker"})
 	began := time.Now()
 	await("the producer recovers", func() bool {
 		_, err := shared.SendSync(background, message("survivors", 20))
@@ -645,6 +696,16 @@ func tell(each behaviour) {
 	}()
 	line["detail"] = each.run()
 	line["ok"] = true
+}
+
+// ask writes what the driver wants done and returns the answer.
+func ask(what map[string]any) string {
+	asking.Lock()
+	defer asking.Unlock()
+	printLine(what)
+	answer, err := input.ReadString('\n')
+	must(err)
+	return strings.TrimSpace(answer)
 }
 
 func cannot(name, why string) {

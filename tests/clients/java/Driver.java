@@ -1,3 +1,4 @@
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -51,6 +52,7 @@ import org.apache.rocketmq.client.producer.TransactionSendResult;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -76,6 +78,7 @@ public final class Driver {
     }
 
     public static void main(String[] arguments) throws Exception {
+        System.setProperty("com.rocketmq.recall.default.trace.enable", "true");
         new Driver(arguments[0], arguments[1]).run();
         System.exit(0); // Some threads of the client never end.
     }
@@ -98,6 +101,8 @@ public final class Driver {
         behaviours.put("once-each", this::onceEach);
         behaviours.put("retry", this::retry);
         behaviours.put("delay", this::delay);
+        behaviours.put("timers", this::timers);
+        behaviours.put("recall", this::recall);
         behaviours.put("ordered", this::ordered);
         behaviours.put("broadcast", this::broadcast);
         behaviours.put("share-queues", this::shareQueues);
@@ -106,6 +111,7 @@ public final class Driver {
         behaviours.put("lite-pull", this::litePull);
         behaviours.put("transactions", this::transactions);
         behaviours.put("request-reply", this::requestReply);
+        behaviours.put("trace", this::trace);
         behaviours.put("queries", this::queries);
         behaviours.put("too-large", this::tooLarge);
         behaviours.put("auto-create", this::autoCreate);
@@ -226,6 +232,104 @@ public final class Driver {
         return "";
     }
 
+    // -- messages with a time of their own, and traces ----------------------------------------------------------------
+
+    private String timers() throws Exception {
+        producer.send(message("timers", 0));
+        try (Listening consumer = new Listening(namesrv, "timers-readers", "timers", "*", "a")) {
+            consumer.start();
+            consumer.await(1);
+            long sent = System.currentTimeMillis();
+            producer.send(timed("timers", 3, "TIMER_DELIVER_MS", sent + 3_500));
+            producer.send(timed("timers", 2, "TIMER_DELAY_MS", 2_750));
+            producer.send(timed("timers", 1, "TIMER_DELAY_SEC", 2));
+            consumer.await(4);
+            consumer.sameNumbers(4);
+            List<Integer> order = consumer.received().stream().map(Driver::number).collect(Collectors.toList());
+            same(Arrays.asList(0, 1, 2, 3), order, "order");
+            check(consumer.received().get(1).getTopic().equals("timers"), "topic");
+            window("TIMER_DELAY_MS", consumer.times.get(2) - sent, 2_750, 4_250);
+            window("TIMER_DELIVER_MS", consumer.times.get(3) - sent, 3_500, 5_000);
+            return window("TIMER_DELAY_SEC", consumer.times.get(1) - sent, 2_000, 3_500);
+        }
+    }
+
+    private String recall() throws Exception {
+        Method recall = recalling();
+        producer.send(message("recalls", 0));
+        try (Listening consumer = new Listening(namesrv, "recalls-readers", "recalls", "*", "a")) {
+            consumer.start();
+            SendResult regretted = producer.send(timed("recalls", 100, "TIMER_DELAY_MS", 3_000));
+            SendResult kept = producer.send(timed("recalls", 1, "TIMER_DELAY_MS", 3_000));
+            same(regretted.getMsgId(), recall.invoke(producer, "recalls", handle(regretted)), "id");
+            consumer.await(2);
+            consumer.quiet();
+            consumer.sameNumbers(2);
+            try {
+                recall.invoke(producer, "recalls", handle(kept));
+                throw new IllegalStateException("what was delivered has been called back");
+            } catch (InvocationTargetException refused) {
+                same(604, ((MQBrokerException) refused.getCause()).getResponseCode(), "code");
+            }
+            return "";
+        }
+    }
+
+    private String trace() throws Exception {
+        DefaultMQProducer traced = new DefaultMQProducer("traced-producers", true, null);
+        named(traced::setNamesrvAddr, traced::setInstanceName, namesrv, "traced-producers");
+        traced.start();
+        DefaultMQPushConsumer reading = new DefaultMQPushConsumer("traced-readers", true, null);
+        named(reading::setNamesrvAddr, reading::setInstanceName, namesrv, "traced-readers");
+        reading.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        reading.subscribe("traced", "*");
+        reading.registerMessageListener(
+            (MessageListenerConcurrently) (messages, context) -> ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+        try {
+            SendResult sent = traced.send(message("traced", 0));
+            reading.start();
+            awaitLife(sent.getMsgId(), "sent/trace", "stored/store", "delivered/journal", "consumed/trace");
+            try {
+                SendResult regretted = traced.send(timed("traced", 1, "TIMER_DELAY_MS", 60_000));
+                recalling().invoke(traced, "traced", handle(regretted));
+                awaitLife(regretted.getMsgId(), "sent/trace", "waits/store", "recalled/store", "recalled/trace");
+                return "recalls too";
+            } catch (Cannot none) {
+                return "";
+            }
+        } finally {
+            traced.shutdown();
+            reading.shutdown();
+        }
+    }
+
+    private void awaitLife(String id, String... wanted) throws Exception {
+        AtomicReference<String> life = new AtomicReference<>("");
+        await(() -> Arrays.asList(wanted) + " in the life of a message (" + life.get() + ")", () -> {
+            life.set(answers.ask("life", id));
+            return Arrays.asList(life.get().split(" ")).containsAll(Arrays.asList(wanted));
+        });
+    }
+
+    /** Old clients know no such property: what they let nobody set, everybody can. */
+    private static Message timed(String topic, int number, String property, long value) {
+        Message made = message(topic, number);
+        MessageAccessor.putProperty(made, property, String.valueOf(value));
+        return made;
+    }
+
+    private static Method recalling() throws Cannot {
+        try {
+            return DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class);
+        } catch (NoSuchMethodException old) {
+            throw new Cannot("the client has no recall");
+        }
+    }
+
+    private static String handle(SendResult result) throws Exception {
+        return (String) SendResult.class.getMethod("getRecallHandle").invoke(result);
+    }
+
     private String transactions() throws Exception {
         Set<String> asked = Collections.synchronizedSet(new TreeSet<>());
         TransactionMQProducer transacting = new TransactionMQProducer("transacting-producers");
@@ -244,9 +348,10 @@ public final class Driver {
             }
         });
         transacting.start();
+        producer.send(message("transactions", 0)); // A consumer of a topic that isn't there looks for it every 30 s.
         try (Listening consumer = new Listening(namesrv, "transactions-readers", "transactions", "*", "a")) {
             consumer.start();
-            for (int number = 0; number < 3; number++) {
+            for (int number = 1; number < 3; number++) {
                 sendHalf(transacting, number, "paid", LocalTransactionState.COMMIT_MESSAGE);
             }
             sendHalf(transacting, 100, "refused", LocalTransactionState.ROLLBACK_MESSAGE);
@@ -254,8 +359,9 @@ public final class Driver {
             sendHalf(transacting, 101, "refused", LocalTransactionState.UNKNOW);
             consumer.await(4); // The last one after about six seconds.
             consumer.sameNumbers(4);
+            await("both are asked about", () -> asked.size() == 2);
             for (MessageExt each : consumer.received()) {
-                same(8, each.getSysFlag() & 12, "transaction bits"); // Committed.
+                same(number(each) == 0 ? 0 : 8, each.getSysFlag() & 12, "transaction bits"); // Committed.
             }
             same("[transactions body 101, transactions body 3]", asked.toString(), "asked about");
             return "asked about " + asked.size();
@@ -553,7 +659,7 @@ public final class Driver {
 
     private String brokerRestart() throws Exception {
         consumeAndLeave("survivors", "survivors-readers");
-        answers.ask("broker");
+        answers.ask("restart", "broker");
         long since = System.currentTimeMillis();
         while (true) {
             try {
@@ -919,6 +1025,13 @@ public final class Driver {
         return what + " after " + tookMs + " ms";
     }
 
+    /** The client doesn't have what a behaviour needs. */
+    private static final class Cannot extends Exception {
+        Cannot(String why) {
+            super(why);
+        }
+    }
+
     /** The lines that the driver writes, and the answers to what it asks for. */
     private static final class Answers {
         private final BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
@@ -930,6 +1043,9 @@ public final class Driver {
             try {
                 detail = behaviour.run();
                 ok = true;
+            } catch (Cannot none) {
+                print("{\"behaviour\":" + quoted(name) + ",\"cannot\":" + quoted(none.getMessage()) + "}");
+                return;
             } catch (Throwable error) {
                 detail = (error instanceof IllegalStateException ? "" : error.getClass().getSimpleName() + ": ")
                     + error.getMessage();
@@ -939,9 +1055,11 @@ public final class Driver {
                 + quoted(detail) + "}");
         }
 
-        void ask(String what) throws Exception {
-            print("{\"restart\":" + quoted(what) + "}");
-            check(input.readLine() != null, "nobody restarts the " + what);
+        synchronized String ask(String what, String about) throws Exception {
+            print("{" + quoted(what) + ":" + quoted(about) + "}");
+            String answer = input.readLine();
+            check(answer != null, "nobody answers: " + what + " " + about);
+            return answer;
         }
 
         private static synchronized void print(String line) {

@@ -23,7 +23,7 @@ let producer;
 
 // For this client an unknown topic is an error, before it could be created by a send.
 const TOPICS = [
-  'sync', 'async', 'properties', 'large', 'tags', 'once', 'retried', 'delayed', 'ordered', 'broadcast', 'shared',
+  'sync', 'async', 'properties', 'large', 'tags', 'once', 'retried', 'delayed', 'timers', 'ordered', 'broadcast', 'shared',
   'resumed', 'survivors',
 ];
 
@@ -38,6 +38,7 @@ async function main() {
     'once-each': onceEach,
     retry,
     delay,
+    timers,
     ordered,
     broadcast,
     'share-queues': shareQueues,
@@ -49,6 +50,8 @@ async function main() {
   cannot('send-batch', 'the client has no batches');
   cannot('auto-create', 'the client gives up when a topic has no route yet');
   cannot('sql92', 'the client has tags only');
+  cannot('recall', 'the client has no recall');
+  cannot('trace', 'the client traces nothing');
   cannot('queries', 'the client has no queries');
   cannot('pull', 'the client has no pull consumer');
   cannot('transactions', 'the client has no transactions');
@@ -179,6 +182,20 @@ async function delay() {
     await listener.await(2);
     assert.equal(listener.received[1].topic, 'delayed');
     return inWindow('level 2', listener.received[1].at - sent, 4_900, 6_500);
+  });
+}
+
+async function timers() {
+  await producer.send(message('timers', 0));
+  return await listening('timers', {}, async listener => {
+    await listener.await(1);
+    const timed = message('timers', 1);
+    timed.properties.TIMER_DELAY_MS = '2750';
+    const sent = Date.now();
+    await producer.send(timed);
+    await listener.await(2);
+    assert.equal(listener.received[1].topic, 'timers');
+    return inWindow('TIMER_DELAY_MS', listener.received[1].at - sent, 2_750, 4_250);
   });
 }
 

@@ -140,6 +140,20 @@ def delay(shared: Producer) -> str:
     return window("level 2", listener.received[-1]["at"] - sent, 4.9, 6.5)
 
 
+def timers(shared: Producer) -> str:
+    for number in range(FIRST):
+        shared.send_sync(message("timers", number))
+    with Listener("timers") as listener:
+        listener.wait(FIRST)
+        timed = message("timers", FIRST)
+        timed.set_property("TIMER_DELAY_MS", "2750")
+        sent = time.monotonic()
+        shared.send_sync(timed)
+        listener.wait(FIRST + 1)
+    same(listener.received[-1]["topic"], "timers", "topic")
+    return window("TIMER_DELAY_MS", listener.received[-1]["at"] - sent, 2.75, 4.25)
+
+
 def ordered(shared: Producer) -> str:
     for number in range(100):
         shared.send_orderly(message("ordered", number), number % 4)
@@ -429,6 +443,7 @@ BEHAVIOURS = {
     "once-each": once_each,
     "retry": retry,
     "delay": delay,
+    "timers": timers,
     "ordered": ordered,
     "broadcast": broadcast,
     "share-queues": share_queues,
@@ -444,6 +459,8 @@ PRINTING = threading.Lock()
 def main() -> None:
     shared = producer(NAMESRV, "driver-producers")
     say({"behaviour": "sql92", "cannot": "the client has tags only"})
+    say({"behaviour": "recall", "cannot": "the client has no recall"})
+    say({"behaviour": "trace", "cannot": "the client offers no traces"})
     say({"behaviour": "queries", "cannot": "the client has no queries"})
     say({"behaviour": "transactions", "cannot": "the client has no transactions"})
     say({"behaviour": "request-reply", "cannot": "the client has no requests"})

@@ -165,7 +165,7 @@ def _kinds() -> Iterator[Step]:
     for name, value in (("TIMER_DELAY_SEC", "5"), ("TIMER_DELAY_MS", "x"), ("TIMER_DELIVER_MS", "1")):
         timed = f"{name}\x01{value}\x02UNIQ_KEY\x01h\x02"
         alone = send(f"send with {name}={value}", topic="{run}timed", properties=timed)
-        yield replace(alone, apart=("recallHandle",))  # It has the moment in it.
+        yield replace(alone, apart=("recallHandle", "queueOffset"))  # The moment, and what waits besides.
         leveled = send(f"send delayed and with {name}={value}", topic="{run}timed", properties=f"DELAY\x013\x02{timed}")
         yield replace(leveled, apart=("queueOffset",))
     yield send("send half a transaction without its flag", topic="{run}trans", properties="TRAN_MSG\x01TRUE\x02")
