@@ -22,7 +22,7 @@ from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.first_pull import FIRST_PULLS
 from benchmarks.figures.groups import MembersJoin, Rebalance
 from benchmarks.figures.held import Held
-from benchmarks.figures.key_queries import KeyQueries
+from benchmarks.figures.key_queries import KeyIndex, KeyQueries
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
 from benchmarks.figures.lite_pull import LitePull
@@ -31,12 +31,15 @@ from benchmarks.figures.scale_out import ScaleOut
 from benchmarks.figures.starts import Starts
 from benchmarks.figures.throughput import THROUGHPUT
 from benchmarks.figures.timers import Timers
+from benchmarks.figures.tracing import TraceOff
+from benchmarks.figures.transactions import Transactions
 from benchmarks.load import UnexpectedAnswerError
 from benchmarks.report import medians, number, show, write
 from benchmarks.spark import SparkRead, spark_missing
 
 ROUNDS, QUICK_ROUNDS = 5, 2
 TOUCHED_MIB = 1536
+KEY_MESSAGES, QUICK_KEY_MESSAGES = 1_000_000, 100_000
 
 LONG = Delayed()
 # Measured in the first round only: it waits for most of a minute.
@@ -44,9 +47,9 @@ SPARK = SparkRead()
 # Likewise, and has medians of its own.
 TIMERS = Timers()
 # Likewise.
-KEYS = KeyQueries()
-# Likewise: most of it is entering ten million messages.
-ONCE: tuple[Family, ...] = (LONG, TIMERS, KEYS, SPARK)
+KEYS, INDEX = KeyQueries(), KeyIndex()
+# Likewise: most of it is storing and entering millions of messages.
+ONCE: tuple[Family, ...] = (LONG, TIMERS, KEYS, INDEX, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,
@@ -57,6 +60,8 @@ FAMILIES: list[Family] = [
     ListenerLatency(),
     FirstMessage(),
     LitePull(),
+    TraceOff(),
+    Transactions(),
     DeadLetter(),
     Conditions(),
     ScaleOut(),
@@ -67,6 +72,7 @@ FAMILIES: list[Family] = [
     LONG,
     TIMERS,
     KEYS,
+    INDEX,
     SPARK,
 ]
 
@@ -80,7 +86,8 @@ def main() -> int:
     if SPARK in families and missing:
         console.print(f"[dim]{missing}")
         families = [family for family in families if family is not SPARK]
-    stand = Stand(arguments.seconds, arguments.dir, is_quick=arguments.quick)
+    key_messages = arguments.key_messages or (QUICK_KEY_MESSAGES if arguments.quick else KEY_MESSAGES)
+    stand = Stand(arguments.seconds, arguments.dir, is_quick=arguments.quick, key_messages=key_messages)
     if arguments.curves:
         from benchmarks.curves.record import draw
 
@@ -128,6 +135,9 @@ def _arguments() -> argparse.Namespace:
         "--only", default="", metavar="KEY,KEY", help="figures or their families, or curves; part of a key will do"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="of one window (default: 1)")
+    parser.add_argument(
+        "--key-messages", type=int, help=f"among how many messages keys are looked for (default: {KEY_MESSAGES})"
+    )
     parser.add_argument("--dir", help="below which folder stores lie (default: the temporary one)")
     parser.add_argument(
         "--oracle", action="store_true", help="beside a real RocketMQ, too (a JDK and Maven are needed)"

@@ -13,11 +13,16 @@ TIMEOUT_S = 10
 
 def ask(port: int, codec: int, request: Request) -> Answer:
     """Return the answer. Raises: RuntimeError when it says no."""
-    reader_writer = codec_for(codec)
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
-        connection.sendall(reader_writer.encode_request(request, 1, False))
-        length, word = unpack(">II", _exactly(connection, 8))
-        rest = _exactly(connection, length - 4)
+        return ask_over(connection, codec, request)
+
+
+def ask_over(connection: socket.socket, codec: int, request: Request) -> Answer:
+    """`ask` over a connection that stays. Raises: as that."""
+    reader_writer = codec_for(codec)
+    connection.sendall(reader_writer.encode_request(request, 1, False))
+    length, word = unpack(">II", _exactly(connection, 8))
+    rest = _exactly(connection, length - 4)
     header_bytes = word & 0xFFFFFF
     envelope = reader_writer.decode_envelope(rest[:header_bytes])
     if envelope.code:

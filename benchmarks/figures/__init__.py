@@ -1,6 +1,7 @@
 """Figures by family: each knows its keys and measures all of them once, in a round.
 
 - `throughput.py`, `first_pull.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: messages on their way
+- `tracing.py`: what traces cost; `transactions.py`: half messages and their ends
 - `delayed.py`, `timers.py`, `dead_letter.py`: messages that wait
 - `groups.py`: members that come
 - `held.py`: pulls that wait; `conditions.py`: pulls that choose
@@ -29,6 +30,8 @@ class Stand:
     """The folder in which stores are made."""
     is_quick: bool = False
     """What takes long by nature is done with less."""
+    key_messages: int = 1_000_000
+    """Among how many messages a broker looks for keys."""
 
 
 class Family(Protocol):

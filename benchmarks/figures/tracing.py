@@ -1,0 +1,74 @@
+"""What message traces cost a producer: while they are off, beside a producer that never heard of them; and while on.
+
+Windows of the three take turns, and CPU time of the client is compared: what else the machine does meets all of them.
+"""
+
+import asyncio
+import os
+from typing import Any
+
+from benchmarks.figures import Stand, Values
+from benchmarks.figures.producer import send_single
+from benchmarks.figures.throughput import TOPIC, WARM_SECONDS
+from benchmarks.frames import BODY
+from benchmarks.machine import cpu_ns
+from benchmarks.servers import broker, nameserver
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.producer import Producer
+from staticfire.client.produce.selectors import Selector
+from staticfire.client.produce.send_result import SendResult
+from staticfire.protocol.messages import Message
+
+TURNS = 10
+
+
+class BareProducer(Producer):
+    """A producer as it would be if there were no traces: the way of a plain send, without the look at them."""
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+    ) -> SendResult:
+        sender = self._sender
+        if sender is None or queue is not None or selector is not None:
+            return await super().send(message, queue=queue, selector=selector, key=key)
+        backpressure = sender.backpressure
+        if backpressure.messages >= backpressure.messages_max or backpressure.bytes >= backpressure.bytes_max:
+            return await super().send(message)
+        return await sender.post(message)
+
+
+class TraceOff:
+    """trace_off: messages per CPU time of a producer that doesn't trace, and of one that does, beside bare ones."""
+
+    name = "trace_off"
+    keys = ("trace_off_ratio", "trace_on_ratio")
+
+    def measure(self, stand: Stand) -> Values:
+        with nameserver() as names, broker(stand.folder, namesrv=names.address, traceTopicEnable="true"):
+            bare, off, on = asyncio.run(_cpu_us(names.address, stand.seconds / 2))
+        return {"trace_off_ratio": bare / off, "trace_on_ratio": bare / on}
+
+
+async def _cpu_us(namesrv: str, seconds: float) -> list[float]:
+    """Return the client's CPU time of a send by each of the three."""
+    async with (
+        BareProducer("bench-bare", namesrv) as bare,
+        Producer("bench-off", namesrv) as off,
+        Producer("bench-on", namesrv, ProducerSettings(enable_trace=True)) as on,
+    ):
+        producers, spent_ns, sent = (bare, off, on), [0, 0, 0], [0, 0, 0]
+        for producer in producers:
+            await producer.send(Message(TOPIC, BODY, tags="paid"))
+            await send_single(producer, WARM_SECONDS)
+        for _ in range(TURNS):
+            for index, producer in enumerate(producers):
+                before = cpu_ns(os.getpid())
+                sent[index] += await send_single(producer, seconds / TURNS)
+                spent_ns[index] += cpu_ns(os.getpid()) - before
+    return [ns / 1000 / count for ns, count in zip(spent_ns, sent, strict=True)]
