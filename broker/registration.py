@@ -66,9 +66,18 @@ class Registration:
             self._pending[address] = set()
 
     async def registered(self) -> None:
-        """Return when every nameserver knows this broker."""
-        for event in self._registered.values():
-            await event.wait()
+        """Return when a nameserver knows this broker, and the others do, or have had a while for it.
+
+        One of several that is away stops neither this broker nor its clients. It is told when it is back.
+        """
+        waiting = [asyncio.ensure_future(event.wait()) for event in self._registered.values()]
+        try:
+            if waiting:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waiting, timeout=ANNOUNCED_MS_MAX / 1000)
+        finally:
+            for one in waiting:
+                one.cancel()
 
     async def announced(self) -> None:
         """Return when the nameservers know every change so far, soon when one of them can't be reached."""

@@ -10,9 +10,6 @@ import msgspec
 
 from staticfire.protocol import fastjson
 
-ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
-"""The namespace with the queues of ordered topics, as `brokerName:queues;brokerName:queues` by topic."""
-
 
 class _File(msgspec.Struct, rename="camel"):
     config_table: dict[str, dict[str, str]]

@@ -61,8 +61,13 @@ class ClusterClient(Service):
         self.pool = ConnectionPool(
             self.machine, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
         )
-        random = self.machine.identity.random
-        self.nameservers = Nameservers(namesrv, self.pool, random, self.settings.mq_client_api_timeout_ms)
+        self.nameservers = Nameservers(
+            namesrv,
+            self.pool,
+            self.machine.identity.random,
+            self.machine.clock,
+            self.settings.mq_client_api_timeout_ms,
+        )
         self.routes = RouteCache(self.nameservers, self.spawn)
         self.client_id = client_id(self.settings, self.machine)
         self.broker_connected: list[Callable[[str], None]] = []

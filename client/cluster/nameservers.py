@@ -1,32 +1,49 @@
 """The nameservers of a client, of which one is asked at a time. RocketMQ: NettyRemotingClient.
 
 The client sticks to a nameserver that answers; when it doesn't, the next of the list is asked, and so on once round.
-Where it starts is random, so that many clients spread over the list.
+Where it starts is random, so that many clients spread over the list. While there are others, one that says nothing has
+a second (RocketMQ: the whole time-out, so the first message of a topic is late when a nameserver hangs).
+
+Nameservers don't know of each other. One that has just started, or that a broker can't reach, knows fewer topics: that
+there is no route is believed when all that answer say so (RocketMQ: when one does).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed, NetworkError
-from staticfire.protocol.requests.routes import GetClusterInfo, GetRoute
+from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo, GetRoute
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.addresses import format_address, parse_addresses
+from staticfire.runtime.machine import Clock
 from staticfire.runtime.pool import ConnectionPool
 
 OF_ANY_NAMESERVER = (GetRoute, GetClusterInfo)
+
+FAILOVER_MS = 1_000
+# After so much silence the next one is asked.
+
+QUIET_MS = 30_000
+# So long a nameserver that said nothing isn't asked what another one has answered already.
 
 
 class Nameservers:
     """A list of nameservers and the one in use."""
 
-    def __init__(self, namesrv: str | Sequence[str], pool: ConnectionPool, random: Random, timeout_ms: int) -> None:
+    def __init__(
+        self, namesrv: str | Sequence[str], pool: ConnectionPool, random: Random, clock: Clock, timeout_ms: int
+    ) -> None:
         """`namesrv`: addresses separated by semicolons or commas, or a list. Raises: UsageError."""
         text = namesrv if isinstance(namesrv, str) else ";".join(namesrv)
-        self.addresses = [format_address(*address) for address in parse_addresses(text)]
+        addresses = [format_address(*address) for address in parse_addresses(text)]
+        self.addresses = list(dict.fromkeys(addresses))
         self._pool = pool
+        self._clock = clock
         self._timeout_ms = timeout_ms
         self._chosen = random.randrange(len(self.addresses))
+        self._quiet_until_ms: dict[str, UptimeMs] = {}
 
     @property
     def chosen(self) -> str:
@@ -38,20 +55,55 @@ class Nameservers:
 
     async def ask(self, request: Request, timeout_ms: int | None = None) -> Answer:
         """Return the first answer, refusals included. Raises: ConnectFailed when none of them answers."""
-        failures = []
-        first = self._chosen
-        for step in range(len(self.addresses)):
-            at = (first + step) % len(self.addresses)
-            try:
-                answer = await self._pool.ask(self.addresses[at], request, timeout_ms or self._timeout_ms)
-            except NetworkError as error:
-                failures.append(str(error))
+        failures: list[str] = []
+        limit_ms = timeout_ms or self._timeout_ms
+        for address, is_last in self._in_turn():
+            patience_ms = limit_ms if is_last else min(limit_ms, FAILOVER_MS)
+            answer = await self._ask_one(address, request, patience_ms, failures)
+            if answer is None:
                 continue
-            if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and isinstance(request, OF_ANY_NAMESERVER):
-                failures.append(f"what listens at {self.addresses[at]} is no nameserver; a broker, perhaps")
-                continue
-            self._chosen = at
+            self._chosen = self.addresses.index(address)
+            if _says_nothing(answer, request):
+                return await self._known_to_others(address, request, min(limit_ms, FAILOVER_MS)) or answer
             return answer
         raise ConnectFailed(
             f"no nameserver answers ({'; '.join(failures)}): is one running there? `staticfire up` starts a cluster"
         )
+
+    def _in_turn(self) -> Iterator[tuple[str, bool]]:
+        """Yield the addresses, the chosen one first, and whether it is the last one."""
+        first, count = self._chosen, len(self.addresses)
+        for step in range(count):
+            yield self.addresses[(first + step) % count], step == count - 1
+
+    async def _ask_one(self, address: str, request: Request, timeout_ms: int, failures: list[str]) -> Answer | None:
+        """Return its answer; None, with a failure more, when there is none."""
+        try:
+            answer = await self._pool.ask(address, request, timeout_ms)
+        except NetworkError as error:
+            self._quiet_until_ms[address] = UptimeMs(self._clock.uptime_ms() + QUIET_MS)
+            failures.append(str(error))
+            return None
+        self._quiet_until_ms.pop(address, None)
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and isinstance(request, OF_ANY_NAMESERVER):
+            failures.append(f"what listens at {address} is no nameserver; a broker, perhaps")
+            return None
+        return answer
+
+    async def _known_to_others(self, asked: str, request: Request, timeout_ms: int) -> Answer | None:
+        """Return what another nameserver knows, if one does."""
+        for address, _ in self._in_turn():
+            if address == asked or self._quiet_until_ms.get(address, 0) > self._clock.uptime_ms():
+                continue
+            answer = await self._ask_one(address, request, timeout_ms, [])
+            if answer is not None and answer.code == ResponseCode.SUCCESS and not _says_nothing(answer, request):
+                return answer
+        return None
+
+
+def _says_nothing(answer: Answer, request: Request) -> bool:
+    """Whether a nameserver knows no route of the topic, or no broker at all."""
+    if isinstance(request, GetRoute):
+        return answer.code == ResponseCode.TOPIC_NOT_EXIST
+    is_list = isinstance(request, GetClusterInfo) and isinstance(answer, ClusterInfoAnswer)
+    return is_list and not answer.body.broker_addr_table

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.routes import broker_addresses, limit_queues, same_route
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import StaticfireError, TopicNotFound, broker_answer
+from staticfire.protocol.errors import ClientError, StaticfireError, TopicNotFound, broker_answer
 from staticfire.protocol.names import DLQ_PREFIX, RETRY_PREFIX, topic_fault
 from staticfire.protocol.requests.routes import GetRoute, RouteAnswer, TopicRouteData
 from staticfire.runtime.log import logger
@@ -68,7 +68,10 @@ class RouteCache:
         return self._routes[topic]
 
     async def fetch(self, topic: str) -> TopicRouteData:
-        """Ask a nameserver and keep the answer. Raises: TopicNotFound, NetworkError, BrokerAnswer."""
+        """Ask a nameserver and keep the answer.
+
+        Raises: TopicNotFound, NetworkError, BrokerAnswer, ClientError (a static topic).
+        """
         asking = self._asking.get(topic)
         if asking is None:
             asking = asyncio.get_running_loop().create_future()
@@ -95,6 +98,11 @@ class RouteCache:
         if not isinstance(answer, RouteAnswer) or answer.body is None:
             raise broker_answer(answer.code, answer.remark, f"route of {topic} at {self._nameservers.chosen}")
         route: TopicRouteData = answer.body
+        if route.topic_queue_mapping_by_broker:
+            raise ClientError(
+                f"topic {topic} is a static topic: its queues are logical ones that move between brokers, and this "
+                "client knows only queues that stay where they are"
+            )
         return route
 
     def _not_found(self, topic: str, detail: str) -> TopicNotFound:

@@ -9,6 +9,7 @@ import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
 from staticfire.protocol.permissions import readable, writable
 from staticfire.protocol.requests.routes import QueueData, TopicRouteData
 
@@ -22,7 +23,7 @@ def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
     An orderly topic (orderTopicConf) has exactly the queues listed there.
     """
     if route.order_topic_conf:
-        return _listed_queues(topic, route.order_topic_conf)
+        return listed_queues(topic, route.order_topic_conf)
     masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
     return [
         MessageQueue(topic, queues.broker_name, queue_id)
@@ -46,12 +47,12 @@ def _broker_name(queues: QueueData) -> str:
     return queues.broker_name
 
 
-def _listed_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
-    """Return the queues of `broker:count;broker:count`. Raises: ProtocolError."""
+def listed_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
+    """Return the queues of an ordered topic, `broker:count;broker:count`. Raises: ProtocolError (it isn't that)."""
     queues = []
     for part in order_topic_conf.split(";"):
         broker_name, _, count = part.rpartition(":")
-        if not broker_name or not count.isdigit():
+        if not broker_name or not count.isdecimal() or not count.isascii() or int(count) > QUEUES_OF_TOPIC_MAX:
             raise ProtocolError(f"orderTopicConf {order_topic_conf!r} of topic {topic} isn't broker:count;broker:count")
         queues += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(count))]
     return queues

@@ -4,7 +4,6 @@ Behaviour: routes change with the answer, so what a broker was answered is what 
 with its connection, at once. A connection that brought several brokers takes them all along (RocketMQ: one of them).
 """
 
-from staticfire.nameserver.kv_config import ORDER_TOPIC_CONFIG
 from staticfire.nameserver.route_table import MASTER_ID, BrokerEntry, Registered
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -20,7 +19,7 @@ from staticfire.protocol.requests.brokers import (
     UnregisterBroker,
 )
 from staticfire.protocol.requests.clock import ClockReading
-from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, KVTable
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Handler

@@ -5,13 +5,12 @@ bare keys, as they are used to. Addresses are those under which this very client
 """
 
 from staticfire.nameserver import views
-from staticfire.nameserver.kv_config import ORDER_TOPIC_CONFIG
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, StandardJson, refusal
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer, MemberGroupBody
-from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetRoute, RouteAnswer
+from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, ClusterInfoAnswer, GetRoute, RouteAnswer
 from staticfire.runtime.dispatcher import Call, Handler
 
 STANDARD_JSON_VERSION = 401

@@ -30,6 +30,10 @@ class BrokerData(msgspec.Struct, rename="camel", gc=False):
     zone_name: str | None = None
 
 
+ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
+"""The namespace of key-value configuration with the queues of ordered topics: `broker:queues;broker:queues`."""
+
+
 class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
     """Which brokers have which queues of a topic."""
 
@@ -37,6 +41,8 @@ class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
     broker_datas: list[BrokerData] = []
     filter_server_table: dict[str, list[str]] = {}
     order_topic_conf: str | None = None
+    topic_queue_mapping_by_broker: dict[str, Any] | None = None
+    """Of a static topic, whose queues are logical ones that move between brokers. We have none."""
 
 
 class RouteAnswer(Answer, rename="camel"):

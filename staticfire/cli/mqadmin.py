@@ -25,6 +25,7 @@ from staticfire.cli.mqadmin_tables import (
 )
 from staticfire.cli.options import Whole, namesrv_flag
 from staticfire.client import Admin, Message, MessageQueue, Producer
+from staticfire.client.cluster.routes import listed_queues
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, ClientError, GroupNotFound, UsageError, broker_answer
@@ -35,7 +36,7 @@ from staticfire.protocol.requests.groups import (
     SubscriptionGroupConfig,
     UpdateGroup,
 )
-from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, KVTable
 from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetRuntimeInfo, GetTopicStats
 from staticfire.protocol.requests.topics import TopicConfig, UpdateTopic
 
@@ -194,6 +195,31 @@ def topic_status(namesrv: str, topic: str) -> None:
             answer = await ask(admin, broker.broker_addrs[0], GetTopicStats(topic=topic))
             stats.append(answer.body)
         click.echo(table(status_rows(stats)))
+
+    run(namesrv, work)
+
+
+@mqadmin.command("updateOrderConf")
+@namesrv_flag
+@topic_flag
+@option("-m", "--method", type=click.Choice(["get", "put", "delete"]), required=True)
+@option("-v", "--orderConf", "conf", metavar="BROKER:QUEUES;BROKER:QUEUES", help="For put: broker-a:4;broker-b:4.")
+def update_order_conf(namesrv: str, topic: str, method: str, conf: str | None) -> None:
+    """Say which queues an ordered topic has, for nameservers with orderMessageEnable."""
+
+    async def work(admin: Admin) -> None:
+        if method == "get":
+            known = await admin.get_kv(ORDER_TOPIC_CONFIG, topic)
+            if known is None:
+                raise ClientError(f"topic {topic} has no orderConf: `mqadmin updateOrderConf -m put` sets one")
+            click.echo(f"get orderConf success. topic=[{topic}], orderConf=[{known}] ")
+        elif method == "put":
+            listed_queues(topic, conf or "")
+            await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf or "")
+            click.echo(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
+        else:
+            await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
+            click.echo(f"delete orderConf success. topic=[{topic}]")
 
     run(namesrv, work)
 

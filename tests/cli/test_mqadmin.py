@@ -49,6 +49,25 @@ def test_a_topic_on_one_broker(cluster: Cluster) -> None:
     assert [queues["brokerName"] for queues in route["queueDatas"]] == ["broker-b"]
 
 
+def test_the_queues_of_an_ordered_topic_are_set_shown_and_removed(cluster: Cluster) -> None:
+    conf = "broker-a:2;broker-b:1"
+    assert admin(cluster, "updateOrderConf", "-m", "put", "-t", "Ordered", "-v", conf) == [
+        f"update orderConf success. topic=[Ordered], orderConf=[{conf}]"
+    ]
+    shown = admin(cluster, "updateOrderConf", "-m", "get", "-t", "Ordered")
+    assert [line.rstrip() for line in shown] == [f"get orderConf success. topic=[Ordered], orderConf=[{conf}]"]
+    assert admin(cluster, "updateOrderConf", "-m", "delete", "-t", "Ordered") == [
+        "delete orderConf success. topic=[Ordered]"
+    ]
+    for arguments, words in (
+        (("-m", "get"), "topic Ordered has no orderConf"),
+        (("-m", "put", "-v", "broker-a"), "isn't broker:count;broker:count"),
+    ):
+        done = call("mqadmin", "updateOrderConf", "-t", "Ordered", *arguments, NAMESRV_ADDR=cluster.namesrv)
+        assert done.returncode != 0
+        assert words in one_line(done.stderr)
+
+
 def test_a_group_and_how_far_it_has_come(cluster: Cluster) -> None:
     admin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Orders")
     created = admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "3")

@@ -55,16 +55,19 @@ class Shop:
     settings: ClientSettings = field(default_factory=ClientSettings)
     broker_settings: dict[str, object] = field(default_factory=dict)
     heard: list[Heard] = field(default_factory=list)
+    nameserver_settings: NameserverSettings = field(default_factory=NameserverSettings)
+    namesrv: str = NAMESRV
+    """Of several, separated by semicolons, each becomes a nameserver: namesrv, namesrv-2 ..."""
     brokers: dict[str, Broker] = field(default_factory=dict)
     _running: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def open(self, brokers: int = 1, queues: int = 4) -> "Shop":
-        namesrv = self.world.machine("namesrv", host="10.0.0.1")
-        await self.world.start("namesrv", Nameserver(namesrv, NameserverSettings()))
+        for number, address in enumerate(self.namesrv.split(";")):
+            await self.start_nameserver(f"namesrv-{number + 1}" if number else "namesrv", address.partition(":")[0])
         for number in range(brokers):
             await self.start_broker(f"broker-{'abc'[number]}", f"10.0.1.{number + 1}")
         machine = self.world.machine("shop", host="10.0.2.1")
-        producer = Producer("shop", NAMESRV, ProducerSettings(client=self.settings), machine)
+        producer = Producer("shop", self.namesrv, ProducerSettings(client=self.settings), machine)
         self.producer = await self._running.enter_async_context(producer)
         self.admin = await self._running.enter_async_context(Admin(client=self.producer.client))
         await self.admin.create_topic(TOPIC, queues=queues)
@@ -73,11 +76,15 @@ class Shop:
     async def close(self) -> None:
         await self._running.aclose()
 
+    async def start_nameserver(self, name: str, host: str | None = None) -> Nameserver:
+        machine = self.world.machine(name, host=host)
+        return await self.world.start(name, Nameserver(machine, self.nameserver_settings))
+
     async def start_broker(self, name: str, host: str | None = None) -> None:
         machine = self.world.machine(name, host=host)
         settings = BrokerSettings(
             broker_name=name,
-            namesrv_addr=NAMESRV,
+            namesrv_addr=self.namesrv,
             store_path_root_dir="/store",
             **self.broker_settings,  # type: ignore[arg-type]
         )
@@ -155,7 +162,7 @@ class Shop:
         host = f"10.0.3.{len(who) + sum(who.encode()) % 200}"
         machine = self.world.machine(who, host=host)
         chosen = PushSettings(client=self.settings, **settings)  # type: ignore[arg-type]
-        consumer = PushConsumer(group, NAMESRV, chosen, machine)
+        consumer = PushConsumer(group, self.namesrv, chosen, machine)
         if topic is not None:
             consumer.subscribe(topic, expression)
 

@@ -1,0 +1,155 @@
+"""Two nameservers: either may go, hang, start anew or know less than the other, and producers and consumers go on."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import Admin, ClientSettings, Message, Producer, ProducerSettings, TopicNotFound
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.requests.routes import GetRoute
+from tests.scenarios.consuming import TOPIC, Shop
+
+pytestmark = pytest.mark.row("H1")
+
+FIRST, SECOND = "10.0.0.1:9876", "10.0.0.2:9876"
+BOTH = f"{FIRST};{SECOND}"
+NAMES = {FIRST: "namesrv", SECOND: "namesrv-2"}
+GOING = pytest.mark.parametrize("how", ["kill", "freeze"])
+EITHER = pytest.mark.parametrize("address", [FIRST, SECOND])
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+    shop = Shop(world, getattr(request, "param", ClientSettings()), namesrv=BOTH)
+    yield await shop.open(brokers=2)
+    await shop.close()
+
+
+def take_away(world: SimulatedWorld, how: str, address: str) -> None:
+    """Kill or freeze a nameserver."""
+    (world.kill if how == "kill" else world.freeze)(NAMES[address])
+
+
+async def brokers_at(shop: Shop, address: str, topic: str = TOPIC) -> list[str]:
+    """Return which brokers of a topic a nameserver knows."""
+    body = (await shop.producer.client.pool.ask(address, GetRoute(topic=topic))).body
+    return [] if body is None else sorted(broker.broker_name for broker in body.broker_datas)
+
+
+async def test_brokers_register_at_all_of_them(shop: Shop) -> None:
+    for address in NAMES:
+        assert await brokers_at(shop, address) == ["broker-a", "broker-b"]
+
+
+@pytest.mark.parametrize(
+    ("shop", "address", "how"),
+    [
+        *((ClientSettings(), address, how) for address in (FIRST, SECOND) for how in ("kill", "freeze")),
+        (ClientSettings(protocol="rocketmq"), SECOND, "freeze"),
+    ],
+    indirect=["shop"],
+    ids=["kill-first", "freeze-first", "kill-second", "freeze-second", "rocketmq"],
+)
+async def test_one_goes_while_everybody_works_and_nothing_stops(
+    world: SimulatedWorld, shop: Shop, address: str, how: str
+) -> None:
+    """No send takes longer, and a new topic, a new group and a new consumer come to be as ever."""
+    await shop.start("one")
+    slowest_ms = 0
+    for number in range(60):
+        if number == 20:
+            take_away(world, how, address)
+        began_ms = world.uptime_ms
+        await shop.send(b"%d" % number)
+        slowest_ms = max(slowest_ms, world.uptime_ms - began_ms)
+        await world.run_for(seconds=1)
+    assert slowest_ms < 50
+    await shop.until_heard(60)
+    assert set(shop.bodies) == {b"%d" % number for number in range(60)}
+
+    began_ms = world.uptime_ms
+    await shop.send(b"new", topic="bills")
+    assert world.uptime_ms - began_ms < 2_900
+    await shop.start("newcomer", topic="bills", group="reporting")
+    await shop.send(b"newer", topic="bills")
+    await shop.until_heard(62)
+
+
+@EITHER
+@GOING
+async def test_a_broker_starts_while_one_is_away_and_is_there_when_it_is_back(
+    world: SimulatedWorld, shop: Shop, address: str, how: str
+) -> None:
+    other = SECOND if address == FIRST else FIRST
+    take_away(world, how, address)
+    began_ms = world.uptime_ms
+    await shop.start_broker("broker-c", "10.0.1.3")
+    assert world.uptime_ms - began_ms < 3_000
+    assert await brokers_at(shop, other, "TBW102") == ["broker-a", "broker-b", "broker-c"]
+    if how == "kill":
+        await shop.start_nameserver(NAMES[address])
+    else:
+        world.thaw(NAMES[address])
+    await world.run_for(seconds=30)
+    assert await brokers_at(shop, address, "TBW102") == ["broker-a", "broker-b", "broker-c"]
+
+
+async def test_a_client_goes_on_with_the_next_one_and_comes_back_when_that_fails(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    chosen = []
+    for number in range(3):
+        nameservers = shop.producer.client.nameservers
+        gone = nameservers.chosen
+        world.kill(NAMES[gone])
+        await shop.producer.client.routes.fetch(TOPIC)
+        chosen.append(nameservers.chosen)
+        assert nameservers.chosen != gone
+        await shop.start_nameserver(NAMES[gone])
+        await world.run_for(seconds=3)
+        await shop.send(b"%d" % number)
+        assert nameservers.chosen == chosen[-1]  # The other one is back, and there is no reason to leave this one.
+    assert sorted(set(chosen)) == sorted(NAMES)
+
+
+async def test_one_that_knows_less_costs_nobody_a_topic(world: SimulatedWorld, shop: Shop) -> None:
+    for name in shop.brokers:
+        world.partition(name, NAMES[SECOND])
+    await world.run_for(minutes=3)
+    assert await brokers_at(shop, SECOND) == []
+    assert await brokers_at(shop, FIRST) == ["broker-a", "broker-b"]
+    for number in range(6):  # Each begins with one of the two by chance.
+        settings = ProducerSettings(client=shop.settings)
+        async with Producer("shop", BOTH, settings, world.machine(f"client-{number}")) as producer:
+            assert (await producer.send(Message(TOPIC, b"%d" % number))).queue_offset >= 0
+            with pytest.raises(TopicNotFound):
+                await producer.client.routes.fetch("nowhere")
+        async with Admin(BOTH, shop.settings, world.machine(f"client-{number}")) as admin:
+            assert sorted(await admin.masters()) == ["broker-a", "broker-b"]
+    for who in ("one", "two"):
+        await shop.start(who)
+    await shop.send(b"last")
+    await shop.until_heard(7)
+    assert set(shop.bodies) == {*(b"%d" % number for number in range(6)), b"last"}
+
+
+async def test_an_unknown_topic_is_told_at_once_while_one_hangs(world: SimulatedWorld, shop: Shop) -> None:
+    world.freeze(NAMES[SECOND])
+    async with Admin(BOTH, shop.settings, world.machine("desk")) as admin:
+        for number in range(5):
+            began_ms = world.uptime_ms
+            with pytest.raises(TopicNotFound):
+                await admin.client.routes.fetch("nowhere")
+            assert world.uptime_ms - began_ms < (1_100 if number == 0 else 50)
+
+
+async def test_both_gone_stop_no_send_and_no_consumer(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.start("one")
+    await shop.send(b"before")
+    world.kill(NAMES[FIRST])
+    world.freeze(NAMES[SECOND])
+    for number in range(50):
+        await shop.send(b"%d" % number)
+        await world.run_for(seconds=2)
+    await shop.until_heard(51)
