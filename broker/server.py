@@ -18,6 +18,7 @@ from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.offset_check import take_back_offsets
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
+from staticfire.broker.handlers.faults import FaultHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
 from staticfire.broker.handlers.journal import JournalHandlers
 from staticfire.broker.handlers.locks import LockHandlers
@@ -127,6 +128,7 @@ class Broker(Service):
             ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions, self.timers, self._pops),
             ConfigHandlers(state, self._registration, self._pool),
             JournalHandlers(state),
+            FaultHandlers(state, dispatcher, lambda: self._server.connections),
             self._administration,
         ):
             family.register(dispatcher)

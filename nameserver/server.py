@@ -49,7 +49,7 @@ class Nameserver(Service):
         self._is_stopping = False
         self._sock = sock
         self._folder_lock: FolderLock | None = None
-        add_handlers(self.dispatcher, self.state)
+        add_handlers(self.dispatcher, self.state, lambda: self._server.connections)
 
     @property
     def port(self) -> int:

@@ -171,6 +171,9 @@ class RequestCode(IntEnum):
     GET_REST = 9013
     GET_JOURNAL = 9020
     GET_GROUP_STATE = 9021
+    ADD_FAULT = 9030
+    GET_FAULTS = 9031
+    REMOVE_FAULT = 9032
 
 
 class ResponseCode(IntEnum):

@@ -42,6 +42,8 @@ from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 Handler = Callable[[Any], Answer | None]
+Guard = Callable[[int, Handler], Handler]
+"""Of a request code and who handles it; returns who handles it in that one's place."""
 FastPath = Callable[[bytes, int, int, list[Called], int], int]
 """Of bytes, and from where to where requests may begin; puts so many calls into the list (0: all) and returns where it
 ended: perhaps at one that it can't read.
@@ -91,6 +93,8 @@ class Routes:
         self.known: set[int] = set()
         """Codes that came and have a handler; never iterated."""
         self._runs: SendRuns | None = None
+        self._guard: Guard | None = None
+        self._unguarded: dict[int, Handler] = {}
 
     @property
     def runs(self) -> SendRuns | None:
@@ -117,9 +121,32 @@ class Routes:
         handler = self.handlers.get(code)
         if handler is not None:
             self.known.add(code)
-            shape = REQUESTS[code].request
-            if shape.hot_body:
-                self.hot[request_mark(code)] = shape.native.decode, handler
+            self._read_quickly(code, handler)
+
+    def _read_quickly(self, code: int, handler: Handler) -> None:
+        shape = REQUESTS[code].request
+        if shape.hot_body:
+            self.hot[request_mark(code)] = shape.native.decode, handler
+
+    def guard(self, guard: Guard | None) -> None:
+        """Let every request come to who `guard` returns for it, from the next read on; None: to its handler again.
+
+        Nothing is looked up for that on a request's way: the handlers themselves are others. Runs of sends, which have
+        none, are requests of their own meanwhile.
+        """
+        if self._guard is None:
+            self._unguarded = dict(self.handlers)
+        self._guard = guard
+        for code, handler in self._unguarded.items():
+            self.handlers[code] = handler if guard is None else guard(code, handler)
+            if code in self.known:
+                self._read_quickly(code, self.handlers[code])
+        if self._runs is not None:
+            self._runs.pause(guard is not None)
+
+    def guarded(self, code: int, refusing: Handler) -> Handler:
+        """Return who handles a request that is refused unread."""
+        return refusing if self._guard is None else self._guard(code, refusing)
 
 
 class FrameReader:
@@ -285,16 +312,16 @@ class FrameReader:
         handler, request = self._routes.handlers.get(code), None
         if handler is None:
             words = f" request type {code} not supported ({name_of_request(code)})"
-            handler = _refuses(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, words)
+            handler = self._routes.guarded(code, _refuses(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, words))
         elif len(body) > (declaration := REQUESTS[code]).request.body_bytes_max:
             limit = declaration.request.body_bytes_max
             words = f"{declaration.name}: a body of {len(body)} bytes is over the limit of {limit} for this request"
-            handler = _refuses(_SYSTEM_ERROR, words)
+            handler = self._routes.guarded(code, _refuses(_SYSTEM_ERROR, words))
         else:
             try:
                 request = codec.decode_request(declaration, envelope, body)
             except ProtocolError as error:
-                handler = _refuses(_SYSTEM_ERROR, str(error))
+                handler = self._routes.guarded(code, _refuses(_SYSTEM_ERROR, str(error)))
         return handler, self._make_call(request, envelope.opaque, is_oneway, codec, self._source)
 
     def _refuse_length(self, data: bytes, at: int, length: int, word: int) -> Called:

@@ -165,3 +165,8 @@ def group_of_topic(topic: str) -> str | None:
 def pop_retry_topic(topic: str, group: str, version: int = 1) -> str:
     """Return the topic of a group's retries of one topic, in POP consumption."""
     return f"{RETRY_PREFIX}{group}{'_' if version == 1 else '+'}{topic}"
+
+
+def is_client(client: str, wanted: str) -> bool:
+    """Tell whether a client is meant: by its id, or by one part of `ip@instance@unit`."""
+    return client == wanted or wanted in client.split("@")

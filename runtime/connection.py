@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     # -- asyncio's side ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
+        self.transport = self._dispatcher.outlet(self, cast(asyncio.Transport, transport))
         self._loop = asyncio.get_running_loop()
         self._pending = PendingAnswers(self._loop, self._expired)
         self.closed = self._loop.create_future()

@@ -7,7 +7,7 @@ coroutine function, for which a task is made. What a handler raises becomes an e
 import asyncio
 from collections.abc import Callable, Coroutine
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -38,6 +38,16 @@ class Tap(NamedTuple):
 
 
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
+
+
+class Interceptor(Protocol):
+    """Stands in the way of all requests, and of all bytes that leave."""
+
+    def guard(self, code: int, handler: Handler) -> Handler:
+        """Return who handles requests of a code in place of who does."""
+
+    def outlet(self, connection: "Connection", transport: asyncio.Transport) -> asyncio.Transport:
+        """Return what a connection writes to in place of its transport."""
 
 
 class Call(msgspec.Struct, gc=False):
@@ -74,6 +84,27 @@ class Dispatcher:
         self.heard_last: Connection | None = None
         """Whom the last burst came from: who is heard twice in a row is the only one who is busy."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._interceptor: Interceptor | None = None
+
+    def intercept(self, interceptor: Interceptor | None) -> None:
+        """Have all requests pass by somebody from now on, and all bytes of new connections; None: by nobody again."""
+        self._interceptor = interceptor
+        self.routes.guard(None if interceptor is None else interceptor.guard)
+
+    def outlet(self, connection: "Connection", transport: asyncio.Transport) -> asyncio.Transport:
+        """Return what a new connection writes to."""
+        return transport if self._interceptor is None else self._interceptor.outlet(connection, transport)
+
+    def handle_late(self, handler: Handler, call: Call) -> None:
+        """Handle a request long after the read that has brought it, and settle."""
+        try:
+            answer = handler(call)
+        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+            answer = failure(error, call)
+        if answer is not None:
+            call.answer(answer)
+        if self.settle is not None:
+            self.settle()
 
     def handle(self, code: int, handler: Handler | AsyncHandler) -> None:
         """File a handler under its request code. Raises: ValueError when the code has one."""

@@ -18,6 +18,7 @@ from staticfire.runtime.loop_thread import LoopThread
 if TYPE_CHECKING:
     from staticfire.cluster import Cluster
     from staticfire.cluster_dead_letters import AwaitedDeadLetters
+    from staticfire.cluster_faults import AwaitedFaults
 
 
 class AsyncClock(Face[RunningClock]):
@@ -64,6 +65,13 @@ class AsyncCluster(ClusterFacts):
         from staticfire.cluster_dead_letters import AwaitedDeadLetters
 
         return AwaitedDeadLetters(self, group)
+
+    @property
+    def faults(self) -> "AwaitedFaults":
+        """What goes wrong on purpose: `async with cluster.faults.add(...)`, `await cluster.faults.all()`."""
+        from staticfire.cluster_faults import AwaitedFaults
+
+        return AwaitedFaults(self)
 
     @property
     def nameserver(self) -> "AsyncClusterProcess":

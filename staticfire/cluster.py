@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from staticfire.async_cluster import AsyncCluster
     from staticfire.cluster_clock import BlockingClock
     from staticfire.cluster_dead_letters import BlockingDeadLetters
+    from staticfire.cluster_faults import BlockingFaults
     from staticfire.embedded import EmbeddedCluster
 
 Isolation = Literal["thread", "process"]
@@ -91,6 +92,13 @@ class Cluster(ClusterFacts):
         from staticfire.cluster_dead_letters import BlockingDeadLetters
 
         return BlockingDeadLetters(self, group)
+
+    @property
+    def faults(self) -> "BlockingFaults":
+        """What goes wrong on purpose: `.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")`, `.all()`, `.clear()`."""
+        from staticfire.cluster_faults import BlockingFaults
+
+        return BlockingFaults(self)
 
     @property
     def aio(self) -> "AsyncCluster":

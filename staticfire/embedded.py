@@ -48,6 +48,10 @@ class EmbeddedCluster:
         """This process, for everybody."""
         return {} if self._pid is None else dict.fromkeys([NAMESERVER, *self.addresses], self._pid)
 
+    @property
+    def process_faults(self) -> None:
+        """There is one process, and it isn't the cluster's to kill."""
+
     async def start(self, on_crash: Callable[[str], None]) -> None:
         """Start the nameserver, then the brokers. Raises: UsageError, StorageError."""
         machine = live_machine(is_durable=not self.folder.temporary)

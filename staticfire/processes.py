@@ -7,7 +7,8 @@ in the nameserver's backlog until that one has loaded.
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from staticfire.places import ClusterFolder, Ports, WantedCluster, describe_cluster
 from staticfire.plan import NAMESERVER, ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
@@ -17,6 +18,9 @@ from staticfire.runtime.config import non_defaults
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, EarlyStart
+
+if TYPE_CHECKING:
+    from staticfire.process_faults import ProcessFaults
 
 
 class ProcessCluster:
@@ -66,6 +70,13 @@ class ProcessCluster:
         """The process ids of those that run, by name."""
         children = [self.children[name] for name in self.names if name in self.children]
         return {child.name: child.pid for child in children if child.exit_code is None}
+
+    @cached_property
+    def process_faults(self) -> "ProcessFaults":
+        """What goes wrong on purpose with the processes."""
+        from staticfire.process_faults import ProcessFaults  # here: it loads what a start has no time for
+
+        return ProcessFaults(self)
 
     @property
     def names(self) -> list[str]:

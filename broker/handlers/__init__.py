@@ -10,6 +10,7 @@
 - `connections.py`: who is connected, and questions to them
 - `topics.py`, `groups.py`, `config.py`: what administrators create and set; `queues.py`: queues, found but not created
 - `queries.py`: messages by key, id and place
-- `statistics.py`, `runtime_info.py`: figures; `journal.py`: what happened
+- `statistics.py`, `runtime_info.py`: figures; `journal.py`: what happened;
+  `faults.py`: what goes wrong on purpose
 - `reset_offset.py`, `upkeep.py`, `reset.py`: groups are moved, a broker is cleaned up, or is as if it were new
 """

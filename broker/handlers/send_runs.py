@@ -37,12 +37,17 @@ class SendRunHandler:
     def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending, twin: Twin) -> None:
         self._store = state.store
         self._clock = state.clock
-        self._find_target = targets.by_topic.get
+        self._targets = targets.by_topic
+        self._find_target = self._targets.get
         self._sending = sending
         self._take_native, self._take_json = twin.take_native_sends, twin.take_json_sends
         self._forms: dict[str, tuple[bytes, bytes] | None] = {}
         self._parts: dict[str, tuple[bytes, ...]] = {}
         state.on_settings(lambda _: self._forget())
+
+    def pause(self, is_paused: bool) -> None:
+        """See `codecs.SendRuns`: what goes to no known topic isn't plain."""
+        self._find_target = _NO_TARGETS.get if is_paused else self._targets.get
 
     def _forget(self) -> None:
         self._forms.clear()
@@ -137,4 +142,5 @@ class SendRunHandler:
 
 
 _NOBODY = Peer("?")
+_NO_TARGETS: dict[str, Target] = {}
 _NATIVE, _JSON = codec_for(NATIVE), codec_for(JSON)

@@ -4,6 +4,7 @@ import msgspec
 
 from staticfire.broker.journal.events import Noted, NotedDelivery
 from staticfire.broker.journal.ring import NotedChunk
+from staticfire.protocol.names import is_client
 from staticfire.protocol.requests.journal import DELIVERED, REQUEST, GetJournal, JournalRecord
 
 NS_PER_MS = 1_000_000
@@ -43,11 +44,6 @@ def _names(record: JournalRecord, offset: int) -> bool:
     """Tell whether a record is about the message at an offset; a delivery is about many."""
     end: int = record.details["endOffset"] if record.kind == DELIVERED else record.queue_offset + 1
     return record.queue_offset <= offset < end
-
-
-def is_client(client: str, wanted: str) -> bool:
-    """Tell whether a client is meant: by its id, or by one part of `ip@instance@unit`."""
-    return client == wanted or wanted in client.split("@")
 
 
 class Source(msgspec.Struct, frozen=True):

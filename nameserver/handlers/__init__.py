@@ -2,26 +2,33 @@
 
 - `routes.py`: where topics are; `brokers.py`: brokers come, show that they live, and go
 - `topics.py`, `kv.py`, `config.py`: lists, key-value configuration, settings
-- `clock.py`: message time; staticfire's own
+- `clock.py`, `faults.py`: message time, and what goes wrong on purpose; staticfire's own
 
 Not done: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, static
 topics (topicQueueMappingByBroker), NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
 """
 
+from collections.abc import Callable, Iterable
+
 from staticfire.nameserver.handlers.brokers import BrokerHandlers
 from staticfire.nameserver.handlers.clock import ClockHandlers
 from staticfire.nameserver.handlers.config import NameserverConfigHandlers
+from staticfire.nameserver.handlers.faults import NameserverFaultHandlers
 from staticfire.nameserver.handlers.kv import KVHandlers
 from staticfire.nameserver.handlers.routes import RouteHandlers
 from staticfire.nameserver.handlers.topics import NameserverTopicHandlers
 from staticfire.nameserver.state import NameserverState
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 
 FAMILIES = (BrokerHandlers, ClockHandlers, NameserverConfigHandlers, KVHandlers, RouteHandlers, NameserverTopicHandlers)
 
 
-def add_handlers(dispatcher: Dispatcher, state: NameserverState) -> None:
-    """File all handlers of a nameserver."""
-    for family in FAMILIES:
-        for code, handler in family(state).by_code().items():
+def add_handlers(
+    dispatcher: Dispatcher, state: NameserverState, connections: Callable[[], Iterable[Connection]]
+) -> None:
+    """File all handlers of a nameserver. `connections`: those that are open."""
+    faults = NameserverFaultHandlers(state, dispatcher, connections)
+    for family in (*(family(state) for family in FAMILIES), faults):
+        for code, handler in family.by_code().items():
             dispatcher.handle(code, handler)

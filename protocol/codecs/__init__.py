@@ -60,6 +60,9 @@ class SendRuns(Protocol):
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
         """The same over JSON, with what the peer's last header said of it."""
 
+    def pause(self, is_paused: bool) -> None:
+        """Take nothing until told otherwise."""
+
 
 Offer: TypeAlias = Callable[[bytes, int, int], int]
 """Of bytes, and from where to where sends may begin; has them taken and returns where the rest begins, -1: no send."""

@@ -10,8 +10,8 @@
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
 - `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end;
   `recall.py`: messages called back
-- `clock.py`, `reset.py`, `journal.py`, `group_state.py`: message time, a broker as if it were new, what happened on
-  it, what it sees of a group; staticfire's own
+- `clock.py`, `reset.py`, `journal.py`, `group_state.py`, `faults.py`: message time, a broker as if it were new, what
+  happened on it, what it sees of a group, what goes wrong on purpose; staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
@@ -21,6 +21,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     clock,
     config,
     connections,
+    faults,
     group_state,
     groups,
     journal,

@@ -12,6 +12,7 @@ one line.
   shown; `life.py`: what became of one
 - `group.py`: a consumer group; `dlq.py`: dead letters; `journal.py`: what happened
 - `clock.py`, `reset.py`: message time, and a cluster as if it were new
+- `fault.py`: what goes wrong on purpose; `control_client.py`: through which door
 - `mqadmin.py`: RocketMQ's administration commands; `mqadmin_tables.py`: what they print
 - `pipeline.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time
 """

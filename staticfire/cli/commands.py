@@ -19,6 +19,7 @@ COMMANDS = {
     "group": "A consumer group: members, what each holds, lag, rates, what is wrong.",
     "dlq": "Dead letters: show, export, send them again.",
     "journal": "What happened on the brokers, or what clients asked of them.",
+    "fault": "What goes wrong on purpose: add, list, remove.",
     "clock": "Message time: read, freeze, advance, scale, skip.",
     "simulate": "Whole clusters on virtual time, from seeds: do all promises hold?",
     "pipeline": "Jobs on Spark: topics to Parquet.",

@@ -3,7 +3,7 @@
 Behaviour: JSON in every answer, errors included. An unknown path answers with the list of paths, a wrong method with
 the right one, a page of another site or an unknown host name with 403 (hosts.py). What fails inside is a 500 with its
 words. Bytes that are no HTTP are answered with 400, and told in one line.
-Not done: faults, dashboard.
+Not done: dashboard.
 """
 
 import json
@@ -16,7 +16,8 @@ from aiohttp import web
 
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
-from staticfire.control import clock, dlq, group, journal
+from staticfire.cluster_faults import ClusterFaults
+from staticfire.control import clock, dlq, faults, group, journal
 from staticfire.control.health import complaints
 from staticfire.control.hosts import KnownHosts, is_cross_site
 from staticfire.control.reset import reset
@@ -52,6 +53,7 @@ class ControlSite:
             **dlq.PATHS,
             **journal.PATHS,
             **group.PATHS,
+            **faults.PATHS,
         }
 
     async def open(self, sock: socket.socket) -> None:
@@ -73,6 +75,10 @@ class ControlSite:
                 web.get("/group/{group}", self._group),
                 web.get("/journal", self._journal),
                 web.get("/requests", self._requests),
+                web.get("/faults", self._faults_shown),
+                web.post("/faults", self._fault_added),
+                web.delete("/faults", self._faults_cleared),
+                web.delete("/faults/{number}", self._fault_removed),
             ]
         )
         complaints_log = logging.Logger("control", logging.WARNING)
@@ -140,6 +146,21 @@ class ControlSite:
 
     async def _requests(self, request: web.Request) -> web.Response:
         return _json(*await journal.requests(self._cluster.namesrv, request.query))
+
+    async def _faults_shown(self, _: web.Request) -> web.Response:
+        return _json(*await faults.show(self._faults()))
+
+    async def _fault_added(self, request: web.Request) -> web.Response:
+        return _json(*await faults.add(self._faults(), request.query, await request.read()))
+
+    async def _fault_removed(self, request: web.Request) -> web.Response:
+        return _json(*await faults.remove(self._faults(), request.match_info["number"]))
+
+    async def _faults_cleared(self, _: web.Request) -> web.Response:
+        return _json(*await faults.clear(self._faults()))
+
+    def _faults(self) -> ClusterFaults:
+        return ClusterFaults(self._pool, self._cluster.namesrv, self._cluster.process_faults)
 
     def _cluster_clock(self) -> ClusterClock:
         return ClusterClock(self._pool, self._cluster.namesrv)

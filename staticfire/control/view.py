@@ -1,6 +1,9 @@
 """What the control endpoint knows of a cluster, whoever runs it."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from staticfire.process_faults import ProcessFaults
 
 
 class ClusterView(Protocol):
@@ -16,3 +19,7 @@ class ClusterView(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Return what there is, ready for JSON: processes, ports, folders."""
+
+    @property
+    def process_faults(self) -> "ProcessFaults | None":
+        """What goes wrong on purpose with its processes; None where they aren't its own."""

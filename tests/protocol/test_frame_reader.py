@@ -237,6 +237,9 @@ class Runs:
         self.seen: list[int] = []
         self.offers = 0
 
+    def pause(self, is_paused: bool) -> None:
+        raise NotImplementedError
+
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
         assert tail == data[at + 19 : at + 25] or len(data) < at + 25
         return self._take(NATIVE, data, at, stop)

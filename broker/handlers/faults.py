@@ -1,0 +1,100 @@
+"""What goes wrong on purpose on this broker. staticfire's own; docs/faults.md.
+
+Behaviour
+- Rules come, are shown and go: `faults/rules/desk.py`, which is loaded with the first request about them.
+- Read-only: its routes lose the permission to write, and sends that come all the same are refused.
+- Disk full: the store refuses, as it does above diskSpaceWarningLevelRatio.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.names import is_client
+from staticfire.protocol.requests.faults import FaultRule
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
+
+if TYPE_CHECKING:
+    from staticfire.faults.rules.desk import FaultDesk
+
+CAUSE = "fault rule"
+WRITE = 2
+
+
+class FaultHandlers:
+    """Requests about fault rules."""
+
+    def __init__(
+        self, state: BrokerState, dispatcher: Dispatcher, connections: Callable[[], Iterable[Connection]]
+    ) -> None:
+        """`dispatcher`: what rules are about. `connections`: those that are open."""
+        self._state = state
+        self._dispatcher = dispatcher
+        self._connections = connections
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.ADD_FAULT, self.add)
+        dispatcher.handle(RequestCode.GET_FAULTS, self.get)
+        dispatcher.handle(RequestCode.REMOVE_FAULT, self.remove)
+
+    def add(self, call: Call) -> Answer:
+        """Do something wrong from now on."""
+        return self._desk.add(call)
+
+    def get(self, call: Call) -> Answer:
+        """Show what goes wrong."""
+        return self._desk.get(call)
+
+    def remove(self, call: Call) -> Answer:
+        """Do it right again."""
+        return self._desk.remove(call)
+
+    @cached_property
+    def _desk(self) -> "FaultDesk":
+        from staticfire.faults.rules import actions  # here: most brokers never have a rule
+        from staticfire.faults.rules.desk import FaultDesk
+        from staticfire.faults.rules.site import FaultSite
+
+        state = self._state
+        return FaultDesk(
+            FaultSite(
+                name=state.settings.broker_name,
+                clock=state.machine.clock,
+                message_ms=state.clock.message_ms,
+                dispatcher=self._dispatcher,
+                connections=self._connections,
+                switches={actions.READ_ONLY: self._read_only, actions.DISK_FULL: self._disk_full},
+                unseen=self._unseen,
+                brokers=lambda _: {},
+            )
+        )
+
+    def _read_only(self, is_on: bool) -> None:
+        state = self._state
+        permission = state.settings.broker_permission
+        permission = permission & ~WRITE if is_on else permission | WRITE
+        state.use(replace(state.settings, broker_permission=permission))
+        state.topics.touch()
+
+    def _disk_full(self, is_on: bool) -> None:
+        reason = StorageError("the disk is full: a fault rule says so; staticfire fault list") if is_on else None
+        self._state.store.refuse(reason, cause=CAUSE)
+
+    def _unseen(self, rule: FaultRule) -> list[str]:
+        state, unseen = self._state, []
+        if rule.topic and rule.topic not in state.topics.topics:
+            unseen.append("topic")
+        known = (state.consumers.consumer_table, state.groups.groups, state.producers.producer_table)
+        if rule.group and not any(rule.group in table for table in known):
+            unseen.append("group")
+        clients = (connection.client_id for connection in self._connections())
+        if rule.client and not any(client and is_client(client, rule.client) for client in clients):
+            unseen.append("client")
+        return unseen

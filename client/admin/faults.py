@@ -1,0 +1,235 @@
+"""What goes wrong on purpose in a cluster: rules are given to its servers, and what these say is put together.
+
+Only staticfire's servers take rules. The nameserver says where the brokers are, among its rules, which no rule can
+keep it from.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from staticfire.faults.rules import actions
+from staticfire.faults.rules.matching import is_address
+from staticfire.faults.rules.parsing import WantedFault
+from staticfire.faults.rules.showing import in_words
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, UsageError, broker_answer
+from staticfire.protocol.requests.faults import (
+    AddFault,
+    FaultAddedAnswer,
+    FaultRemovedAnswer,
+    FaultRule,
+    FaultsAnswer,
+    FaultState,
+    FaultsThere,
+    GetFaults,
+    RemoveFault,
+)
+from staticfire.runtime.addresses import format_address, parse_addresses
+from staticfire.runtime.pool import ConnectionPool
+
+TIMEOUT_MS = 3_000
+NOT_OURS = "fault rules are staticfire's own, and this server isn't staticfire's"
+HINTS = {
+    "topic": "no broker has topic {topic} yet: the rule waits for it",
+    "group": "no broker knows group {group} yet: the rule waits for it",
+    "client": "no client {client} is connected yet: the rule waits for it",
+}
+
+
+class FaultView(msgspec.Struct, rename="camel"):
+    """A rule of a cluster."""
+
+    number: int
+    words: str
+    hits: dict[str, int]
+    """By the server's name."""
+    left_ms: int = -1
+    """Of its lifetime; -1 when that has no end."""
+    notes: list[str] = []
+    """Of a new one: what should be known about it."""
+
+    @property
+    def hit(self) -> int:
+        """How often it has hit, on all servers together."""
+        return sum(self.hits.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+class FaultViews(list[FaultView]):
+    """The rules of a cluster, oldest first."""
+
+    def __init__(self, views: Iterable[FaultView], silent: Mapping[str, str]) -> None:
+        super().__init__(views)
+        self.silent = dict(silent)
+        """Servers that don't answer, and why."""
+
+
+class FaultAdmin:
+    """The fault rules of one cluster's servers."""
+
+    def __init__(self, pool: ConnectionPool, namesrv: str) -> None:
+        """Raises: UsageError (no address)."""
+        self._pool = pool
+        self._nameservers = [format_address(*address) for address in parse_addresses(namesrv)]
+
+    async def add(self, wanted: WantedFault, least_number: int = 1) -> FaultView:
+        """Give a rule to the servers that it can matter to. `least_number`: smaller ones are taken elsewhere.
+
+        Raises: UsageError (no such server, or none that could do it), BrokerAnswer, NetworkError.
+        """
+        servers, states, silent = await self._look()
+        number = max([least_number, *(state.rule.number + 1 for state in states_of(states))])
+        rules = self._placed(wanted, servers)
+        refusals: dict[str, str] = {}
+        hits: dict[str, int] = {}
+        unseen: list[set[str]] = []
+        for name, rule in rules.items():
+            if name in silent:
+                refusals[name] = silent[name]
+                continue
+            answer = await self._ask(servers[name], AddFault(body=numbered(rule, number)))
+            if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                refusals[name] = answer.remark or NOT_OURS
+            elif answer.code == ResponseCode.INVALID_PARAMETER:
+                raise UsageError(answer.remark or "this rule isn't taken")
+            elif answer.code != SUCCESS or not isinstance(answer, FaultAddedAnswer):
+                raise broker_answer(answer.code, answer.remark, f"add fault at {name}")
+            else:
+                hits[name] = 0
+                unseen.append(set(answer.body.unseen) if answer.body is not None else set())
+        if not hits:
+            raise UsageError("; ".join(refusals.values()))
+        notes = self._notes(wanted.rule, unseen)
+        notes += [f"{name} doesn't have it: {words}" for name, words in refusals.items() if name in silent]
+        rule = next(rule for name, rule in rules.items() if name in hits)
+        return FaultView(number, in_words(rule), hits, rule.lifetime_ms or -1, notes)
+
+    async def views(self) -> FaultViews:
+        """Return all rules, with their hits; servers that don't answer are named."""
+        _, states, silent = await self._look()
+        views: dict[int, FaultView] = {}
+        for name, there in states.items():
+            for state in there:
+                rule = state.rule
+                view = views.setdefault(rule.number, FaultView(rule.number, in_words(rule), {}, state.left_ms))
+                view.hits[name] = state.hits
+        return FaultViews((views[number] for number in sorted(views)), silent)
+
+    async def remove(self, number: int) -> dict[str, int]:
+        """Remove a rule, or all with 0; return how many each server had. Raises: NetworkError (none answers)."""
+        servers, _, silent = await self._look()
+        removed = {}
+        for name, address in servers.items():
+            if name not in silent:
+                answer = await self._ask(address, RemoveFault(number))
+                removed[name] = answer.removed if isinstance(answer, FaultRemovedAnswer) else 0
+        return removed
+
+    # -- servers -----------------------------------------------------------------------------------------------------
+
+    async def _look(self) -> tuple[dict[str, str], dict[str, list[FaultState]], dict[str, str]]:
+        """Return where servers are, which rules they have, and why some don't answer; all by name.
+
+        Raises: NetworkError (no nameserver answers), BrokerAnswer (it isn't staticfire's).
+        """
+        servers: dict[str, str] = {}
+        there = await asyncio.gather(*(self._there(address) for address in self._nameservers))
+        states: dict[str, list[FaultState]] = {}
+        silent: dict[str, str] = {}
+        for number, (address, found) in enumerate(zip(self._nameservers, there, strict=True)):
+            name = actions.NAMESERVER if number == 0 else f"{actions.NAMESERVER}-{number + 1}"
+            servers[name] = address
+            if isinstance(found, NetworkError):
+                silent[name] = str(found)
+            elif isinstance(found, BrokerAnswer):
+                raise found
+            else:
+                states[name] = found.states
+                servers |= found.brokers
+        if not states:
+            raise NetworkError("; ".join(silent.values()))
+        brokers = [name for name in servers if not name.startswith(actions.NAMESERVER)]
+        for name, found in zip(
+            brokers, await asyncio.gather(*(self._there(servers[name]) for name in brokers)), strict=True
+        ):
+            if isinstance(found, FaultsThere):
+                states[name] = found.states
+            else:
+                silent[name] = str(found)
+        return servers, states, silent
+
+    async def _there(self, address: str) -> FaultsThere | NetworkError | BrokerAnswer:
+        try:
+            answer = await self._ask(address, GetFaults())
+        except NetworkError as error:
+            return error
+        if answer.code != SUCCESS or not isinstance(answer, FaultsAnswer) or answer.body is None:
+            return BrokerAnswer(answer.code, f"{NOT_OURS} [{address}]")
+        there: FaultsThere = answer.body
+        return there
+
+    async def _ask(self, address: str, request: Request) -> Answer:
+        return await self._pool.ask(address, request, TIMEOUT_MS)
+
+    # -- who gets which rule -----------------------------------------------------------------------------------------
+
+    def _placed(self, wanted: WantedFault, servers: Mapping[str, str]) -> dict[str, FaultRule]:
+        """Return the rule of each server. Raises: UsageError."""
+        unknown = [name for name in wanted.places if name not in servers]
+        if unknown:
+            raise UsageError(f"there is no {unknown[0]} in this cluster; there are {', '.join(servers)}")
+        if wanted.rule.action == actions.PARTITION:
+            return self._partition(wanted, servers)
+        names = list(wanted.places or servers)
+        if wanted.rule.action in actions.SWITCHES and not wanted.places:
+            names = [name for name in servers if not name.startswith(actions.NAMESERVER)]
+        return dict.fromkeys(names, wanted.rule)
+
+    def _partition(self, wanted: WantedFault, servers: Mapping[str, str]) -> dict[str, FaultRule]:
+        """Return for each server of a side a rule that names the other side. Raises: UsageError."""
+        rules: dict[str, FaultRule] = {}
+        for side, other in (wanted.sides, wanted.sides[::-1]):
+            for name in side:
+                if name in servers:
+                    rules[name] = msgspec.structs.replace(wanted.rule, parties=list(other))
+        if not rules:
+            raise UsageError(
+                f"neither side is a server, and clients don't talk to each other; there are {', '.join(servers)}"
+            )
+        for name, rule in rules.items():
+            ids = [one for one in rule.parties if one not in servers and ":" not in one and not _is_host(one)]
+            if name.startswith(actions.NAMESERVER) and ids and len(rules) == 1:
+                raise UsageError(f"clients tell a nameserver no id: give the address of {ids[0]}, as host or host:port")
+        return rules
+
+    def _notes(self, rule: FaultRule, unseen: list[set[str]]) -> list[str]:
+        """Say what no server has met that the rule names."""
+        missing = set.intersection(*unseen) if unseen else set()
+        return [
+            words.format(topic=rule.topic, group=rule.group, client=rule.client)
+            for kind, words in HINTS.items()
+            if kind in missing
+        ]
+
+
+def _is_host(text: str) -> bool:
+    """Tell whether a text is an IP address."""
+    return is_address(f"{text}:1", text) and text.replace(".", "").isdecimal()
+
+
+def states_of(states: Mapping[str, list[FaultState]]) -> list[FaultState]:
+    """Return the rules of all servers."""
+    return [state for there in states.values() for state in there]
+
+
+def numbered(rule: FaultRule, number: int) -> FaultRule:
+    """Return a rule under a number."""
+    return msgspec.structs.replace(rule, number=number)

@@ -1,0 +1,78 @@
+"""Codes by name or number, as people say them, and what they have meant when there is no such code."""
+
+from difflib import get_close_matches
+from enum import IntEnum
+
+from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
+from staticfire.protocol.command import REQUESTS
+from staticfire.protocol.errors import UsageError
+
+_SENDS = (
+    RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_MANY,
+)  # fmt: skip
+FAMILIES: dict[str, tuple[RequestCode, ...]] = {
+    "SEND_MESSAGE": _SENDS,
+    "PULL_MESSAGE": (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE),
+    "SEND_REPLY_MESSAGE": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
+}
+"""What a name means besides itself: which form of a send a client has chosen is nobody's concern. A number is one."""
+RULE_CODES = frozenset({RequestCode.ADD_FAULT, RequestCode.GET_FAULTS, RequestCode.REMOVE_FAULT})
+"""What no rule is ever about: who has added one has to be able to remove it."""
+OF_SERVERS = frozenset(
+    {
+        RequestCode.CHECK_TRANSACTION_STATE,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
+        RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,
+        RequestCode.SET_BROKER_CLOCK,
+        RequestCode.DELIVER_DUE,
+        RequestCode.GET_REST,
+    }
+)
+"""What only servers ask, of who has connected to them."""
+
+
+def request_codes(text: str) -> list[int]:
+    """Return the codes of names or numbers between commas. Raises: UsageError."""
+    codes: dict[int, None] = {}
+    for one in text.split(","):
+        codes |= dict.fromkeys(_request_codes(one.strip()))
+    return list(codes)
+
+
+def _request_codes(text: str) -> list[int]:
+    name = text.upper()
+    if name in FAMILIES:
+        return [int(code) for code in FAMILIES[name]]
+    code = _code(RequestCode, text, "request code")
+    if code in RULE_CODES:
+        raise UsageError(f"{RequestCode(code).name} is how rules are added and removed: no rule is about it")
+    if code not in REQUESTS:
+        raise UsageError(f"{RequestCode(code).name} isn't built: it is refused without any rule")
+    return [code]
+
+
+def response_code(text: str) -> int:
+    """Return a response code that says no. Raises: UsageError."""
+    code = _code(ResponseCode, text, "response code") if not text.lstrip("-").isdecimal() else int(text)
+    if code == ResponseCode.SUCCESS:
+        raise UsageError("answering SUCCESS would need what was asked for; --drop answer carries out and says nothing")
+    return code
+
+
+def language_code(text: str) -> int:
+    """Return the code of a client's language. Raises: UsageError."""
+    return _code(LanguageCode, text, "language")
+
+
+def _code(kind: type[IntEnum], text: str, what: str) -> int:
+    """Return the code of a name or a number. Raises: UsageError, with what may have been meant."""
+    try:
+        return int(kind(int(text)) if text.isdecimal() and text.isascii() else kind[text.upper()])
+    except (KeyError, ValueError):
+        meant = get_close_matches(text.upper(), kind.__members__, 1, 0.6)
+        way_out = (
+            f"did you mean {meant[0]}?" if meant else f"write its name, like {next(iter(kind)).name}, or its number"
+        )
+        raise UsageError(f"{text!r} is no {what}; {way_out}") from None

@@ -1,0 +1,88 @@
+"""What goes wrong on purpose on this nameserver. staticfire's own; docs/faults.md.
+
+Behaviour: rules come, are shown and go (`faults/rules/desk.py`, loaded with the first request about them). Clients tell
+a nameserver no id, so that rules mean them by address here; brokers say who they are.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from staticfire.nameserver.route_table import MASTER_ID
+from staticfire.nameserver.state import NameserverState
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.requests.faults import FaultRule
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
+
+if TYPE_CHECKING:
+    from staticfire.faults.rules.desk import FaultDesk
+
+
+class NameserverFaultHandlers:
+    """Requests about fault rules."""
+
+    def __init__(
+        self, state: NameserverState, dispatcher: Dispatcher, connections: Callable[[], Iterable[Connection]]
+    ) -> None:
+        """`dispatcher`: what rules are about. `connections`: those that are open."""
+        self._state = state
+        self._dispatcher = dispatcher
+        self._connections = connections
+
+    def by_code(self) -> dict[RequestCode, Handler]:
+        return {
+            RequestCode.ADD_FAULT: self.add,
+            RequestCode.GET_FAULTS: self.get,
+            RequestCode.REMOVE_FAULT: self.remove,
+        }
+
+    def add(self, call: Call) -> Answer:
+        """Do something wrong from now on."""
+        return self._desk.add(call)
+
+    def get(self, call: Call) -> Answer:
+        """Show what goes wrong, and where the brokers are."""
+        return self._desk.get(call)
+
+    def remove(self, call: Call) -> Answer:
+        """Do it right again."""
+        return self._desk.remove(call)
+
+    @cached_property
+    def _desk(self) -> "FaultDesk":
+        from staticfire.faults.rules.actions import NAMESERVER  # here: most nameservers never have a rule
+        from staticfire.faults.rules.desk import FaultDesk
+        from staticfire.faults.rules.site import FaultSite
+
+        state = self._state
+        return FaultDesk(
+            FaultSite(
+                name=NAMESERVER,
+                clock=state.machine.clock,
+                message_ms=state.clock.message_ms,
+                dispatcher=self._dispatcher,
+                connections=self._connections,
+                switches={},
+                unseen=self._unseen,
+                brokers=self._brokers,
+            )
+        )
+
+    def _unseen(self, rule: FaultRule) -> list[str]:
+        is_new_topic = bool(rule.topic) and rule.topic not in self._state.routes.topics
+        return [
+            name
+            for name, is_unseen in (("topic", is_new_topic), ("group", bool(rule.group)), ("client", bool(rule.client)))
+            if is_unseen
+        ]
+
+    def _brokers(self, connection: Connection) -> dict[str, str]:
+        """Return where the masters are, for whom this connection leads to."""
+        advertise = self._state.advertiser(connection)
+        return {
+            name: advertise(broker.broker_addrs[MASTER_ID])
+            for name, broker in self._state.routes.brokers.items()
+            if MASTER_ID in broker.broker_addrs
+        }

@@ -1,0 +1,108 @@
+"""A cluster's fault rules for the command line: through its control endpoint, or straight to its servers."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from staticfire.cluster_faults import ClusterFaults
+from staticfire.faults.rules.actions import ACTIONS
+from staticfire.faults.rules.parsing import parse_fault
+from staticfire.plan import CONTROL_PORT
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.pool import ConnectionPool
+
+T = TypeVar("T")
+
+CONTROL_URL = f"http://127.0.0.1:{CONTROL_PORT}"
+TIMEOUT_S = 30
+
+
+class ControlClient:
+    """One cluster."""
+
+    def __init__(self, namesrv: str, control: str | None) -> None:
+        """`control`: None: at its usual port, if it answers there for this nameserver."""
+        self._namesrv = namesrv
+        self._url = (control or CONTROL_URL).rstrip("/")
+        self._is_given = control is not None
+
+    async def add(self, words: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a rule; return it as GET /faults shows it. Raises: UsageError, and what `ClusterFaults.add` raises."""
+        wanted = parse_fault(words)
+        if self._is_there():
+            return self._ask("POST", "/faults", dict(words))
+        if ACTIONS[wanted.rule.action].is_of_process:
+            raise ClientError(
+                f"{wanted.rule.action} is done by who has started the processes, and {self._url} doesn't answer for "
+                f"{self._namesrv}: --control URL, as `staticfire up` prints it"
+            )
+        return await self._straight(lambda faults: _as_json(faults, words))
+
+    async def all(self) -> dict[str, Any]:
+        """Return all rules, as GET /faults does."""
+        if self._is_there():
+            return self._ask("GET", "/faults")
+        views = await self._straight(lambda faults: faults.all())
+        return {"faults": [view.as_json() for view in views], "silent": views.silent}
+
+    async def remove(self, number: int) -> None:
+        """Remove a rule. Raises: ClientError (there is no such rule)."""
+        if self._is_there():
+            self._ask("DELETE", f"/faults/{number}")
+        else:
+            await self._straight(lambda faults: faults.remove(number))
+
+    async def clear(self) -> int:
+        """Remove all rules; return how many."""
+        if self._is_there():
+            return int(self._ask("DELETE", "/faults")["removed"])
+        return await self._straight(lambda faults: faults.clear())
+
+    async def _straight(self, ask: Callable[[ClusterFaults], Awaitable[T]]) -> T:
+        machine = live_machine()
+        pool = ConnectionPool(machine)
+        try:
+            return await ask(ClusterFaults(pool, self._namesrv, None))
+        finally:
+            await pool.close()
+            await machine.workers.close()
+
+    # -- HTTP --------------------------------------------------------------------------------------------------------
+
+    def _is_there(self) -> bool:
+        """Tell whether the endpoint answers, for this nameserver. Raises: ClientError (it was given, and doesn't)."""
+        try:
+            there = self._ask("GET", "/")
+        except ClientError:
+            if self._is_given:
+                raise
+            return False
+        return self._is_given or there.get("namesrv") == self._namesrv
+
+    def _ask(self, method: str, path: str, words: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the endpoint answers. Raises: UsageError (it refuses), ClientError (it doesn't answer)."""
+        body = None if words is None else json.dumps(words).encode()
+        try:
+            request = urllib.request.Request(self._url + path, body, method=method)
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+                told: dict[str, Any] = json.load(answer)
+                return told
+        except urllib.error.HTTPError as error:
+            raise UsageError(_words(error)) from None
+        except (OSError, ValueError) as error:
+            raise ClientError(f"the control endpoint {self._url} doesn't answer: {error}") from None
+
+
+async def _as_json(faults: ClusterFaults, words: Mapping[str, Any]) -> dict[str, Any]:
+    return (await faults.add(words)).as_json()
+
+
+def _words(error: urllib.error.HTTPError) -> str:
+    """Return what an endpoint says is wrong."""
+    try:
+        return str(json.load(error)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"{error.code} {error.reason}"

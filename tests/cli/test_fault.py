@@ -1,0 +1,171 @@
+"""`staticfire fault`, `/faults` of the control endpoint and `cluster.faults`, on real processes and in a thread."""
+
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from staticfire import (
+    BrokerAnswer,
+    ClientSettings,
+    Cluster,
+    Message,
+    NetworkError,
+    Producer,
+    ProducerSettings,
+    PullConsumer,
+    UsageError,
+)
+from staticfire.cli import main
+from tests.cli.commands import TIMEOUT_S, call, get, one_line
+
+pytestmark = pytest.mark.row("S2")
+
+ONE_TRY = ProducerSettings(
+    retry_times_when_send_failed=0, send_msg_timeout_ms=300, client=ClientSettings(instance_name="till-1")
+)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Cluster]:
+    with Cluster(isolation="process") as cluster:
+        cluster.create_topic("orders", queues=1)
+        yield cluster
+
+
+@pytest.fixture
+def thread() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        cluster.create_topic("orders", queues=1)
+        yield cluster
+
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def fault(processes: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Run a command as the command line does, in this process; return what it prints, or says is wrong."""
+    monkeypatch.setenv("NAMESRV_ADDR", processes.namesrv)
+    monkeypatch.setenv("STATICFIRE_CONTROL", processes.control)
+
+    def say(*arguments: str, exit_code: int = 0) -> str:
+        assert main(["fault", *arguments]) == exit_code
+        out, err = capsys.readouterr()
+        return one_line(err) if exit_code else out
+
+    return say
+
+
+def bodies(cluster: Cluster) -> list[str]:
+    with PullConsumer("peek", cluster.namesrv) as consumer:
+        (queue,) = consumer.queues("orders")
+        return [message.body.decode() for message in consumer.pull(queue, 0).messages]
+
+
+def test_rules_meet_a_producer_of_real_processes(processes: Cluster, fault: Say) -> None:
+    with Producer("tills", processes.namesrv, ONE_TRY) as till:
+        till.send(Message("orders", b"before"))
+        sends = "--code", "SEND_MESSAGE", "--topic", "orders", "--times", "1"
+        added = fault("add", *sends, "--answer", "SYSTEM_BUSY")
+        assert added == "1  SEND_MESSAGE of topic orders: answer with SYSTEM_BUSY, once (broker-a)\n"
+        with pytest.raises(BrokerAnswer, match="SYSTEM_BUSY by fault rule 1"):
+            till.send(Message("orders", b"busy"))
+        assert fault("list").split("  ")[-1] == "broker-a 1\n"
+        fault("add", *sends, "--client", "till-1", "--drop", "answer")
+        with pytest.raises(NetworkError, match="no answer"):
+            till.send(Message("orders", b"twice"))
+        till.send(Message("orders", b"twice"))
+        assert bodies(processes) == ["before", "twice", "twice"]
+        fault("remove", "1")
+        assert [view.number for view in processes.faults.all()] == [2]
+        fault("add", "--broker", "broker-a", "--disk-full")
+        with pytest.raises(BrokerAnswer, match="the disk is full: a fault rule says so"):
+            till.send(Message("orders", b"full"))
+        assert fault("clear") == "removed 2 rules\n"
+        till.send(Message("orders", b"after"))
+    assert bodies(processes) == ["before", "twice", "twice", "after"]
+
+
+def test_process_is_frozen_and_killed_until_the_rule_is_gone(processes: Cluster, fault: Say) -> None:
+    assert fault("add", "--broker", "broker-a", "--freeze", "1h").startswith("1  the process: freeze, for 1h")
+    with Producer("tills", processes.namesrv, ONE_TRY) as till:
+        with pytest.raises(NetworkError):
+            till.send(Message("orders", b"frozen"))
+        fault("remove", "1")
+        till.send(Message("orders", b"thawed"))
+        pid = processes.pids["broker-a"]
+        with processes.faults.add(broker="broker-a", kill=True):
+            assert "broker-a" not in processes.pids
+            with pytest.raises(NetworkError):
+                till.send(Message("orders", b"killed"))
+        assert processes.pids["broker-a"] != pid
+        till.send(Message("orders", b"restarted"))
+    assert processes.deaths == []
+
+
+def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
+    added = processes.faults.add(broker="nameserver", freeze="300ms")
+    assert processes.members("nobody") == []  # Answered when it is thawed.
+    assert added.hits == {}
+    assert processes.faults.all() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["add", "--code", "SEND_MESAGE", "--drop", "answer"], "did you mean SEND_MESSAGE?"),
+        (["add", "--broker", "broker-x", "--freeze", "1s"], "no broker-x in this cluster; there are nameserver"),
+        (["remove", "77"], "there is no fault rule 77"),
+        (["remove", "x"], "'x' is no number of a rule"),
+        (["add", "--topic", "orders"], "nothing is said to go wrong"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_in_a_line(fault: Say, arguments: list[str], words: str) -> None:
+    assert words in fault(*arguments, exit_code=2)
+
+
+def test_without_a_control_endpoint_servers_are_asked_themselves(processes: Cluster) -> None:
+    added = call("fault", "add", "--topic", "ordrs", "--close", NAMESRV_ADDR=processes.namesrv)
+    assert (added.returncode, "no broker has topic ordrs yet" in added.stderr) == (0, True)
+    assert call("fault", "clear", NAMESRV_ADDR=processes.namesrv).stdout == "removed 1 rule\n"
+    refused = call("fault", "add", "--broker", "broker-a", "--kill", NAMESRV_ADDR=processes.namesrv)
+    assert refused.returncode == 1
+    assert "--control URL" in one_line(refused.stderr)
+
+
+def test_rules_over_http(thread: Cluster) -> None:
+    url = f"{thread.control}/faults"
+    assert get(f"{url}?code=SEND_MESSAGE&delay=1s&direction=answer", "POST")[1]["number"] == 1
+    body = json.dumps({"client": "billing-2", "drop": "request", "probability": 0.5}).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=TIMEOUT_S) as answer:
+        assert json.load(answer)["notes"] == ["no client billing-2 is connected yet: the rule waits for it"]
+    status, there = get(url)
+    assert (status, [one["number"] for one in there["faults"]], there["silent"]) == (200, [1, 2], {})
+    assert get(f"{url}/1", "DELETE") == (200, {"removed": 1})
+    assert get(f"{url}/1", "DELETE")[0] == 404
+    assert get(f"{url}?drop=request&frequency=3", "POST")[0] == 400
+    assert get(f"{url}?broker=broker-a&kill=true", "POST")[1]["error"].startswith("this cluster lives in a thread")
+    assert get(url, "DELETE") == (200, {"removed": 1})
+
+
+def test_rule_lasts_as_long_as_the_with(thread: Cluster) -> None:
+    with Producer("tills", thread.namesrv, ONE_TRY) as till:
+        with thread.faults.add(code="SEND_MESSAGE", topic="orders", answer="SYSTEM_BUSY") as busy:
+            with pytest.raises(BrokerAnswer):
+                till.send(Message("orders", b"one"))
+            assert busy.hits == {"broker-a": 1}
+        till.send(Message("orders", b"two"))
+    with pytest.raises(UsageError, match="did you mean delay"):
+        thread.faults.add(dealy="1s")
+
+
+async def test_rule_is_awaited_where_the_cluster_is() -> None:
+    async with Cluster() as cluster:
+        async with cluster.faults.add(code="PULL_MESSAGE", group="billing", drop="answer", probability=0.1) as dropped:
+            assert (dropped.number, await dropped.hits()) == (1, {"broker-a": 0})
+        added = await cluster.faults.add(drop="request", code="HEART_BEAT", lifetime="1h")
+        assert [view.left_ms > 0 for view in await cluster.faults.all()] == [True]
+        await added.remove()
+        assert await cluster.faults.clear() == 0

@@ -1,0 +1,99 @@
+"""Rules from what people say, and what they are told when it makes no sense."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from staticfire.faults.rules.parsing import checked, parse_fault
+from staticfire.faults.rules.showing import in_words
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.faults import FaultRule
+
+SENDS = [10, 310, 320, 9001]
+
+
+@pytest.mark.parametrize(
+    ("said", "fields"),
+    [
+        ({"code": "send_message", "answer": "SYSTEM_BUSY", "times": "3"}, {"codes": SENDS, "times": 3}),
+        ({"code": 10, "answer": 14, "remark": "later"}, {"codes": [10], "answer_code": 14, "remark": "later"}),
+        ({"code": "PULL_MESSAGE,HEART_BEAT", "drop": True}, {"codes": [11, 361, 34], "direction": "request"}),
+        ({"client": "billing-2", "delay": "200ms", "jitter": "50ms"}, {"delay_ms": 200, "jitter_ms": 50}),
+        ({"delay": timedelta(seconds=1), "direction": "answer"}, {"delay_ms": 1_000, "direction": "answer"}),
+        ({"drop": "answer", "probability": "0.1", "seed": 7}, {"direction": "answer", "probability": 0.1, "seed": 7}),
+        ({"code": "NOTIFY_CONSUMER_IDS_CHANGED", "drop": True}, {"codes": [40], "direction": "server"}),
+        ({"corrupt": True}, {"action": "corrupt", "direction": "answer"}),
+        ({"bandwidth": "10k"}, {"bytes_per_second": 10_000, "direction": "answer"}),
+        ({"skew": "-5m", "language": "java"}, {"skew_ms": -300_000, "language": 0}),
+        ({"queue": "0", "close": "answer"}, {"queue_id": 0, "direction": "answer"}),
+        ({"duplicate": True, "from_": 5, "until": "1970-01-01T00:00:01Z"}, {"from_ms": 5, "until_ms": 1_000}),
+        ({"drop": True, "until": datetime(1970, 1, 2, tzinfo=UTC)}, {"until_ms": 86_400_000}),
+        ({"broker": "broker-b", "freeze": "20s"}, {"action": "freeze", "lifetime_ms": 20_000}),
+        ({"broker": "broker-b", "kill": True, "lifetime": "5s"}, {"action": "kill", "lifetime_ms": 5_000}),
+        ({"broker": "b", "readOnly": True}, {"action": "read-only", "answer_code": 16}),
+        ({"disk-full": "true", "topic": None, "close": False}, {"action": "disk-full"}),
+    ],
+)  # fmt: skip
+def test_words_make_a_rule(said: dict[str, Any], fields: dict[str, Any]) -> None:
+    rule = parse_fault(said).rule
+    assert {name: getattr(rule, name) for name in fields} == fields
+    assert in_words(rule)
+
+
+def test_places_and_sides_are_names() -> None:
+    assert parse_fault({"broker": "broker-a, broker-b", "drop": True}).places == ("broker-a", "broker-b")
+    assert parse_fault({"partition": "broker-a,c-1 / nameserver"}).sides == (("broker-a", "c-1"), ("nameserver",))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"code": "SEND_MESAGE", "drop": True}, "did you mean SEND_MESSAGE"),
+        ({"code": "zzz", "drop": True}, "write its name, like SEND_MESSAGE"),
+        ({"code": "77777", "drop": True}, "'77777' is no request code"),
+        ({"code": "AUTH_CREATE_USER", "drop": True}, "isn't built"),
+        ({"code": "GET_FAULTS", "drop": True}, "no rule is about it"),
+        ({"code": "SEND_MESSAGE"}, "nothing is said to go wrong"),
+        ({"drop": True, "close": True}, "drop and close are two"),
+        ({"drop": "answer", "direction": "request"}, "two directions"),
+        ({"drop": "both"}, "drop=both"),
+        ({"answer": "SYSTEM_BUSY", "direction": "answer"}, "goes with request"),
+        ({"answer": "SUCCESS"}, "what was asked for"),
+        ({"answer": "SYSTEM_BUSYY"}, "did you mean SYSTEM_BUSY"),
+        ({"delay": "200"}, "is no duration"),
+        ({"delay": 200}, "a duration is needed"),
+        ({"delay": "50ms", "jitter": "60ms"}, "too early"),
+        ({"drop": True, "jitter": "1s"}, "jitter doesn't go with drop"),
+        ({"drop": True, "probability": 0}, "above 0"),
+        ({"drop": True, "probability": "nan"}, "above 0"),
+        ({"drop": True, "times": 0}, "from 1 to"),
+        ({"drop": True, "times": True}, "from 1 to"),
+        ({"drop": True, "from": 9, "until": 5}, "would never hit"),
+        ({"drop": True, "language": "JAV"}, "did you mean JAVA"),
+        ({"drop": True, "queue": -1}, "queue=-1"),
+        ({"bandwidth": "fast"}, "bytes per second"),
+        ({"bandwidth": "0"}, "bytes per second"),
+        ({"freeze": "20s"}, "needs whom"),
+        ({"broker": "b", "freeze": "20s", "lifetime": "3s"}, "leave lifetime out"),
+        ({"broker": "b", "kill": True, "times": 3}, "times doesn't go with kill"),
+        ({"broker": "b", "read_only": True, "topic": "t"}, "topic doesn't go with read-only"),
+        ({"partition": "broker-a"}, "with a slash"),
+        ({"partition": "a/a"}, "both sides"),
+        ({"partition": "a/b", "broker": "a"}, "broker doesn't go with partition"),
+        ({"dealy": "2s"}, "did you mean delay"),
+    ],
+)
+def test_what_makes_no_sense_is_told(said: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_fault(said)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"action": "explode"}, {"action": "delay", "delay_ms": -1}, {"action": "drop", "probability": float("nan")},
+     {"action": "corrupt", "direction": "request"}, {"action": "bandwidth", "direction": "answer"}],
+)  # fmt: skip
+def test_rules_made_by_others_are_checked_too(fields: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        checked(FaultRule(**fields))

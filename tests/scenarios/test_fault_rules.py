@@ -1,0 +1,293 @@
+"""Fault rules on a running cluster: what clients see of each, and that it is over when the rule is gone."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import (
+    AnswerTimeout,
+    BrokerAnswer,
+    ClientError,
+    ClientSettings,
+    Message,
+    NetworkError,
+    Producer,
+    ProducerSettings,
+    UsageError,
+)
+from staticfire.client.admin.faults import FaultAdmin, FaultView
+from staticfire.faults.rules.parsing import parse_fault
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.codecs import JSON, NATIVE, codec_for
+from staticfire.protocol.requests.offsets import GetMaxOffset
+from staticfire.protocol.requests.send import SendMessageV2
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
+
+pytestmark = pytest.mark.row("S2")
+BROKER = "10.0.1.1:10911"
+ONE_TRY = ProducerSettings(retry_times_when_send_failed=0, client=ClientSettings(instance_name="till-1"))
+
+
+class FaultyShop(Shop):
+    """A shop whose cluster takes rules, with a producer that tries once."""
+
+    async def add(self, **words: Any) -> FaultView:
+        return await self.faults.add(parse_fault(words))
+
+    @property
+    def faults(self) -> FaultAdmin:
+        return FaultAdmin(self.admin.client.pool, NAMESRV)
+
+    async def hits(self) -> list[int]:
+        return [view.hit for view in await self.faults.views()]
+
+    def stored(self, broker: str = "broker-a") -> int:
+        return self.ends()[broker, 0]
+
+    @contextmanager
+    def takes(self, ms: float, within_ms: float = 5) -> Iterator[None]:
+        """What is done in here takes so long."""
+        began_ms = self.world.uptime_ms
+        yield
+        assert self.world.uptime_ms - began_ms == pytest.approx(ms, abs=within_ms)
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
+    shop = FaultyShop(world)
+    await shop.open(brokers=1, queues=1)
+    await shop.send(b"before")
+    yield shop
+    await shop.close()
+
+
+@pytest_asyncio.fixture
+async def till(shop: FaultyShop) -> AsyncIterator[Producer]:
+    async with Producer("tills", NAMESRV, ONE_TRY, shop.world.machine("till", host="10.0.4.1")) as producer:
+        await producer.send(Message(TOPIC, b"before"))
+        yield producer
+
+
+async def test_sends_are_answered_as_a_rule_says_so_many_times_and_retries_get_through(shop: FaultyShop) -> None:
+    added = await shop.add(code="SEND_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", times=2)
+    assert added.words == f"SEND_MESSAGE of topic {TOPIC}: answer with SYSTEM_BUSY, 2 times"
+    assert list(added.hits) == ["broker-a"]  # No nameserver stores messages.
+    await shop.send(b"one")
+    assert (await shop.hits(), shop.stored()) == ([2], 2)
+
+
+async def test_who_tries_once_gets_code_and_remark(shop: FaultyShop, till: Producer) -> None:
+    await shop.add(code="SEND_MESSAGE", answer="SERVICE_NOT_AVAILABLE", remark="closed for lunch")
+    with pytest.raises(BrokerAnswer, match="closed for lunch") as refused:
+        await till.send(Message(TOPIC, b"one"))
+    assert refused.value.code == 14
+    await shop.faults.remove(1)
+    await till.send(Message(TOPIC, b"two"))
+    assert await shop.hits() == []
+
+
+async def test_of_a_bundle_only_what_is_meant_is_refused_and_counted(shop: FaultyShop, till: Producer) -> None:
+    await shop.admin.create_topic("bills", queues=1)
+    await shop.add(code="SEND_MESSAGE", topic="bills", answer="SYSTEM_BUSY", times=2)
+    topics = ["bills", TOPIC, "bills", "bills", TOPIC]
+    results = await till.send_many(
+        [Message(topic, b"%d" % place) for place, topic in enumerate(topics)], return_exceptions=True
+    )
+    assert [isinstance(result, BrokerAnswer) for result in results] == [True, False, True, False, False]
+    assert await shop.hits() == [2]
+
+
+@pytest.mark.parametrize("direction", ["request", "answer"])
+async def test_delays_hold_up_a_client_and_no_other(shop: FaultyShop, till: Producer, direction: str) -> None:
+    added = await shop.add(client="till-1", code="SEND_MESSAGE", delay="200ms", direction=direction)
+    assert added.notes == []
+    with shop.takes(200):
+        await till.send(Message(TOPIC, b"slow"))
+    with shop.takes(0):
+        await shop.send(b"quick")
+    assert await shop.hits() == [1]
+
+
+async def test_delays_with_jitter_keep_the_order_of_a_connection(shop: FaultyShop) -> None:
+    await shop.add(code="GET_MAX_OFFSET", delay="50ms", jitter="50ms", seed=3)
+    pool, answered = shop.producer.client.pool, list[int]()
+    connection = await pool.connection(BROKER)
+    futures = [connection.ask(GetMaxOffset(TOPIC, 0), 5_000) for _ in range(50)]
+    for number, future in enumerate(futures):
+        future.add_done_callback(lambda _, number=number: answered.append(number))  # type: ignore[misc]
+    await shop.world.run_for(ms=200)
+    assert answered == list(range(50))
+
+
+async def test_dropped_request_is_not_carried_out(shop: FaultyShop, till: Producer) -> None:
+    await shop.add(code="SEND_MESSAGE", drop="request")
+    with pytest.raises(NetworkError, match="no answer"):
+        await till.send(Message(TOPIC, b"lost"))
+    assert (await shop.hits(), shop.stored()) == ([1], 2)
+
+
+@pytest.mark.parametrize("how", ["drop", "close"])
+async def test_lost_answer_makes_a_duplicate_of_the_retry(shop: FaultyShop, how: str) -> None:
+    await shop.add(code="SEND_MESSAGE", times=1, **{how: "answer"})
+    try:
+        await shop.send(b"one")
+    except AnswerTimeout:
+        await shop.send(b"one")  # The producer has waited for its answer as long as it may.
+    await shop.start("clerk")
+    await shop.until_heard(3)
+    assert shop.bodies == [b"before", b"one", b"one"]
+
+
+@pytest.mark.parametrize(("direction", "stored"), [("request", 2), ("answer", 3)])
+async def test_closed_connection_is_opened_again(shop: FaultyShop, till: Producer, direction: str, stored: int) -> None:
+    await shop.add(code="SEND_MESSAGE", close=direction, times=1)
+    with pytest.raises(NetworkError, match="lost before the answer"):
+        await till.send(Message(TOPIC, b"one"))
+    assert shop.stored() == stored
+    await till.send(Message(TOPIC, b"two"))
+
+
+async def test_corrupt_answer_has_another_bit(shop: FaultyShop) -> None:
+    await shop.add(code="PULL_MESSAGE", corrupt=True, times=1, seed=5)
+    await shop.send(b"x" * 2_000)
+    await shop.start("clerk")
+    await shop.until_heard(2)
+    spoilt = shop.bodies[1]
+    assert sum(byte != ord("x") for byte in spoilt) == 1
+    assert (len(spoilt), await shop.hits()) == (2_000, [1])
+
+
+async def test_slow_answer_takes_its_time_and_holds_up_what_is_behind_it(shop: FaultyShop) -> None:
+    await shop.send(Random(1).randbytes(20_000))
+    await shop.add(code="PULL_MESSAGE", group=GROUP, bandwidth="10k")
+    began_ms = shop.world.uptime_ms
+    await shop.start("clerk")
+    await shop.until_heard(2)
+    assert 2_000 < shop.world.uptime_ms - began_ms < 2_600
+
+
+async def test_duplicated_send_is_stored_twice_and_answered_once(shop: FaultyShop, till: Producer) -> None:
+    await shop.add(code="SEND_MESSAGE", duplicate=True, times=1)
+    await till.send(Message(TOPIC, b"one"))
+    assert shop.stored() == 4
+    await shop.add(code="SEND_MESSAGE", duplicate=True, direction="answer")
+    await till.send(Message(TOPIC, b"two"))
+    assert shop.stored() == 5
+
+
+async def test_what_a_client_with_a_wrong_clock_says_is_moved(shop: FaultyShop, till: Producer) -> None:
+    await shop.add(client="till-1", skew="-1h")
+    await till.send(Message(TOPIC, b"old"))
+    await shop.start("clerk")
+    await shop.until_heard(3)
+    message = shop.heard[-1].messages[-1]
+    assert message.body == b"old"
+    assert message.stored_ms - message.born_ms == pytest.approx(3_600_000, abs=50)
+
+
+async def test_requests_of_the_server_itself_are_dropped(shop: FaultyShop) -> None:
+    await shop.start("clerk-1")
+    await shop.world.run_for(ms=1_000)
+    await shop.add(code="NOTIFY_CONSUMER_IDS_CHANGED", group=GROUP, drop=True)
+    await shop.start("clerk-2")
+    await shop.world.run_for(ms=1_000)
+    assert (await shop.hits())[0] >= 1
+
+
+async def test_read_only_broker_refuses_and_its_routes_say_so_until_the_rule_is_gone(
+    shop: FaultyShop, till: Producer
+) -> None:
+    await shop.add(broker="broker-a", read_only=True)
+    with pytest.raises(BrokerAnswer, match="forbidden"):
+        await till.send(Message(TOPIC, b"one"))
+    await shop.world.run_for(ms=1_000)
+    assert {queues.perm for queues in (await shop.admin.route(TOPIC)).queue_datas} == {4}
+    await shop.faults.remove(0)
+    await shop.world.run_for(ms=1_000)
+    assert {queues.perm for queues in (await shop.admin.route(TOPIC)).queue_datas} == {6}
+    await till.send(Message(TOPIC, b"two"))
+
+
+async def test_full_disk_refuses_and_goes_on(shop: FaultyShop, till: Producer) -> None:
+    await shop.add(disk_full=True, lifetime="5s")
+    with pytest.raises(BrokerAnswer, match="fault rule"):
+        await till.send(Message(TOPIC, b"one"))
+    assert (await shop.faults.views())[0].left_ms > 0
+    await shop.world.run_for(ms=5_001)
+    assert await shop.faults.views() == []
+    await till.send(Message(TOPIC, b"two"))
+
+
+async def test_partition_cuts_a_client_off_and_heals(shop: FaultyShop, till: Producer) -> None:
+    await shop.add(partition="broker-a/till-1")
+    with pytest.raises(NetworkError):
+        await till.send(Message(TOPIC, b"one"))
+    await shop.send(b"another client")
+    await shop.faults.remove(1)
+    await till.send(Message(TOPIC, b"two"))
+
+
+async def test_nameserver_loses_a_broker_that_is_cut_off(shop: FaultyShop) -> None:
+    added = await shop.add(partition="broker-a/nameserver", lifetime="3m")
+    assert sorted(added.hits) == ["broker-a", "nameserver"]
+    await shop.world.run_for(ms=150_000)
+    with pytest.raises(ClientError, match="no broker is registered"):
+        await shop.admin.masters()
+    await shop.world.run_for(ms=120_000)
+    assert list(await shop.admin.masters()) == ["broker-a"]
+
+
+async def test_rule_about_routes_is_the_nameservers(shop: FaultyShop) -> None:
+    added = await shop.add(code="GET_ROUTEINFO_BY_TOPIC", answer="SYSTEM_ERROR")
+    assert list(added.hits) == ["nameserver"]
+
+
+async def test_rule_that_drops_everything_can_be_removed(shop: FaultyShop) -> None:
+    for direction in ("request", "answer", "server"):
+        await shop.add(drop=direction)
+    assert await shop.hits() == [0, 0, 0]
+    assert await shop.faults.remove(0) == {"nameserver": 3, "broker-a": 3}
+    await shop.send(b"after")
+
+
+async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
+    added = await shop.add(topic="ordrs", group="nobody", client="nobody", drop=True)
+    assert [note.partition(" yet")[0] for note in added.notes] == [
+        "no broker has topic ordrs", "no broker knows group nobody", "no client nobody is connected",
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="there is no broker-x in this cluster; there are nameserver, broker-a"):
+        await shop.add(broker="broker-x", drop=True)
+    with pytest.raises(UsageError, match="nameserver can't be disk-full"):
+        await shop.add(broker="nameserver", disk_full=True)
+    with pytest.raises(UsageError, match="clients tell a nameserver no id"):
+        await shop.add(partition="nameserver/till-1")
+    with pytest.raises(UsageError, match="neither side is a server"):
+        await shop.add(partition="till-1/till-2")
+
+
+async def test_restarted_broker_has_no_rules(shop: FaultyShop) -> None:
+    await shop.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")
+    await shop.world.stop("broker-a")
+    await shop.start_broker("broker-a")
+    assert await shop.faults.views() == []
+    await shop.send(b"after")
+
+
+@pytest.mark.parametrize("codec", [NATIVE, JSON])
+async def test_plain_sends_of_one_read_meet_rules_one_by_one(shop: FaultyShop, codec: int) -> None:
+    """Without rules the compiled twin takes such a run at once, past all handlers."""
+    pool = shop.producer.client.pool
+    await shop.add(code="SEND_MESSAGE", drop="request", probability=0.5, seed=1)
+    connection = await pool.connection(BROKER)
+    connection.codec = codec_for(codec)
+    properties = "UNIQ_KEY\x017F0000010539736EDB5F1234ABCD0007\x02WAIT\x01true\x02"
+    request = SendMessageV2("program", TOPIC, "TBW102", 4, 0, 0, 1, 0, properties, body=b"x")
+    answers = [connection.ask(request, 1_000) for _ in range(200)]
+    await shop.world.run_for(ms=2_000)
+    lost = sum(answer.exception() is not None for answer in answers)
+    assert [lost] == await shop.hits()
+    assert shop.stored() == 1 + 200 - lost
