@@ -1,6 +1,7 @@
 """Administration, both ways: what an administrator asks of a cluster, and what a consumer answers to one.
 
-- admin.py, clock.py: asked of nameservers and brokers
+- admin.py, clock.py: asked of nameservers and brokers; consume_mode.py: how a group gets a topic;
+  attribute_changes.py: what topics and groups have beside
 - dead_letter_queue.py: a group's dead letters; dead_letters.py: one of them; resending.py, resend_targets.py: as what,
   and where to, it is sent again
 - group_survey.py: a group looked at from all sides; group_view.py: what there is to see, and what is wrong with it

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from staticfire.client.admin.attribute_changes import attribute_changes, group_changes
+from staticfire.client.admin.consume_mode import mode_request, set_consume_mode
 from staticfire.client.admin.consumption import GroupConsumption, consumption_of
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
@@ -151,7 +151,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
             topic_filter_type="SINGLE_TAG",
             topic_sys_flag=0,
             order=order,
-            attributes=_attribute_changes(attributes or {}),
+            attributes=attribute_changes(attributes or {}),
         )
         masters = await self.masters(cluster, broker_name)
         for name, address in masters.items():
@@ -191,7 +191,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
 
         Attributes as `{"stableTimeMs": "30000"}`; those that aren't named stay, `{"-stableTimeMs": ""}` removes one.
         """
-        body = _group_changes(config)
+        body = group_changes(config)
         for name, address in (await self.masters(cluster, broker_name)).items():
             await self._ask(address, UpdateGroup(body=body, bname=name), f"create group {body.group_name} on {name}")
 
@@ -223,6 +223,15 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
             words = f"no broker that is there knows a group {group}"
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)
         return await GroupSurvey(self.client, await self.masters(), group, self._timeout_ms).look()
+
+    async def set_consume_mode(self, topic: str, group: str, mode: str, pop_share_queue_num: int = 0) -> None:
+        """Let a group's members PULL a topic, or POP it, on all its brokers; those with client_rebalance=False do so.
+
+        `pop_share_queue_num`: of how many next members one pops the queues, too; 0: everyone pops all.
+        Raises: ClientError (no such mode), TopicNotFound, BrokerAnswer.
+        """
+        request = mode_request(topic, group, mode, pop_share_queue_num)
+        await set_consume_mode(await self.route(topic), request, self._ask)
 
     async def has_group(self, group: str) -> bool:
         """Return whether any broker knows a group. Asking for it by name could create it."""
@@ -379,20 +388,3 @@ def _check(answer: Answer, asked: str) -> Answer:
     if answer.code != SUCCESS:
         raise broker_answer(answer.code, answer.remark, asked)
     return answer
-
-
-def _attribute_changes(attributes: Mapping[str, str]) -> str | None:
-    """Return RocketMQ's text of attribute changes: `+key=value,-key`."""
-    parts = [name if name.startswith("-") else f"{name}={text}" for name, text in _signed(attributes).items()]
-    return ",".join(parts) or None
-
-
-def _group_changes(config: SubscriptionGroupConfig | str) -> SubscriptionGroupConfig:
-    """Return a group as it is sent: its attributes are changes."""
-    group = SubscriptionGroupConfig(group_name=config) if isinstance(config, str) else config
-    return msgspec.structs.replace(group, attributes=_signed(group.attributes))
-
-
-def _signed(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return attributes as changes: what has neither sign is added."""
-    return {name if name.startswith(("+", "-")) else f"+{name}": text for name, text in attributes.items()}

@@ -5,7 +5,7 @@ ConsumeMessageService.consumeMessageDirectly.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from staticfire.client.admin.running_info import properties_of, queue_table
+from staticfire.client.admin.running_info import pop_table, properties_of, queue_table
 from staticfire.client.admin.stacks import stacks
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -65,6 +65,7 @@ class ConsumerAdmin:
             properties=self._properties(data),
             subscription_set=data.subscription_data_set,
             mq_table=queue_table(self._parts.held, self._parts.offsets, self._clock),
+            mq_pop_table=pop_table(self._parts.popped, self._clock),
             status_table={one.topic: self._statistics.consumption(one.topic) for one in data.subscription_data_set},
             jstack=stacks() if with_stacks else None,
         )

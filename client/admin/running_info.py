@@ -1,6 +1,6 @@
 """What a consumer says of its queues when it is asked what it is doing. RocketMQ: ProcessQueue.fillProcessQueueInfo."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.consume.queue_decisions import AssignedQueue
@@ -8,9 +8,12 @@ from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.requests.clients import ConsumerData
-from staticfire.protocol.requests.connections import ProcessQueueInfo
+from staticfire.protocol.requests.connections import PopQueueInfo, ProcessQueueInfo
 from staticfire.protocol.requests.locks import MessageQueue as WireQueue
 from staticfire.runtime.machine import Clock
+
+if TYPE_CHECKING:
+    from staticfire.client.consume.pop_queues import PopQueues
 
 MIB = 1024 * 1024
 
@@ -32,6 +35,19 @@ def queue_table(held: AssignedQueues, offsets: OffsetStore, clock: Clock) -> dic
     """Return what a consumer has of its queues."""
     queues = {queue: held.find(queue) for queue in held.queues}
     return {WireQueue(*queue): _queue_info(one, offsets, clock) for queue, one in queues.items() if one is not None}
+
+
+def pop_table(popped: "PopQueues | None", clock: Clock) -> dict[WireQueue, PopQueueInfo]:
+    """Return what a consumer has of the queues that it pops."""
+    if popped is None:
+        return {}
+    wall_before_ms = clock.wall_ms() - clock.uptime_ms()
+    queues = {queue: popped.find(queue) for queue in popped.queues}
+    return {
+        WireQueue(*queue): PopQueueInfo(len(one.cache), one.is_revoked, wall_before_ms + one.last_pop_ms)
+        for queue, one in queues.items()
+        if one is not None
+    }
 
 
 def _queue_info(queue: AssignedQueue[Any], offsets: OffsetStore, clock: Clock) -> ProcessQueueInfo:

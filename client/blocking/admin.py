@@ -19,6 +19,7 @@ class BlockingAdmin(BlockingFace[Admin]):
     members = blocking(Admin.members)
     group = blocking(Admin.group)
     has_group = blocking(Admin.has_group)
+    set_consume_mode = blocking(Admin.set_consume_mode)
     dead_letters = blocking(Admin.dead_letters)
     find = blocking(Admin.find)
     consumption = blocking(Admin.consumption)

@@ -9,6 +9,9 @@
 - process_queue.py, flow_control.py: what is cached of a queue, and how much of it may be; time_limits.py: what of it
   is in consumption for too long
 - concurrent_consumption.py, threaded_calls.py, consume_results.py: listeners called in any order
+- pop_queue.py: the same as queue_decisions.py about a broker's queues that are popped, with a pop_policy.py;
+  pop_queues.py: all of those; pop_driver.py: carries it out; pop_returns.py: what nobody consumes now;
+  unexpired_listener.py: messages that come too late for their listener
 - ordered_consumption.py, ordered_calls.py, ordered_results.py: listeners called queue by queue
 - hooks.py: what a program can have called around all of it; hooked_listener.py: a listener with them; statistics.py
 - worker_pool.py: how many listeners run at once; listener_errors.py: what they raise; send_back.py: failed messages

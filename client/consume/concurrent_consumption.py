@@ -219,7 +219,7 @@ class ConcurrentConsumption:
 
     def _let_go(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
         """Let go of messages that have failed, and that are somebody else's now."""
-        self._driver.carry_out(queue, queue.done(list(messages), self._uptime_ms()))
+        self._driver.carry_out(queue, queue.let_go(list(messages), self._uptime_ms()))
 
     def settle(self) -> None:
         """Tell queues what is done of them."""

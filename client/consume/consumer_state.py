@@ -56,6 +56,8 @@ class ConsumerState:
         self.hooks = hooks or ConsumerHooks(group)
         self.flow = flow or FlowControl(settings)
         self.lost_topics: set[str] = set()  # A warning has told of them. Never iterated.
+        self.own_topics: dict[str, str] = {}
+        """The topics of retries that belong to one topic each: those of messages that were popped."""
         self.is_suspended = False
         self.paused: dict[MessageQueue, None] = {}
         """Queues that aren't pulled for now."""

@@ -77,6 +77,30 @@ class ForgetOffset(msgspec.Struct, frozen=True, gc=False):
     """Know nothing of the queue's offset any more: its topic is gone."""
 
 
+class Pop(msgspec.Struct, frozen=True, gc=False):
+    """Take messages for a while; the answer is the queue's next event about popping."""
+
+    subscription: Subscription
+
+
+class Ack(msgspec.Struct, frozen=True, gc=False):
+    """Acknowledge popped messages. Nobody waits for that."""
+
+    messages: Sequence[ReceivedMessage]
+
+
+class PutBack(msgspec.Struct, frozen=True, gc=False):
+    """Let popped messages come again at once: nobody here consumes them."""
+
+    messages: Sequence[ReceivedMessage]
+
+
+class GiveUp(msgspec.Struct, frozen=True, gc=False):
+    """Consume popped messages no more: they have failed too often."""
+
+    messages: Sequence[ReceivedMessage]
+
+
 class Tell(msgspec.Struct, frozen=True, gc=False):
     """Log something that a person may want to know."""
 
@@ -90,5 +114,8 @@ def tell(event: str, **fields: Any) -> Tell:
     return Tell(event, fields)
 
 
-Instruction = Pull | Deliver | Commit | Count | GiveBack | Wait | Leave | Announce | FindBrokers | ForgetOffset | Tell
+OfPops = Pop | Ack | PutBack | GiveUp
+Instruction = (
+    Pull | Deliver | Commit | Count | GiveBack | Wait | Leave | Announce | FindBrokers | ForgetOffset | Tell | OfPops
+)
 Instructions = list[Instruction]

@@ -97,7 +97,7 @@ class PushConsumer(ClientService):
         self._subscriptions_changed()
 
     def _subscriptions_changed(self) -> None:
-        self.in_loop(lambda: None if self._working is None else self._working.membership.subscriptions_changed())
+        self.in_loop(lambda: None if self._working is None else self._working.subscriptions_changed())
 
     def listener(self, listener: L) -> L:
         """Set what consumes: `listener(messages, context)` returns a ConsumeStatus. It may be used as a decorator.
@@ -145,15 +145,12 @@ class PushConsumer(ClientService):
     @property
     def assignment(self) -> list[MessageQueue]:
         """The queues that this consumer owns now, sorted."""
-        return [] if self._working is None else self._working.held.queues
+        return [] if self._working is None else self._working.queues
 
     @property
     def cached(self) -> dict[MessageQueue, int]:
         """How many messages of each queue are here and not done."""
-        if self._working is None:
-            return {}
-        found = {queue: self._working.held.find(queue) for queue in self.assignment}
-        return {queue: len(held.cache) for queue, held in found.items() if held is not None}
+        return {} if self._working is None else self._working.cached
 
     @property
     def statistics(self) -> dict[str, TopicConsumption]:
@@ -174,7 +171,7 @@ class PushConsumer(ClientService):
             raise ClientError(f"{threads} consume threads: at least one is needed")
         self._threads = threads
         if self._working is not None:
-            self._working.listening.resize(threads)
+            self._working.resize(threads)
 
     def inc_consume_threads(self, by: int = 1) -> None:
         """Let more listeners run at once. RocketMQ: incCorePoolSize. Raises: as `update_consume_threads`."""
@@ -204,7 +201,7 @@ class PushConsumer(ClientService):
         """
         if self._working is None:
             raise ClientError(f"consumer {self.group} isn't running: enter it first")
-        await self._working.held.move_to_time(stored_ms)
+        await self._working.move_to_time(stored_ms)
 
     def suspend(self) -> None:
         """Pull no more until `resume`. What is here already is consumed; queues stay this consumer's."""
@@ -217,7 +214,7 @@ class PushConsumer(ClientService):
 
     def _resumed(self) -> None:
         if self._working is not None:
-            self._working.held.resume()
+            self._working.resume()
             self.client.rebalancing.wake()
 
     def describe(self) -> ConsumerData:
@@ -253,7 +250,7 @@ class PushConsumer(ClientService):
             self, self.client, self._state, listener, self._is_ordered, self._queue_listeners
         )
         admin = ConsumerAdmin(self.client, self.settings, self.describe, working, listener, self._is_ordered)
-        working.listening.resize(self._threads)
+        working.resize(self._threads)
         await working.membership.join(self.describe, admin)
 
     def _trace(self) -> None:
@@ -273,10 +270,7 @@ class PushConsumer(ClientService):
         working, self._working = self._working, None
         if working is None:
             return
-        working.membership.stop_pulling()
-        await working.listening.leave()
-        await working.held.leave()
-        await working.send_backs.close()
+        await working.leave()
         if self._tracing is not None:
             await self._tracing.writer.close()
         await working.membership.leave()

@@ -11,6 +11,7 @@ from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.rebalance.allocation import AVERAGELY, AllocateStrategy
 from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
 from staticfire.protocol.names import TRACE_TOPIC
+from staticfire.protocol.requests.pop import POP_MESSAGES_MAX
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
@@ -109,12 +110,29 @@ class PushSettings:
     local_offset_store_dir: str = ".rocketmq_offsets"
     """Where BROADCASTING keeps its offsets: <dir>/<ip@instance>/<group>/offsets.json."""
 
+    # POP
+    client_rebalance: bool = True
+    """Members share queues among themselves. False: brokers say who has which, and whether they are popped or pulled,
+    as `Admin.set_consume_mode` has set it; not in BROADCASTING, and not in order. RocketMQ: clientRebalance."""
+    pop_invisible_time_ms: int = field(default=60_000, metadata=within(5_000, 300_000))
+    """How long nobody else gets a popped message: a listener that takes longer gets it again."""
+    pop_batch_nums: int = field(default=32, metadata=within(1, POP_MESSAGES_MAX))
+    pop_threshold_for_queue: int = field(default=96, metadata=within(1, 65_535))
+    """With more messages of a broker in hand, it isn't popped."""
+    pop_dead_letters: bool = True
+    """A popped message that has failed too often is a dead letter. RocketMQ tries it for four hours and drops it."""
+
     enable_trace: bool = False
     """Write what was consumed to `trace_topic`, in RocketMQ's form. RocketMQ: enableMsgTrace."""
     trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
         check_ranges(self)
+
+    @property
+    def is_assigned_by_brokers(self) -> bool:
+        """Whether brokers say who has which queues, unless they are consumed in order."""
+        return not self.client_rebalance and self.message_model is MessageModel.CLUSTERING
 
     @property
     def retries_max(self) -> int:

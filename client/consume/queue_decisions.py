@@ -24,6 +24,7 @@ What is the same however messages are consumed stands here. The rest is the busi
 """
 
 import math
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from staticfire.client.cluster.queues import MessageQueue
@@ -175,14 +176,13 @@ class AssignedQueue(Generic[P]):
         return out
 
     def _found(self, out: Instructions, result: PullResult, uptime_ms: UptimeMs) -> None:
-        messages = result.messages
+        messages, state = result.messages, self._state
         self.tally.pull_found(len(messages), uptime_ms - self.last_pull_ms)
-        first = messages[0].record.queue_offset
-        if first < self.next_offset:
+        if (first := messages[0].record.queue_offset) < self.next_offset:
             out.append(tell("offsets_run_backwards", queue=str(self.queue), asked=self.next_offset, got=first))
         self.next_offset = result.next_offset
         if self._is_retry:
-            give_own_topics(messages)
+            give_own_topics(messages, state.own_topics)
         new = self.cache.put(messages, result.next_offset)
         if new:
             out += self.policy.pulled(new, uptime_ms)
@@ -227,6 +227,8 @@ class AssignedQueue(Generic[P]):
         if self._is_full and self._state.flow.has_room(self.cache, self.policy.is_in_order):
             self._decide_pull(out, uptime_ms)
         return out
+
+    let_go = done  # Of messages that have failed, and that are somebody else's now.
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -309,10 +311,11 @@ class AssignedQueue(Generic[P]):
         out.append(Wait(at_ms))
 
 
-def give_own_topics(messages: list[ReceivedMessage]) -> None:
-    """Give retries the topic that they were sent to."""
+def give_own_topics(messages: list[ReceivedMessage], own_topics: Mapping[str, str]) -> None:
+    """Give retries the topic that they were sent to. `own_topics`: of topics of retries that belong to one each."""
     for message in messages:
-        message.topic = message.get(RETRY_TOPIC) or message.topic
+        topic = message.get(RETRY_TOPIC) or message.topic
+        message.topic = own_topics.get(topic, topic) if own_topics else topic
 
 
 class Departure:

@@ -51,8 +51,8 @@ Queue = AssignedQueue[Any]
 class Driver(Protocol):
     """Whom results of listeners are told."""
 
-    def carry_out(self, queue: Queue, instructions: Instructions) -> None:
-        """Do what was decided about a queue."""
+    def carry_out(self, queue: Any, instructions: Instructions) -> None:
+        """Do what was decided about a queue, of the kind that the listener was given."""
 
 
 class Listening(Protocol):

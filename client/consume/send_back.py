@@ -30,6 +30,7 @@ log = logger("client")
 
 SEND_BACK_TIMEOUT_MS = 5_000
 RESEND_TIMEOUT_MS = 3_000
+DEAD_LETTER_LEVEL = -1
 
 _NOT_COPIED = frozenset({DELAY, WAIT, TRAN_MSG})
 
@@ -54,6 +55,10 @@ class SendBacks:
         except StaticfireError as error:
             log.warning("send_back_failed", group=self._group, message_id=message.message_id, reason=str(error))
             await self._resend(message)
+
+    async def bury(self, message: ReceivedMessage) -> None:
+        """Return when a broker has put a message to the group's dead letters. Raises: StaticfireError."""
+        await self._ask(message, DEAD_LETTER_LEVEL)
 
     async def give_up(self, message: ReceivedMessage, retries_max: int) -> None:
         """Send a message that was consumed in order, and failed too often, to the retry topic: the broker sees that

@@ -5,7 +5,7 @@ threads share the deque of what waits; the event loop only appends to it, and wh
 """
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.consume_results import ConsumeContext, Messages
@@ -13,8 +13,11 @@ from staticfire.client.consume.queue_decisions import AssignedQueue
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 
-Queue = AssignedQueue[ConcurrentPolicy]
-Waiting = tuple[Queue, Messages]
+if TYPE_CHECKING:
+    from staticfire.client.consume.pop_queue import PopQueue
+
+Queue: TypeAlias = "AssignedQueue[ConcurrentPolicy] | PopQueue"
+Waiting: TypeAlias = "tuple[Queue, Messages]"
 """One call to come."""
 
 CALLS_PER_VISIT_MAX = 32

@@ -2,26 +2,32 @@
 
 CLUSTERING: sorted queues and sorted members go through the strategy, at every member with the same outcome. The members
 are asked of one broker of the topic. Whatever can't be learnt changes nothing: it is tried again a second later.
-BROADCASTING: every member has all queues.
+BROADCASTING: every member has all queues. With client_rebalance=False brokers say who has which (server_assignment.py),
+and whether they are popped; of a topic that is pulled, then, the retries of what was popped before are pulled, too.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID, subscribe_queues
+from staticfire.client.cluster.routes import subscribe_queues
+from staticfire.client.cluster.subscriptions import Subscription
 from staticfire.client.consume.consumer_state import ConsumerState
 from staticfire.client.consume.hooks import RebalanceCall
 from staticfire.client.consume.listener_errors import ends_consumer
 from staticfire.client.consume.push_settings import MessageModel
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalance_loop import plan_rebalance
+from staticfire.client.rebalance.server_assignment import ServerAssignment, Share, any_broker
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError, StaticfireError, TopicNotFound
-from staticfire.protocol.names import is_retry_topic
-from staticfire.protocol.requests.clients import ConsumerListAnswer, GetConsumerList
+from staticfire.protocol.names import is_retry_topic, pop_retry_topic
+from staticfire.protocol.requests.clients import ConsumerListAnswer, GetConsumerList, SubscriptionData
 from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.tags import EVERY_TAG
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 
 log = logger("client")
@@ -30,8 +36,25 @@ QueuesChanged = Callable[[str, list[MessageQueue], list[MessageQueue]], None]
 """Told of a change: the topic, all its queues, and those that are this consumer's now."""
 
 
+class OwnedQueues(Protocol):
+    """The queues that a consumer pulls, or those that it pops."""
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """What is in it, sorted."""
+
+    def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
+        """Return when each queue of a topic was last pulled, or popped."""
+
+    async def take(self, queues: Sequence[MessageQueue]) -> int:
+        """Begin with queues; return how many could be taken."""
+
+    async def drop(self, queues: Sequence[MessageQueue]) -> None:
+        """Give queues away."""
+
+
 class Rebalancer:
-    """Keeps `held` at what the members of the group agree on."""
+    """Keeps `held` at what the members of the group agree on, or `held` and `popped` at what brokers say."""
 
     def __init__(
         self,
@@ -39,14 +62,17 @@ class Rebalancer:
         client: ClusterClient,
         held: AssignedQueues,
         listeners: list[QueuesChanged],
+        popped: OwnedQueues | None = None,
     ) -> None:
-        """`listeners`: told of each change; more of them may come."""
+        """`listeners`: told of each change; more of them may come. `popped`: where brokers say who has which queues."""
         self._state = state
         self._group = state.group
         self._client = client
         self._settings = state.settings
         self._subscriptions = state.subscriptions
         self._held = held
+        self._tables: list[OwnedQueues] = [held] if popped is None else [held, popped]
+        self._brokers = None if popped is None else ServerAssignment(state.group, client, state.settings)
         self._listeners = listeners
         self._missing: set[str] = set()  # Topics without a route that have been told of. Never iterated.
         self._round = asyncio.Lock()
@@ -67,12 +93,12 @@ class Rebalancer:
             route = await self._route(topic)
             self._missing.discard(topic)
             queues = subscribe_queues(topic, route)
-            assigned = await self._assigned(topic, route, queues)
+            share = await self._share(topic, route, queues)
         except TopicNotFound as error:
             if topic not in self._missing and not is_retry_topic(topic):
                 self._missing.add(topic)
                 log.warning("topic_has_no_route", group=self._group, topic=topic, reason=error.remark)
-            return False
+            return topic in self._state.own_topics  # Most topics have no retries that belong to them alone.
         except StaticfireError as error:
             if self._held.is_over:
                 return False  # Asked while the goodbye was under way: RocketMQ answers that there is no such group.
@@ -86,45 +112,68 @@ class Rebalancer:
             return False
         if topic not in self._subscriptions.by_topic:
             return True
-        return await self._carry_out(topic, queues, assigned)
+        if self._brokers is not None and not is_retry_topic(topic):
+            self._pull_own_retries(topic, not share.is_popped)
+        done = True
+        for table in self._tables:
+            assigned = share.queues if (table is self._held) is not share.is_popped else []
+            done = await self._carry_out(table, topic, queues, assigned) and done
+        return done
 
     async def _route(self, topic: str) -> TopicRouteData:
         """Return a topic's route, which a producer may only have guessed. Raises: TopicNotFound, NetworkError."""
         routes = self._client.routes
         return await (routes.fetch(topic) if topic in routes.guessed else routes.route(topic))
 
-    async def _assigned(self, topic: str, route: TopicRouteData, queues: list[MessageQueue]) -> list[MessageQueue]:
+    async def _share(self, topic: str, route: TopicRouteData, queues: list[MessageQueue]) -> Share:
         """Return this consumer's queues. Raises: StaticfireError, and whatever a strategy raises."""
         if self._settings.message_model is MessageModel.BROADCASTING:
-            return queues
+            return Share(queues)
+        if self._brokers is not None:
+            share = await self._brokers.ask(topic, route)
+            if share is not None:
+                return share
         members = await self._members(topic, route)
         strategy = self._settings.allocate_strategy
-        return strategy.allocate(self._group, self._client.client_id, queues, members)
+        return Share(strategy.allocate(self._group, self._client.client_id, queues, members))
 
     async def _members(self, topic: str, route: TopicRouteData) -> list[str]:
         """Return the sorted client ids of the group. Raises: StaticfireError."""
-        brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
-        if not brokers:
-            raise ClientError(f"the route of {topic} names no broker")
-        replicas = brokers[self._client.machine.clock.wall_ms() % len(brokers)].broker_addrs
-        address = replicas.get(MASTER_ID) or next(iter(replicas.values()))
+        address = any_broker(topic, route, self._client.machine.clock.wall_ms())
         request = GetConsumerList(consumer_group=self._group)
         answer = await self._client.pool.ask(address, request, self._client.settings.mq_client_api_timeout_ms)
         if answer.code != SUCCESS or not isinstance(answer, ConsumerListAnswer) or answer.body is None:
             raise ClientError(f"{address} doesn't tell the members of {self._group}: {answer.remark}")
         return sorted(set(answer.body.consumer_id_list))
 
-    async def _carry_out(self, topic: str, queues: list[MessageQueue], assigned: list[MessageQueue]) -> bool:
+    def _pull_own_retries(self, topic: str, is_wanted: bool) -> None:
+        """Subscribe to the retries of what was popped of a topic that isn't popped now, or leave them alone again."""
+        retries = pop_retry_topic(topic, self._group)
+        if is_wanted is (retries in self._subscriptions.by_topic):
+            return
+        if is_wanted:
+            self._state.own_topics[retries] = topic
+            self._subscriptions.put(
+                Subscription(SubscriptionData(retries, sub_version=self._client.version_ms()), EVERY_TAG)
+            )
+        else:
+            del self._subscriptions.by_topic[retries]
+        self._client.send_heartbeats()
+        self._client.rebalancing.wake()
+
+    async def _carry_out(
+        self, table: OwnedQueues, topic: str, queues: list[MessageQueue], assigned: list[MessageQueue]
+    ) -> bool:
         """Drop and take what has to be; return whether all of it could be taken."""
         uptime_ms = self._client.machine.clock.uptime_ms()
-        plan = plan_rebalance(self._held.last_pulls(topic), assigned, uptime_ms, self._settings.pull_idle_ms_max)
+        plan = plan_rebalance(table.last_pulls(topic), assigned, uptime_ms, self._settings.pull_idle_ms_max)
         if not plan.drop and not plan.take:
             return True
         call = RebalanceCall(self._group, topic, queues, self._owned(topic))
         call.dropped, call.taken = plan.drop, plan.take
         self._state.hooks.call("before_rebalance", call)
-        await self._held.drop(plan.drop)
-        taken = await self._held.take(plan.take)
+        await table.drop(plan.drop)
+        taken = await table.take(plan.take)
         if plan.drop or taken:
             self._tell(topic, queues, assigned)
         call.owned = self._owned(topic)
@@ -133,21 +182,31 @@ class Rebalancer:
         return taken == len(plan.take)
 
     def _owned(self, topic: str) -> list[MessageQueue]:
-        return [queue for queue in self._held.queues if queue.topic == topic]
+        return [queue for table in self._tables for queue in table.queues if queue.topic == topic]
 
     async def _drop_unsubscribed(self) -> None:
-        gone = [queue for queue in self._held.queues if queue.topic not in self._subscriptions.by_topic]
+        self._forget_own_retries()
+        owned = [queue for table in self._tables for queue in table.queues]
+        gone = [queue for queue in owned if queue.topic not in self._subscriptions.by_topic]
         if gone:
             topics = dict.fromkeys(queue.topic for queue in gone)
             calls = {topic: RebalanceCall(self._group, topic, [], self._owned(topic)) for topic in topics}
             for call in calls.values():
                 call.dropped = call.owned
                 self._state.hooks.call("before_rebalance", call)
-            await self._held.drop(gone)
+            for table in self._tables:
+                await table.drop(gone)
             for topic, call in calls.items():
                 self._tell(topic, [], [])
                 call.owned = self._owned(topic)
                 self._state.hooks.call("after_rebalance", call)
+
+    def _forget_own_retries(self) -> None:
+        """Leave the retries alone of what was popped of a topic that nobody subscribes to any more."""
+        wanted = self._subscriptions.by_topic
+        for retries, topic in list(self._state.own_topics.items()):
+            if topic not in wanted and wanted.pop(retries, None) is not None:
+                self._client.send_heartbeats()
 
     def _tell(self, topic: str, queues: Sequence[MessageQueue], assigned: Sequence[MessageQueue]) -> None:
         self._state.flow.share(len(self._held))

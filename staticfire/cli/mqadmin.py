@@ -25,6 +25,7 @@ from staticfire.cli.mqadmin_tables import (
 )
 from staticfire.cli.options import Whole, namesrv_flag
 from staticfire.client import Admin, Message, MessageQueue, Producer
+from staticfire.client.admin.consume_mode import mode_request
 from staticfire.client.cluster.routes import listed_queues
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
@@ -294,6 +295,27 @@ def delete_group(namesrv: str, cluster: str | None, broker: str | None, group: s
             await ask(admin, address, DeleteGroup(group, offsets))
             where = f" in cluster [{cluster}]" if cluster else ""
             click.echo(f"delete subscription group [{group}] from broker [{address}]{where} success.")
+
+    run(namesrv, work)
+
+
+@mqadmin.command("setConsumeMode")
+@namesrv_flag
+@target_flags
+@topic_flag
+@group_flag
+@option("-m", "--mode", type=click.Choice(["PULL", "POP"]), required=True)
+@option("-q", "--popShareQueueNum", "share", type=Whole(0), default=0, show_default=True, help="0: all queues.")
+def set_consume_mode(
+    namesrv: str, cluster: str | None, broker: str | None, topic: str, group: str, mode: str, share: int
+) -> None:
+    """Have a group pull a topic, or pop it."""
+
+    async def work(admin: Admin) -> None:
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, mode_request(topic, group, mode, share))
+            click.echo(f"set consume mode to {address} success.")
+        click.echo(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
 
     run(namesrv, work)
 

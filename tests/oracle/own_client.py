@@ -43,7 +43,13 @@ from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.requests.connections import ConsumeDirectly, GetConsumerRunningInfo
 from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetOffset
 from tests.oracle.own_groups import a_group_is_looked_at, dead_letters_go_again
-from tests.oracle.own_pops import invisible_times, receive_and_acknowledge, received_by_filter
+from tests.oracle.own_pops import (
+    invisible_times,
+    pulled_then_popped,
+    push_by_pops,
+    receive_and_acknowledge,
+    received_by_filter,
+)
 from tests.oracle.own_pulls import poll_assigned, poll_shared, pull_plainly
 
 CLIENT = ClientSettings(protocol="rocketmq")
@@ -388,7 +394,7 @@ CHECKS: list[Callable[[Check], Awaitable[str]]] = [
     offsets_survive,
     administrators_ask,
     *map(pulling, (poll_assigned, poll_shared, pull_plainly, dead_letters_go_again, a_group_is_looked_at)),
-    *map(pulling, (receive_and_acknowledge, invisible_times, received_by_filter)),
+    *map(pulling, (receive_and_acknowledge, invisible_times, received_by_filter, push_by_pops, pulled_then_popped)),
     the_command_line,
 ]
 

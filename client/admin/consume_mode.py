@@ -1,0 +1,28 @@
+"""Whether a group pulls a topic or pops it, told to the topic's brokers. RocketMQ: SetConsumeModeSubCommand."""
+
+from collections.abc import Awaitable, Callable
+
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.requests.assignment import MODE_POP, MODE_PULL, MessageRequestMode, SetMessageRequestMode
+from staticfire.protocol.requests.routes import TopicRouteData
+
+Ask = Callable[[str, Request, str], Awaitable[Answer]]
+"""Asks an address, and knows what for. Raises: BrokerAnswer, NetworkError."""
+
+
+def mode_request(topic: str, group: str, mode: str, share: int) -> SetMessageRequestMode:
+    """Return what one broker is told. Raises: ClientError (no such mode)."""
+    if mode not in (MODE_POP, MODE_PULL):
+        raise ClientError(f"mode={mode!r}: groups either {MODE_PULL} or {MODE_POP} a topic")
+    return SetMessageRequestMode(body=MessageRequestMode(topic, group, mode, share))
+
+
+async def set_consume_mode(route: TopicRouteData, request: SetMessageRequestMode, ask: Ask) -> None:
+    """Tell every broker of a topic."""
+    body: MessageRequestMode = request.body
+    for broker in route.broker_datas:
+        address = broker.broker_addrs.get(MASTER_ID)
+        if address is not None:
+            await ask(address, request, f"{body.mode} for {body.consumer_group} in {body.topic}")
