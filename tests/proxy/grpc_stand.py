@@ -117,6 +117,7 @@ class GrpcStand:
         return [message.body for message in (await self.receive(topic, **fields)).messages]
 
     async def send(self, topic: str = TOPIC, body: bytes = b"x", **system: Any) -> pb.SendMessageResponse:
+        system.setdefault("born_timestamp", moment(self.machine.clock.wall_ms()))
         answer: pb.SendMessageResponse = await self.call("SendMessage", messages=[sent(topic, body, **system)])
         return answer
 
@@ -213,9 +214,14 @@ class Stream:
     async def settings(self, settings: pb.Settings) -> pb.Settings:
         """Send settings and return those that were answered."""
         self.say(settings=settings)
-        answer = await self.answers.get()
+        answer = await self.heard()
         assert answer.status.code == pb.Code.OK
         return answer.settings
+
+    async def heard(self, within_s: float = 60) -> pb.TelemetryCommand:
+        """Return what the server says next."""
+        async with asyncio.timeout(within_s):
+            return await self.answers.get()
 
     async def refused(self, settings: pb.Settings) -> GrpcError:
         """Send settings that end the stream."""
