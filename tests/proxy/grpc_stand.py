@@ -1,7 +1,7 @@
 """A simulated cluster with the service of the gRPC endpoint in front of it, called without a wire."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message as PbMessage
@@ -17,6 +17,7 @@ from staticfire.proxy.transport.calls import SERVICE, GrpcCall, GrpcError, GrpcS
 from tests.scenarios.stand import NAMESERVER, Stand
 
 M = TypeVar("M", bound=PbMessage)
+R = TypeVar("R")
 
 TOPIC = "orders"
 GROUP = "billing"
@@ -31,6 +32,7 @@ class GrpcStand:
         self.world = world
         self.cluster = Stand(world, brokers, **settings)
         self.streams: list[Stream] = []
+        self._beside: list[asyncio.Task[Any]] = []
 
     async def start(self) -> "GrpcStand":
         await self.cluster.start()
@@ -53,6 +55,7 @@ class GrpcStand:
         await self.client.__aexit__()
 
     async def close(self) -> None:
+        await asyncio.gather(*self._beside, return_exceptions=True)
         await self.stop_proxy()
         await self.cluster.close()
 
@@ -70,6 +73,17 @@ class GrpcStand:
         for address in self.cluster.brokers.values():
             answer = await self.cluster.ask(address, UpdateGroup(body=SubscriptionGroupConfig(group, **fields)))
             assert answer.code == 0, answer.remark
+
+    def later(self, after_s: float, work: Coroutine[Any, Any, R]) -> "asyncio.Task[R]":
+        """Do something beside, after a while."""
+
+        async def wait_and_work() -> R:
+            await self.world.run_for(seconds=after_s)
+            return await work
+
+        task = asyncio.get_running_loop().create_task(wait_and_work())
+        self._beside.append(task)
+        return task
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
@@ -94,7 +108,7 @@ class GrpcStand:
 
     def receiving(
         self, topic: str = TOPIC, client_id: str = "c1", poll_s: float = 5, invisible_s: float = 30,
-        timeout_ms: int | None = TIMEOUT_MS, **fields: Any,
+        timeout_ms: int | None = TIMEOUT_MS, version: str = "5.2.0", **fields: Any,
     ) -> AsyncIterator[pb.ReceiveMessageResponse]:  # fmt: skip
         """Return the stream of a receive."""
         fields.setdefault("batch_size", 32)
@@ -106,7 +120,7 @@ class GrpcStand:
             request.long_polling_timeout.CopyFrom(seconds(poll_s))
         handler = self.methods[f"{SERVICE}/ReceiveMessage"].handler
         stream: AsyncIterator[pb.ReceiveMessageResponse] = handler(
-            over_the_wire(request), self.grpc_call("ReceiveMessage", client_id, timeout_ms)
+            over_the_wire(request), self.grpc_call("ReceiveMessage", client_id, timeout_ms, client_version=version)
         )
         return stream
 
