@@ -11,10 +11,12 @@ from tests.proxy.grpc_stand import GrpcStand
 
 __all__ = ["pytest_asyncio_loop_factories", "world"]
 
+USUAL = {"recall_message_enable": True, "wake_pops_of_returning": True}
+
 
 @pytest_asyncio.fixture
 async def stand(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[GrpcStand]:
     """One broker, with the settings that a test is parametrized with."""
-    stand = GrpcStand(world, **getattr(request, "param", {"recall_message_enable": True}))
+    stand = GrpcStand(world, **getattr(request, "param", USUAL))
     yield await stand.start()
     await stand.close()
