@@ -1,6 +1,6 @@
 """Message time, as the nameserver keeps it: what receipts expire by. It can be frozen, moved and scaled.
 
-It is read once a second. Before something is refused because of it, it is read once more.
+What was read is believed for a second. Before something is refused because of it, it is read once more.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -10,11 +10,10 @@ from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests.clock import NOW, Clock, ClockAnswer, ClockReading
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
-from staticfire.runtime.service import Pause
 
 log = logger("proxy")
 
-READ_EVERY_MS = 1_000
+BELIEVED_MS = 1_000
 
 
 class MessageTime:
@@ -23,27 +22,28 @@ class MessageTime:
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._face = ClockFace()
+        self._read_ms: int = -BELIEVED_MS
 
-    def now_ms(self) -> MessageMs:
+    async def now_ms(self) -> MessageMs:
         """Return what it was at the last reading, and has become since."""
+        if self._client.machine.clock.uptime_ms() - self._read_ms >= BELIEVED_MS:
+            return await self.read()
+        return self._shown()
+
+    def _shown(self) -> MessageMs:
         return self._face.at(self._client.machine.clock.wall_ms())
 
     async def read(self) -> MessageMs:
         """Ask, and return what it is."""
         client = self._client
+        self._read_ms = client.machine.clock.uptime_ms()
         try:
             address = client.nameservers.addresses[0]
             answer = await client.pool.ask(address, Clock(NOW), client.settings.mq_client_api_timeout_ms)
         except StaticfireError as error:
             log.debug("message_time_unknown", reason=str(error))
-            return self.now_ms()
+            return self._shown()
         if isinstance(answer, ClockAnswer) and answer.code == SUCCESS:
             reading = ClockReading(answer.epoch, answer.mode, answer.rate, answer.message_ms)
             self._face = ClockFace.showing(reading, client.machine.clock.wall_ms())
-        return self.now_ms()
-
-    async def read_loop(self, pause_for: Pause) -> None:
-        """Loop."""
-        while True:
-            await self.read()
-            await pause_for(READ_EVERY_MS)
+        return self._shown()

@@ -49,7 +49,7 @@ class ReceiptWork:
     async def check(self, receipt: Receipt, topic: str) -> None:
         """Check that a receipt still counts, and that its broker is there. Raises: StatusError."""
         try:
-            receipt.check_held(self._time.now_ms())
+            receipt.check_held(await self._time.now_ms())
         except StatusError:
             receipt.check_held(await self._time.read())  # Message time may have been stopped since.
         if await self._cluster.find(receipt.pop.broker_name, topic) is None:

@@ -59,7 +59,7 @@ class SendCalls:
 
     async def send(self, request: SendMessageRequest, caller: Caller) -> SendMessageResponse:
         """Store messages and answer where they are. Raises: StaticfireError."""
-        topic = check_messages(request.messages, self._time.now_ms())
+        topic = check_messages(request.messages, await self._time.now_ms())
         messages = [sent_message(topic, message, caller.address) for message in request.messages]
         topic_type = await self._cluster.topic_type(topic)
         kinds = [type_of_message(message.properties) for message in messages]

@@ -46,20 +46,19 @@ class MessagingService(Service):
         self._cluster = cluster = KnownCluster(client)
         self._background = background = Background()
         self.clients = ClientTable()
-        self._time = MessageTime(client)
-        self._work = ReceiptWork(cluster, self._time, background)
+        time = MessageTime(client)
+        self._work = ReceiptWork(cluster, time, background)
         self.questions = RemoteQuestions(client.machine.identity)
         transactions = TransactionCalls(cluster, self.clients)
         self._presence = PresenceCalls(cluster, self.clients, self._work, transactions, background)
         self._routing = RouteCalls(cluster)
-        self._sending = SendCalls(cluster, self._time, transactions)
+        self._sending = SendCalls(cluster, time, transactions)
         self._receiving = ReceiveCalls(cluster, self.clients, self._work, background)
         self._acknowledging = AckCalls(self.clients, self._work)
         self._transactions = transactions
         self._telemetry = TelemetryCalls(cluster, self.clients, transactions, self.questions, background)
 
     async def _start(self) -> None:
-        self.spawn(self._time.read_loop(self.pause_for), "message time")
         self.spawn(self._work.renew_loop(self.pause_for), "renewals")
         self.spawn(self._presence.expire_loop(self.pause_for), "silent clients")
 

@@ -298,3 +298,13 @@ def consumer_settings(
         request_timeout=seconds(3),
         subscription=pb.Subscription(group=resource(group), subscriptions=[wanted]),
     )
+
+
+async def ready(stand: GrpcStand, *bodies: bytes, kind: str = "", queues: int = 4, **group: Any) -> None:
+    """Have a topic, a group, a consumer that has sent its settings, and messages."""
+    await stand.put_topic(TOPIC, kind, queues)
+    if group:
+        await stand.put_group(**group)
+    await stand.consumer()
+    for body in bodies:
+        assert (await stand.send(body=body, message_id=f"id-{body.decode()}")).status.code == pb.Code.OK

@@ -7,7 +7,7 @@ import pytest
 
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
-from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, moment, resource, seconds, sent
+from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, moment, ready, resource, sent
 
 pytestmark = pytest.mark.row("G3")
 
@@ -16,16 +16,6 @@ SQL = pb.FilterType.SQL
 
 def tags(expression: str, kind: int = pb.FilterType.TAG) -> pb.FilterExpression:
     return pb.FilterExpression(type=kind, expression=expression)  # type: ignore[arg-type]
-
-
-async def ready(stand: GrpcStand, *bodies: bytes, kind: str = "", queues: int = 4, **group: Any) -> None:
-    """Have a topic, a group, a consumer that has sent its settings, and messages."""
-    await stand.put_topic(TOPIC, kind, queues)
-    if group:
-        await stand.put_group(**group)
-    await stand.consumer()
-    for body in bodies:
-        assert (await stand.send(body=body, message_id=f"id-{body.decode()}")).status.code == pb.Code.OK
 
 
 async def dead_letters(stand: GrpcStand) -> list[bytes]:
@@ -255,6 +245,7 @@ async def test_the_invisible_time_can_be_changed(stand: GrpcStand, invisible_s: 
     assert (await stand.receive(poll_s=5)).attempts == [2]
 
 
+@pytest.mark.row("G5")
 async def test_a_returning_message_wakes_a_held_receive(stand: GrpcStand) -> None:
     await ready(stand, b"a")
     [message] = (await stand.receive()).messages
@@ -328,105 +319,7 @@ async def test_a_client_gives_a_message_up(stand: GrpcStand) -> None:
     assert await stand.bodies() == []
 
 
-# -- order -----------------------------------------------------------------------------------------------------------
-
-
-async def in_order(stand: GrpcStand, count: int) -> None:
-    await stand.put_topic(TOPIC, "FIFO", 1)
-    await stand.put_group(consume_message_orderly=True)
-    await stand.consumer()
-    for number in range(count):
-        await stand.send(body=b"%d" % number, message_group="g")
-
-
-async def test_a_queue_in_order_waits_until_all_is_acknowledged(stand: GrpcStand) -> None:
-    await in_order(stand, 6)
-    received = await stand.receive()
-    assert [message.body for message in received.messages] == [b"0", b"1", b"2", b"3", b"4", b"5"]
-    assert received.messages[0].system_properties.message_group == "g"
-    await stand.send(body=b"6", message_group="g")
-    assert await stand.bodies() == []
-    for message in received.messages:
-        assert (await stand.ack(message)).status.code == pb.Code.OK
-    assert await stand.bodies() == [b"6"]
-
-
-async def test_a_repeated_attempt_gets_the_same_messages(stand: GrpcStand) -> None:
-    await in_order(stand, 1)
-    assert await stand.bodies(attempt_id="one") == [b"0"]
-    again = await stand.receive(attempt_id="one")
-    assert (again.messages[0].body, again.attempts) == (b"0", [1])
-    assert await stand.bodies(attempt_id="two") == []
-
-
-async def test_a_failure_holds_up_what_is_behind_it(stand: GrpcStand) -> None:
-    await in_order(stand, 1)
-    received = await stand.receive()
-    await stand.send(body=b"1", message_group="g")
-    await stand.change(received.messages[0], 1)
-    await stand.world.run_for(seconds=1.2)
-    again = await stand.receive(batch_size=1)
-    assert ([message.body for message in again.messages], again.attempts) == ([b"0"], [2])
-    await stand.ack(again.messages[0])
-    assert await stand.bodies() == [b"1"]
-
-
-# -- messages that are held while a client works ---------------------------------------------------------------------
-
-
-async def working(stand: GrpcStand) -> pb.Message:
-    """Have a push consumer that works on a message, and another one beside it."""
-    await ready(stand, b"long")
-    push = pb.ClientType.PUSH_CONSUMER
-    await stand.consumer("c1", kind=push)
-    await stand.consumer("c2", kind=push)
-    [message] = (await stand.receive(auto_renew=True)).messages
-    return message
-
-
-async def keep_alive(stand: GrpcStand, minutes: float, *client_ids: str) -> None:
-    for _ in range(int(minutes * 6)):
-        for client_id in client_ids:
-            await stand.call("Heartbeat", client_id=client_id, group=resource(GROUP))
-        await stand.world.run_for(seconds=10)
-
-
-async def test_nobody_else_gets_a_message_that_a_client_works_on(stand: GrpcStand) -> None:
-    message = await working(stand)
-    await keep_alive(stand, 10, "c1", "c2")
-    assert await stand.bodies(client_id="c2", auto_renew=True) == []
-    assert (await stand.ack(message)).status.code == pb.Code.OK  # The handle of ten minutes ago.
-    await keep_alive(stand, 30, "c2")
-    assert await stand.bodies(client_id="c2", auto_renew=True) == []
-
-
-async def test_a_client_may_fail_after_long_work(stand: GrpcStand) -> None:
-    message = await working(stand)
-    await keep_alive(stand, 5, "c1", "c2")
-    assert (await stand.change(message, 1)).status.code == pb.Code.OK
-    assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
-
-
-@pytest.mark.parametrize("how", ["goodbye", "silence", "freeze"])
-async def test_the_work_of_a_client_that_has_gone_is_anothers(stand: GrpcStand, how: str) -> None:
-    await working(stand)
-    if how == "goodbye":
-        await stand.call("NotifyClientTermination", group=resource(GROUP))
-    elif how == "silence":
-        await keep_alive(stand, 2.5, "c2")
-    else:
-        await stand.stop_proxy()  # Nobody renews, nobody says goodbye.
-        await stand.start_proxy()
-        await stand.consumer("c2")
-        await stand.world.run_for(seconds=60)
-    assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
-
-
-async def test_work_without_end_ends_after_three_hours(stand: GrpcStand) -> None:
-    await working(stand)
-    await keep_alive(stand, 185, "c1", "c2")
-    await keep_alive(stand, 65, "c1", "c2")
-    assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
+# -- bodies and times ----------------------------------------------------------------------------------------------
 
 
 async def test_delayed_messages_arrive_with_their_time(stand: GrpcStand) -> None:
@@ -457,4 +350,3 @@ async def test_a_changed_receipt_keeps_the_message_away_for_as_long(stand: GrpcS
     assert (await stand.ack(message)).status.code == pb.Code.OK
     await stand.world.run_for(seconds=90)
     assert await stand.bodies() == []
-    assert seconds(0) == pb.Duration()
