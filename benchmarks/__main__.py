@@ -29,6 +29,7 @@ from benchmarks.figures.lite_pull import LitePull
 from benchmarks.figures.producer import MANY, SINGLE
 from benchmarks.figures.scale_out import ScaleOut
 from benchmarks.figures.starts import Starts
+from benchmarks.figures.sync_flush import SyncFlush
 from benchmarks.figures.throughput import THROUGHPUT
 from benchmarks.figures.timers import Timers
 from benchmarks.figures.tracing import TraceOff
@@ -60,6 +61,7 @@ FAMILIES: list[Family] = [
     ListenerLatency(),
     FirstMessage(),
     LitePull(),
+    SyncFlush(),
     TraceOff(),
     Transactions(),
     DeadLetter(),

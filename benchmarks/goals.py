@@ -110,6 +110,7 @@ GOALS = [
     Goal("sql_filter_us", "SQL92, three terms, per message", "us", at_most=1.5),
     Goal("timers_1m_late_p99_ms", "1,000,000 with a time of their own: late, p99", "ms", at_most=100),
     Goal("timers_1m_rss_mib", "1,000,000 with a time of their own: memory", "MiB", at_most=100),
+    Goal("sync_flush_x_disk", "SYNC_FLUSH, 8 connections, beside the bare disk", "x", 0.5),
     Goal("trace_off_ratio", "a producer without traces beside one that knows none", "x", 0.97),
     Goal("transactions_x_sends", "half and commit, window 64, beside plain sends", "x", 0.4),
     Goal("key_query_ms", "a key among 1,000,000 messages of a broker, p99", "ms", at_most=10),

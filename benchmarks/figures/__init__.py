@@ -1,6 +1,7 @@
 """Figures by family: each knows its keys and measures all of them once, in a round.
 
 - `throughput.py`, `first_pull.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: messages on their way
+- `sync_flush.py`: messages that are on the disk when they are answered
 - `tracing.py`: what traces cost; `transactions.py`: half messages and their ends
 - `delayed.py`, `timers.py`, `dead_letter.py`: messages that wait
 - `groups.py`: members that come

@@ -1,0 +1,64 @@
+"""Sends that are answered when the disk has them: 8 connections with one send each under way, beside the bare disk.
+
+The disk says how often a second it can bring a burst of that size to safety: that many bursts of 8 would be the most.
+"""
+
+import os
+import tempfile
+import time
+
+from benchmarks import frames
+from benchmarks.figures import Stand, Values
+from benchmarks.figures.throughput import TOPIC, WARM_SECONDS
+from benchmarks.load import LoadConnection, run_window
+from benchmarks.servers import broker
+from staticfire.protocol.codecs import NATIVE
+
+CONNECTIONS = 8
+IN_FLIGHT_MORE = 16
+RECORD_BYTES = 1_280
+# A message of 1 KiB in the log, about.
+
+
+class SyncFlush:
+    """sync_flush: messages per second with SYNC_FLUSH, and as a part of what the disk alone would let through."""
+
+    name = "sync_flush"
+    keys = ("sync_flush_per_s", "sync_flush_x_disk", "sync_flush_more_per_s")
+
+    def measure(self, stand: Stand) -> Values:
+        before = fsyncs_per_s(stand.folder, stand.seconds / 2)
+        ring = frames.sends(NATIVE, TOPIC)
+        with broker(stand.folder, flushDiskType="SYNC_FLUSH") as server:
+            connections = [
+                LoadConnection(server.port, NATIVE, ring, number * len(ring) // CONNECTIONS)
+                for number in range(CONNECTIONS)
+            ]
+            run_window(server, connections, 1, WARM_SECONDS)
+            window = run_window(server, connections, 1, stand.seconds)
+            more = run_window(server, connections, IN_FLIGHT_MORE, stand.seconds)
+            for connection in connections:
+                connection.close()
+        disk = (before + fsyncs_per_s(stand.folder, stand.seconds / 2)) / 2
+        return {
+            "sync_flush_per_s": window.per_s,
+            "sync_flush_x_disk": window.per_s / (CONNECTIONS * disk),
+            "sync_flush_cpu_us": window.cpu_us_per_answer,
+            # With 16 under way on each, more messages share an fsync.
+            "sync_flush_more_per_s": more.per_s,
+            "sync_flush_fsyncs_per_s": disk,
+            "sync_flush_foreign": window.foreign_cores,
+        }
+
+
+def fsyncs_per_s(folder: str | None, seconds: float) -> float:
+    """Return how often a second the disk can make a burst safe that is appended to a file of full size."""
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        data, count, size = bytes(CONNECTIONS * RECORD_BYTES), 0, 64 << 20
+        os.posix_fallocate(file.fileno(), 0, size)
+        end = time.perf_counter() + seconds
+        while (now := time.perf_counter()) < end:
+            os.pwrite(file.fileno(), data, count * len(data) % size)
+            os.fdatasync(file.fileno())
+            count += 1
+    return count / (seconds + now - end)
