@@ -19,6 +19,7 @@ from staticfire.broker.groups.offset_check import take_back_offsets
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
 from staticfire.broker.handlers.faults import FaultHandlers
+from staticfire.broker.handlers.group_state import GroupStateHandlers
 from staticfire.broker.handlers.groups import GroupHandlers
 from staticfire.broker.handlers.journal import JournalHandlers
 from staticfire.broker.handlers.locks import LockHandlers
@@ -125,6 +126,7 @@ class Broker(Service):
             self._pops,
             TopicHandlers(state, self._registration, self._pops),
             GroupHandlers(state, self._pops),
+            GroupStateHandlers(state, self.delays, self.timers, self.transactions),
             ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions, self.timers, self._pops),
             ConfigHandlers(state, self._registration, self._pool),
             JournalHandlers(state),

@@ -6,6 +6,7 @@
 - `rebalance/`: who gets which queues
 - `offsets/`: how far a group has come
 - `trace/`: what producers and consumers write of messages on their way
+- `explain/`: why a group consumes nothing
 - `life/`: all that is known of a message, put together
 - `admin/`: what administrators ask of a cluster and of a client
 - `blocking/`: the same without `await`

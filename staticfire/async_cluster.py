@@ -87,6 +87,7 @@ class AsyncCluster(ClusterFacts):
     members = awaiting(RunningCluster.members)
     dead_letters = awaiting(RunningCluster.dead_letters)
     group = awaiting(RunningCluster.group)
+    explain = awaiting(RunningCluster.explain)
     journal = awaiting(RunningCluster.journal)
     requests = awaiting(RunningCluster.requests)
     on_sent_back = awaiting(RunningCluster.on_sent_back)

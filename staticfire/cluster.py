@@ -123,6 +123,7 @@ class Cluster(ClusterFacts):
     members = waiting(RunningCluster.members)
     dead_letters = waiting(RunningCluster.dead_letters)
     group = waiting(RunningCluster.group)
+    explain = waiting(RunningCluster.explain)
     journal = waiting(RunningCluster.journal)
     requests = waiting(RunningCluster.requests)
     on_sent_back = waiting(RunningCluster.on_sent_back)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from staticfire.client import Admin, ClientConnection
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
+    from staticfire.client.explain.explanation import Explanation
     from staticfire.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
 
@@ -58,6 +59,15 @@ class RunningCluster:
         Raises: GroupNotFound, NetworkError.
         """
         return await self._asked(lambda admin: admin.group(group))
+
+    async def explain(self, group: str, topic: str | None = None) -> "Explanation":
+        """Return why a group doesn't consume, or that it does: `str()` of it is for people. See docs/explain.md.
+
+        `topic`: one that it should consume, whether it subscribes to it or not. Raises: NetworkError, BrokerAnswer.
+        """
+        from staticfire.client.explain.explainer import explain_group
+
+        return await self._asked(lambda admin: explain_group(admin, group, topic))
 
     async def journal(
         self,

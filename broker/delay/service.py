@@ -10,7 +10,8 @@ or not at all.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
 
 from staticfire.broker.clock.due_loop import DueLoop, wait_for
 from staticfire.broker.clock.message_clock import MessageClock
@@ -34,6 +35,8 @@ FILE = "delayOffset.json"
 SLICE_MAX = 256
 # Messages delivered between two looks at the sockets: about a millisecond.
 RETRY_MS = 100
+READ_ENTRIES = 64
+# At once, for who wants to know what waits.
 SAVE_MS = 10_000
 SAVE_BYTES = 64 * 1024 * 1024
 # Progress is saved after that much log, too: so much is read at a start after a kill.
@@ -166,6 +169,24 @@ class DelayService:
     def next_due_ms(self) -> MessageMs | None:
         """Return when the next message is due, None when none waits. It may be overdue."""
         return self.queue.next_due_ms(self._clock.message_ms())
+
+    def waiting_places(self) -> Iterator[tuple[int, int]]:
+        """Yield when each message that waits is due, and where it lies; the levels in turn, each from its head on."""
+        levels = [self._waiting_of(level) for level in range(1, self.levels.level_max + 1)]
+        for entries in zip_longest(*levels):
+            for entry in entries:
+                if entry is not None:
+                    yield entry.tags_code, entry.log_position
+
+    def _waiting_of(self, level: int) -> Iterator[Entry]:
+        offset, (first, end) = self.queue.offset(level), self._stored_levels.bounds(level)
+        offset = max(offset, first)
+        while offset < end:
+            entries = self._stored_levels.entries(level, offset, READ_ENTRIES)
+            if not entries:
+                return
+            yield from entries
+            offset += len(entries)
 
     async def deliver_until(self, message_ms: MessageMs) -> int:
         """Deliver everything due by then, and return how many. Set the clock first: records get the clock's time.

@@ -97,6 +97,10 @@ class QueueLocks:
         lock = self._locks.get(group, {}).get(queue)
         return None if lock is None or lock.has_expired(uptime_ms) else lock.client_id
 
+    def of_group(self, group: str, uptime_ms: UptimeMs) -> list[tuple[MessageQueue, QueueLock]]:
+        """Return what a group's clients hold."""
+        return [(queue, lock) for queue, lock in self._locks.get(group, {}).items() if not lock.has_expired(uptime_ms)]
+
     def expire(self, uptime_ms: UptimeMs) -> None:
         """Forget the locks that nobody holds any more; they are as good as none already."""
         for group, locks in list(self._locks.items()):

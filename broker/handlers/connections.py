@@ -13,7 +13,6 @@ Not done
 """
 
 from staticfire.broker.groups.consumers import Member
-from staticfire.broker.groups.findings import findings_of
 from staticfire.broker.pulls.choosing import make_choice
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codecs import NATIVE
@@ -47,7 +46,6 @@ from staticfire.protocol.requests.connections import (
     QueryTopicsOfGroup,
     RunningInfoAnswer,
 )
-from staticfire.protocol.requests.group_state import GetGroupState, GroupState, GroupStateAnswer, MemberState
 from staticfire.protocol.requests.routes import TopicList, TopicListAnswer
 from staticfire.protocol.rocketmq_record import record_for
 from staticfire.runtime.connection import Connection
@@ -68,7 +66,6 @@ class ConnectionHandlers:
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
         dispatcher.handle(RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumers)
-        dispatcher.handle(RequestCode.GET_GROUP_STATE, self.group_state)
         dispatcher.handle(RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producers)
         dispatcher.handle(RequestCode.GET_ALL_PRODUCER_INFO, self.all_producers)
         dispatcher.handle(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic)
@@ -93,23 +90,6 @@ class ConnectionHandlers:
                 members, group.subscriptions, group.consume_type, group.message_model, group.consume_from_where
             )
         )
-
-    def group_state(self, call: Call) -> Answer:
-        """What the broker sees of a group."""
-        request: GetGroupState = call.request
-        clock = self._state.machine.clock
-        group = self._consumers.get(request.group)
-        if group is None:
-            return GroupStateAnswer(body=GroupState(wall_ms=clock.wall_ms()))
-        wall_before_ms = clock.wall_ms() - clock.uptime_ms()
-        members = [
-            MemberState(
-                member.client_id, member.counts, member.in_order, wall_before_ms + member.joined_ms,
-                wall_before_ms + member.last_seen_ms,
-            )
-            for member in group.channel_info_table.values()
-        ]  # fmt: skip
-        return GroupStateAnswer(body=GroupState(members, findings_of(group), clock.wall_ms()))
 
     def producers(self, call: Call) -> Answer:
         """The clients of a producer group."""

@@ -11,7 +11,7 @@ Different from RocketMQ
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -40,6 +40,8 @@ log = logger("broker")
 SLICE_MAX = 128
 # Messages delivered between two looks at the sockets.
 RETRY_MS = 100
+READ_ENTRIES = 64
+# At once, for who wants to know what waits.
 SAVE_MS = 10_000
 SAVE_BYTES = 64 * 1024 * 1024
 # Progress is saved after that much log, too: so much is read at a start after a kill.
@@ -125,6 +127,19 @@ class TimerService:
             self._changes += 1
             self._due.expect(timed.due_ms)
         on_stored(call, queue_offset, log_position, outcome)
+
+    def waiting_places(self) -> Iterator[tuple[int, int]]:
+        """Yield when each message that waits is due, and where it lies, as they were sent. Raises: StorageError."""
+        offset, queue, done = self._index.done.first_missing(), self._queue, self._index.done
+        offset = max(offset, queue.min_offset)
+        while offset < queue.max_offset:
+            entries = self._store.unchecked_entries(queue, offset, READ_ENTRIES)
+            if not entries:
+                return
+            for entry in entries:
+                if offset not in done:
+                    yield entry.tags_code >> forms.HASH_BITS, entry.log_position
+                offset += 1
 
     def first_waiting_position(self) -> int | None:
         """Return where in the log the oldest message that waits lies, None for none. Raises: StorageError."""

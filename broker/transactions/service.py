@@ -10,7 +10,7 @@ Different from RocketMQ
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from staticfire.broker.clock.due_loop import DueLoop
@@ -134,6 +134,11 @@ class TransactionService:
         except (OSError, StorageError, ProtocolError):
             return None
         return record if record is not None and record.topic == HALF_TOPIC else None
+
+    def waiting_places(self) -> Iterator[tuple[int, int]]:
+        """Yield when each open half message is asked about next, and where it lies."""
+        for half in list(self._open.halves.values()):
+            yield half.due_ms, half.log_position
 
     def is_open(self, half: StoredRecord) -> bool:
         """Whether a half message has not been ended."""

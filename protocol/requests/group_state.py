@@ -6,7 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
-from staticfire.protocol.numbers import Int64
+from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.clients import GroupFinding
 
 
@@ -22,6 +22,40 @@ class MemberState(msgspec.Struct, rename="camel", gc=False):
     last_seen_ms: Int64 = 0
 
 
+class LockState(msgspec.Struct, rename="camel", gc=False):
+    """A queue that a client has locked."""
+
+    topic: str
+    queue_id: Int32
+    client_id: str
+    age_ms: Int64
+    """How long ago that was renewed."""
+    waiting: list[str] = []
+    """Clients that were refused meanwhile."""
+
+
+class HeldState(msgspec.Struct, rename="camel", gc=False):
+    """A pull that waits for a message."""
+
+    topic: str
+    queue_id: Int32
+    offset: Int64
+    client_id: str
+
+
+class WaitingState(msgspec.Struct, rename="camel", gc=False):
+    """Messages for a topic that consumers can't have yet."""
+
+    topic: str
+    kind: str
+    """`level` (a retry, or sent with a delay level), `timer` (with a time of its own), `transaction` (not ended)."""
+    count: Int64
+    next_ms: Int64
+    """When the first of them is due, or is asked about, in message time."""
+    is_all: bool = True
+    """False: there may be more; looking ended at a limit."""
+
+
 class GroupState(msgspec.Struct, rename="camel", gc=False):
     """A group on one broker."""
 
@@ -29,6 +63,15 @@ class GroupState(msgspec.Struct, rename="camel", gc=False):
     findings: list[GroupFinding] = []
     wall_ms: Int64 = 0
     """What the broker's wall clock shows."""
+    locks: list[LockState] = []
+    held: list[HeldState] = []
+    waiting: list[WaitingState] = []
+    message_ms: Int64 = 0
+    """What its message clock shows."""
+    clock_mode: str = ""
+    """`frozen` and the like."""
+    answers_pulls: bool = True
+    """False: brokerPermission keeps everybody from reading."""
 
 
 class GroupStateAnswer(Answer, rename="camel"):
@@ -39,6 +82,11 @@ class GroupStateAnswer(Answer, rename="camel"):
 
 @request(RequestCode.GET_GROUP_STATE, answer=GroupStateAnswer)
 class GetGroupState(Request, rename="camel"):
-    """Ask for the members of a group, and what is wrong with it; nobody for one that isn't online."""
+    """Ask for the members of a group, and what is wrong with it; nobody for one that isn't online.
+
+    `topics`, joined by commas: for which of them it is asked what waits; those that its members subscribe to are
+    always looked at. None: nobody asks for that, which costs reading what waits.
+    """
 
     group: str
+    topics: str | None = None

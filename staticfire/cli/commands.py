@@ -16,6 +16,7 @@ COMMANDS = {
     "message": "Show a message by one of its ids or keys: where it is, and who has consumed it.",
     "trace": "The life of a message as producers and consumers have traced it.",
     "consume": "Consume topics as a member of a group, and print the messages.",
+    "explain": "Why a consumer group consumes nothing: in words, with the evidence and the way out.",
     "group": "A consumer group: members, what each holds, lag, rates, what is wrong.",
     "dlq": "Dead letters: show, export, send them again.",
     "journal": "What happened on the brokers, or what clients asked of them.",

@@ -73,6 +73,7 @@ class ControlSite:
                 web.get("/dlq/{group}/export", self._dlq_export),
                 web.post("/dlq/{group}/resend", self._dlq_resend),
                 web.get("/group/{group}", self._group),
+                web.get("/explain/{group}", self._explain),
                 web.get("/journal", self._journal),
                 web.get("/requests", self._requests),
                 web.get("/faults", self._faults_shown),
@@ -137,6 +138,10 @@ class ControlSite:
 
     async def _dlq_resend(self, request: web.Request) -> web.Response:
         return _json(*await dlq.resend(self._cluster.namesrv, request.match_info["group"], await request.read()))
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        group_name, topic = request.match_info["group"], request.query.get("topic")
+        return _json(200, await group.explain(self._cluster.namesrv, group_name, topic))
 
     async def _group(self, request: web.Request) -> web.Response:
         return _json(*await group.show(self._cluster.namesrv, request.match_info["group"]))

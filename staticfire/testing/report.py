@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from staticfire.client import Admin, GroupNotFound, GroupView
-from staticfire.protocol.names import group_of_topic, is_retry_topic, is_system_topic, retry_topic
+from staticfire.client import Admin
+from staticfire.client.explain.explainer import explain_group
+from staticfire.protocol.names import group_of_topic, is_retry_topic, is_system_topic
 
 GROUPS_MAX = 20
 
@@ -23,34 +24,7 @@ async def describe(admin: Admin, groups: Sequence[str] | None, deaths: Iterable[
         lines.append(f"topics: {', '.join(own) or 'none'}")
         lines += [] if groups else ["no group has consumed anything"]
     for group in groups[:GROUPS_MAX]:
-        lines += await _group_lines(admin, group)
+        lines.append(str(await explain_group(admin, group)))
     if len(groups) > GROUPS_MAX:
         lines.append(f"and {len(groups) - GROUPS_MAX} more groups")
     return "\n".join(lines)
-
-
-async def _group_lines(admin: Admin, group: str) -> list[str]:
-    try:
-        view = await admin.group(group)
-    except GroupNotFound:
-        return [f"{group}: no broker knows this group: no consumer has ever connected under that name"]
-    return [_headline(view), *(f"  ! {warning.words}" for warning in view.warnings), *_members(view)]
-
-
-def _headline(view: GroupView) -> str:
-    behind = [
-        f"{queue.topic} {queue.broker_name}/{queue.queue_id}: {queue.lag}" for queue in view.progress if queue.lag > 0
-    ]
-    where = f" ({', '.join(behind)})" if behind else ""
-    dead = f", {view.dead_letters} dead letters" if view.dead_letters else ""
-    return f"{view.group}: {len(view.members)} members, {view.lag} messages behind{where}{dead}"
-
-
-def _members(view: GroupView) -> Iterable[str]:
-    for member in view.members:
-        wants = ", ".join(
-            f"{topic} [{expression}]"
-            for topic, expression in member.subscriptions.items()
-            if topic != retry_topic(view.group)
-        )
-        yield f"  {member.client_id} ({member.language}): wants {wants or 'nothing'}, has {len(member.queues)} queues"

@@ -120,6 +120,11 @@ class Shop:
         assert isinstance(answer, ClockAnswer)
         return answer
 
+    async def clock(self, action: str) -> None:
+        """Change how message time goes: freeze, run ..."""
+        answer = await self.producer.client.pool.ask(NAMESRV, Clock(action))
+        assert answer.code == 0, answer.remark
+
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     @property

@@ -1,0 +1,100 @@
+"""A group as its broker sees it: who is in it, who holds what, what is held back, and what doesn't go together."""
+
+from collections.abc import Iterator
+
+from staticfire.broker.delay.service import DelayService
+from staticfire.broker.groups.consumers import ConsumerGroup
+from staticfire.broker.groups.findings import findings_of
+from staticfire.broker.state import BrokerState
+from staticfire.broker.timers.service import TimerService
+from staticfire.broker.transactions.service import TransactionService
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.names import retry_topic
+from staticfire.protocol.requests.group_state import (
+    GetGroupState,
+    GroupState,
+    GroupStateAnswer,
+    HeldState,
+    LockState,
+    MemberState,
+    WaitingState,
+)
+from staticfire.runtime.dispatcher import Call, Dispatcher
+
+HELD_MAX = 10_000
+# Held pulls that are looked at.
+
+
+class GroupStateHandlers:
+    """Tells of groups."""
+
+    def __init__(
+        self, state: BrokerState, delays: DelayService, timers: TimerService, transactions: TransactionService
+    ) -> None:
+        self._state = state
+        self._delays, self._timers, self._transactions = delays, timers, transactions
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handler."""
+        dispatcher.handle(RequestCode.GET_GROUP_STATE, self.group_state)
+
+    def group_state(self, call: Call) -> Answer:
+        """What the broker sees of a group."""
+        request: GetGroupState = call.request
+        state, clock = self._state, self._state.machine.clock
+        reading = state.clock.reading()
+        found = GroupState(
+            wall_ms=clock.wall_ms(),
+            message_ms=reading.message_ms,
+            clock_mode=reading.mode,
+            answers_pulls=state.readable,
+            locks=list(self._locks(request.group)),
+        )
+        group = state.consumers.consumer_table.get(request.group)
+        if group is not None:
+            found.members = list(self._members(group))
+            found.findings = findings_of(group)
+            found.held = list(self._held(group))
+        if request.topics is not None:
+            topics = {retry_topic(request.group), *filter(None, request.topics.split(","))}
+            found.waiting = self._waiting(topics | set(group.subscriptions if group is not None else ()))
+        return GroupStateAnswer(body=found)
+
+    def _members(self, group: ConsumerGroup) -> Iterator[MemberState]:
+        clock = self._state.machine.clock
+        wall_before_ms = clock.wall_ms() - clock.uptime_ms()
+        for member in group.channel_info_table.values():
+            yield MemberState(
+                member.client_id, member.counts, member.in_order, wall_before_ms + member.joined_ms,
+                wall_before_ms + member.last_seen_ms,
+            )  # fmt: skip
+
+    def _locks(self, group: str) -> Iterator[LockState]:
+        uptime_ms = self._state.machine.clock.uptime_ms()
+        for queue, lock in self._state.queue_locks.of_group(group, uptime_ms):
+            waiting = list(lock.waiting or ())
+            yield LockState(queue.topic, queue.queue_id, lock.client_id, uptime_ms - lock.renewed_ms, waiting)
+
+    def _held(self, group: ConsumerGroup) -> Iterator[HeldState]:
+        members = group.channel_info_table
+        topics = {*group.subscriptions, retry_topic(group.name)}
+        for count, pull in enumerate(self._state.held.of_topics(topics)):
+            if count == HELD_MAX:
+                return
+            member = members.get(pull.call.connection)
+            if member is not None and pull.call.request.consumer_group == group.name:
+                yield HeldState(pull.topic, pull.queue_id, pull.offset, member.client_id)
+
+    def _waiting(self, topics: set[str]) -> list[WaitingState]:
+        from staticfire.broker.groups.held_back import count_waiting
+
+        return count_waiting(
+            self._state.store,
+            {
+                "level": self._delays.waiting_places(),
+                "timer": self._timers.waiting_places(),
+                "transaction": self._transactions.waiting_places(),
+            },
+            topics,
+        )

@@ -1,0 +1,83 @@
+"""Why a group doesn't consume: the findings, and in one line how it stands. Pure."""
+
+from typing import Any
+
+import msgspec
+
+from staticfire.client.explain import of_members, of_messages, of_queues, of_topics
+from staticfire.client.explain.facts import GroupFacts, total
+from staticfire.client.explain.findings import ExplainFinding, Rule, count, look_through
+
+RULES: tuple[Rule, ...] = (
+    of_topics.broken_on_purpose,
+    of_topics.away,
+    of_members.nobody,
+    of_topics.subscriptions,
+    of_topics.forbidden,
+    of_members.silent,
+    of_queues.stuck,
+    of_members.listeners,
+    of_queues.locked,
+    of_queues.illegal_offsets,
+    of_members.warned_of,
+    of_messages.filtered,
+    of_queues.began_at_the_end,
+    of_topics.empty,
+    of_messages.due_later,
+    of_messages.open_transactions,
+    of_messages.dead,
+    of_queues.retries_behind,
+    of_members.idle,
+    of_topics.on_some_brokers,
+    of_members.stand_still,
+    of_queues.under_way,
+)
+"""In the order in which people should look."""
+
+
+class Explanation(msgspec.Struct, frozen=True, rename="camel"):
+    """How a group stands, and why."""
+
+    group: str
+    headline: str
+    findings: list[ExplainFinding]
+
+    @property
+    def causes(self) -> list[ExplainFinding]:
+        """What keeps messages from being consumed."""
+        return [one for one in self.findings if one.is_cause]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        for number, one in enumerate(self.findings, 1):
+            lines.append(f"{number}. {one.words}" if one.is_cause else f"{number}. (note) {one.words}")
+            lines += [f"   - {evidence}" for evidence in one.evidence]
+            lines += [f"   > {one.way_out}"] if one.way_out else []
+        return "\n".join(lines)
+
+
+def explain(facts: GroupFacts) -> Explanation:
+    """Return how a group stands, and why."""
+    return Explanation(facts.group, _headline(facts), look_through(facts, RULES))
+
+
+def _headline(facts: GroupFacts) -> str:
+    lag = total(facts.queues())
+    members = count(len(facts.members), "member")
+    if not facts.is_known:
+        return f"{facts.group}: unknown"
+    if lag:
+        behind = [name for name, topic in facts.topics.items() if total(topic.queues)]
+        where = f" in {', '.join(behind)}" if behind else " of what came back"
+        return f"{facts.group}: {members}, {count(lag, 'message')} behind{where}"
+    stored = sum(topic.count for topic in facts.topics.values())
+    if not facts.topics:
+        return f"{facts.group}: {members}, and no topic that it has ever had to do with"
+    if stored == 0:
+        return f"{facts.group}: {members}, and nothing to consume"
+    return f"{facts.group}: {members}, behind nothing: all that it should have consumed is consumed, or was passed over"

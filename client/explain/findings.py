@@ -1,0 +1,56 @@
+"""What may keep a group from consuming: one finding each, in the order in which people should look. Pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from staticfire.client.explain.facts import GroupFacts
+from staticfire.protocol.durations import format_duration
+
+NAMED_MAX = 5
+EVIDENCE_MAX = 8
+
+
+class ExplainFinding(msgspec.Struct, frozen=True, rename="camel"):
+    """Something that keeps messages from being consumed, or that a person should know."""
+
+    kind: str
+    words: str
+    """What it is, with names and numbers."""
+    evidence: list[str] = []
+    way_out: str = ""
+    """What to do: where there is one, a command."""
+    is_cause: bool = True
+    """False: a note, that by itself keeps nothing from being consumed."""
+
+
+Rule = Callable[[GroupFacts], Iterable[ExplainFinding]]
+
+
+def look_through(facts: GroupFacts, rules: Sequence[Rule]) -> list[ExplainFinding]:
+    """Return what the rules find: causes first, each kind in the order of the rules."""
+    found = [finding for rule in rules for finding in rule(facts)]
+    return [one for one in found if one.is_cause] + [one for one in found if not one.is_cause]
+
+
+def named(names: Sequence[str], most: int = NAMED_MAX) -> str:
+    """Return some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def some(lines: Iterable[str]) -> list[str]:
+    """Return lines of evidence, not too many of them."""
+    found = list(lines)
+    more = len(found) - EVIDENCE_MAX
+    return [*found[:EVIDENCE_MAX], f"and {more} more"] if more > 0 else found
+
+
+def count(number: int, what: str) -> str:
+    """Return `1 message`, `2 messages`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def ago(ms: int) -> str:
+    """Return how long ago something was."""
+    return f"{format_duration(max(0, ms) // 1_000 * 1_000)} ago" if ms >= 1_000 else "just now"

@@ -1,0 +1,200 @@
+"""Asks a cluster for what is known of a group: all brokers at once, and only about topics that it has to do with."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
+from staticfire.client.admin.group_survey import GroupSurvey
+from staticfire.client.admin.journal import read_journals
+from staticfire.client.admin.peek import PEEK_GROUP, peek_messages
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.names import is_dead_letter_topic, is_retry_topic, retry_topic
+from staticfire.protocol.requests.group_state import GetGroupState
+from staticfire.protocol.requests.groups import GetAllGroups
+from staticfire.protocol.requests.journal import DELIVERED, LEFT, GetJournal, JournalRecord
+from staticfire.protocol.requests.statistics import GetTopicStats
+
+TOPICS_MAX = 50
+SAMPLES_MAX = 16
+STUCK_MAX = 8
+# Queues whose next message is looked at.
+SIMILAR_MAX = 3
+
+
+class FactsReader:
+    """One look at one group."""
+
+    def __init__(self, admin: Admin, group: str, topic: str | None, timeout_ms: int = ADMIN_TIMEOUT_MS) -> None:
+        """`topic`: one that the group should consume, whether it subscribes to it or not."""
+        self._admin = admin
+        self._client = admin.client
+        self._facts = GroupFacts(group)
+        self._wanted = [topic] if topic else []
+        self._timeout_ms = timeout_ms
+        self._brokers: dict[str, str] = {}
+
+    async def read(self) -> GroupFacts:
+        """Return what is known. Raises: NetworkError (no nameserver answers)."""
+        facts = self._facts
+        names = await self._groups(await self._admin.masters())
+        facts.is_known = facts.group in names or bool(facts.away)
+        if not facts.is_known:
+            facts.similar = get_close_matches(facts.group, names, SIMILAR_MAX)
+        if self._brokers:
+            facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
+        topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._progressed()]))[:TOPICS_MAX]
+        await asyncio.gather(self._states(topics), *(self._topic(topic) for topic in topics), self._retries())
+        await self._journal()
+        await self._messages()
+        return facts
+
+    # -- brokers -------------------------------------------------------------------------------------------------
+
+    async def _ask_all(self, brokers: Mapping[str, str], request: Request) -> dict[str, Answer]:
+        """Return what brokers answer; those that don't are away."""
+        asked = (self._client.pool.ask(address, request, self._timeout_ms) for address in brokers.values())
+        answers: dict[str, Answer] = {}
+        for name, answer in zip(brokers, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if isinstance(answer, NetworkError):
+                self._facts.away[name] = str(answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                answers[name] = answer
+        return answers
+
+    async def _groups(self, masters: Mapping[str, str]) -> list[str]:
+        """Find out which brokers are there, and which groups they know; return these."""
+        names: set[str] = set()
+        facts = self._facts
+        for name, answer in (await self._ask_all(masters, GetAllGroups())).items():
+            self._brokers[name] = masters[name]
+            table = answer.body.subscription_group_table if answer.body is not None else {}
+            names |= set(table)
+            if facts.group in table:
+                facts.config[name] = table[facts.group]
+        facts.brokers = sorted(self._brokers)
+        return sorted(names)
+
+    async def _states(self, topics: Iterable[str]) -> None:
+        request = GetGroupState(self._facts.group, ",".join(topics))
+        for name, answer in (await self._ask_all(self._brokers, request)).items():
+            if answer.code == SUCCESS and answer.body is not None:
+                self._facts.states[name] = answer.body
+
+    def _progressed(self) -> list[str]:
+        """Return the topics in which brokers know offsets of the group."""
+        named = {queue.topic for queue in self._facts.view.progress}
+        return sorted(topic for topic in named if not is_retry_topic(topic) and not is_dead_letter_topic(topic))
+
+    # -- topics --------------------------------------------------------------------------------------------------
+
+    async def _topic(self, name: str) -> None:
+        topic = self._facts.topics[name] = TopicFacts(name)
+        try:
+            route = await self._admin.route(name)
+        except TopicNotFound:
+            topic.exists = False
+            topic.similar = get_close_matches(name, await self._admin.topics(), SIMILAR_MAX)
+            return
+        topic.brokers = sorted(queues.broker_name for queues in route.queue_datas)
+        topic.perms = {queues.broker_name: queues.perm for queues in route.queue_datas}
+        topic.queues = await self._queues(name)
+
+    async def _retries(self) -> None:
+        self._facts.retries = await self._queues(retry_topic(self._facts.group))
+
+    async def _queues(self, topic: str) -> list[QueueFacts]:
+        progress = {(one.topic, one.broker_name, one.queue_id): one for one in self._facts.view.progress}
+        found = []
+        for name, answer in (await self._ask_all(self._brokers, GetTopicStats(topic))).items():
+            if answer.code != SUCCESS or answer.body is None:
+                continue
+            for queue, ends in answer.body.offset_table.items():
+                known = progress.get((topic, name, queue.queue_id))
+                place = MessageQueue(topic, name, queue.queue_id)
+                one = QueueFacts(place, ends.min_offset, ends.max_offset)
+                one.committed = known.committed if known is not None else -1
+                self._take_owners(one)
+                found.append(one)
+        return sorted(found, key=lambda one: (one.queue.broker_name, one.queue.queue_id))
+
+    def _take_owners(self, one: QueueFacts) -> None:
+        """Take in what members say of a queue that they have."""
+        said = []
+        for member in self._facts.members:
+            for held in member.queues:
+                if (held.topic, held.broker_name, held.queue_id) == (
+                    one.queue.topic, one.queue.broker_name, one.queue.queue_id,
+                ):  # fmt: skip
+                    one.owners.append(member.client_id)
+                    one.cached += held.cached
+                    one.last_pull_ms = max(one.last_pull_ms, held.last_pull_ms)
+                    said.append(held.commit_offset)
+        if self._facts.is_broadcast:
+            one.consumed = min(said, default=-1)
+        else:
+            one.consumed = max([one.committed, *said])
+
+    # -- what happened, and messages -----------------------------------------------------------------------------
+
+    async def _journal(self) -> None:
+        facts = self._facts
+        try:
+            facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
+            facts.has_journal = True
+            for queue in [one for one in facts.queues() if one.lag and one.cached][:STUCK_MAX]:
+                place = queue.queue
+                wanted = GetJournal(
+                    kinds=DELIVERED, group=facts.group, topic=place.topic, queue_id=place.queue_id,
+                    queue_offset=max(0, queue.consumed),
+                )  # fmt: skip
+                delivered = [one for one in await self._events(wanted) if one.broker == place.broker_name]
+                queue.delivered = delivered[-1] if delivered else None
+            facts.delivered = any(queue.lag for queue in facts.queues()) or await self._was_delivered()
+        except BrokerAnswer:
+            facts.has_journal = False  # A RocketMQ, or one whose setting says so.
+
+    async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
+        return await read_journals(self._client, self._brokers, wanted, self._timeout_ms)
+
+    async def _was_delivered(self) -> bool:
+        """Whether any message was ever delivered to the group; one page of one broker's journal says it."""
+        for address in self._brokers.values():
+            wanted = GetJournal(kinds=DELIVERED, group=self._facts.group, records_max=1)
+            answer = await self._client.pool.ask(address, wanted, self._timeout_ms)
+            if answer.code == SUCCESS and answer.body is not None and (answer.body.records or answer.body.dropped):
+                return True
+        return False
+
+    async def _messages(self) -> None:
+        """Read the messages that hold queues up, and of each topic some of the newest."""
+        facts = self._facts
+        async with PullConsumer(PEEK_GROUP, client=self._client) as reader:
+            for queue in [one for one in facts.queues() if one.delivered is not None][:STUCK_MAX]:
+                found = await _peeked(reader, queue.queue, 1, max(0, queue.consumed))
+                queue.next_message = found[0] if found else None
+            filtering = {topic for topic, wanted in facts.subscribed().items() if set(wanted) - {"*", ""}}
+            for topic in facts.topics.values():
+                if topic.name not in filtering:
+                    continue
+                full = [one.queue for one in topic.queues if one.end > one.first]
+                for place in full[:SAMPLES_MAX]:
+                    most = max(1, SAMPLES_MAX // len(full))
+                    topic.samples += await _peeked(reader, place, most)
+
+
+async def _peeked(
+    reader: PullConsumer, queue: MessageQueue, most: int, offset: int | None = None
+) -> list[ReceivedMessage]:
+    """Return some messages of a queue, the newest unless an offset is given; none where it may not be read."""
+    try:
+        return await peek_messages(reader, [queue], most, offset=offset, last=offset is None)
+    except (BrokerAnswer, NetworkError):
+        return []

@@ -1,0 +1,152 @@
+"""Rules about members: nobody there, silent ones, slow ones, too many, some that don't go together. Pure."""
+
+from collections.abc import Iterable
+
+from staticfire.client.admin.group_view import GroupMember, GroupWarning
+from staticfire.client.explain.facts import GroupFacts, QueueFacts, total
+from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
+from staticfire.protocol.durations import format_duration
+from staticfire.protocol.names import retry_topic
+
+SILENT_PULL_MS = 30_000
+# An owner pulls at least that often: brokers hold a pull for 15 to 20 s at most.
+SLOW_RT_MS = 1_000
+CAUSES_AMONG_WARNINGS = {
+    "MIXED_MODELS": "let all members use one message model, or give one side a group of its own",
+    "DIFFERENT_SUBSCRIPTIONS": "let all members subscribe to the same topics with the same expressions, or give each "
+    "program a group of its own",
+    "SAME_CLIENT_ID": "give each client an instance name of its own",
+    "WAITING_MEMBER": "wait, or set stableTimeMs=0: staticfire mqadmin updateSubGroup -g {group} "
+    "--attributes +stableTimeMs=0",
+    "QUEUES_WITHOUT_OWNER": "look again in some seconds: members share queues anew every 20 s; if it stays, restart "
+    "the member that joined last",
+}
+NOTES_AMONG_WARNINGS = {
+    "MIXED_LISTENERS": "use one kind of listener, or two groups",
+    "FLAPPING_MEMBERS": "see docs/groups.md: protection of a group",
+    "QUEUES_WITH_SEVERAL_OWNERS": "look again in some seconds; if it stays, two clients have one id",
+}
+TOLD_OTHERWISE = {"SILENT_MEMBER"}
+
+
+def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Nobody has ever been there, or nobody is now."""
+    group = facts.group
+    if not facts.is_known:
+        similar = f"; is it {named(facts.similar)}?" if facts.similar else ""
+        words = f"no broker knows a group {group}: no consumer has ever connected under that name{similar}"
+        way_out = f"start a consumer of {group}, on this nameserver; which groups there are: staticfire groups"
+        yield ExplainFinding("UNKNOWN_GROUP", words, way_out=way_out)
+    elif not facts.members:
+        last = facts.left[-1] if facts.left else None
+        evidence = []
+        if last is not None:
+            reason = last.details.get("reason", "")
+            evidence.append(f"{last.client} left {ago(facts.wall_ms - last.real_ms)}: {reason}")
+        words = f"{group} has no member: nobody consumes"
+        yield ExplainFinding("NO_MEMBER", words, evidence, "start a consumer; if one runs, it is on another nameserver")
+
+
+def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """What brokers have found, and what shows in who has which queues."""
+    for warning in facts.view.warnings:
+        if warning.kind in TOLD_OTHERWISE or (warning.kind == "QUEUES_WITHOUT_OWNER" and not total(facts.queues())):
+            continue
+        yield _of_warning(facts, warning)
+
+
+def _of_warning(facts: GroupFacts, warning: GroupWarning) -> ExplainFinding:
+    is_cause = warning.kind in CAUSES_AMONG_WARNINGS
+    way_out = CAUSES_AMONG_WARNINGS.get(warning.kind) or NOTES_AMONG_WARNINGS.get(warning.kind, "")
+    return ExplainFinding(warning.kind, warning.words, [], way_out.format(group=facts.group), is_cause)
+
+
+def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Members that are connected and don't answer, and owners that don't pull."""
+    for member in facts.members:
+        if member.silence:
+            has = [queue for queue in facts.queues() if member.client_id in queue.owners]
+            words = f"{member.client_id} is connected from {member.address} and doesn't answer: {member.silence}"
+            way_out = "it may be frozen, stand in a debugger, or stop the world for its garbage: look at that process"
+            yield ExplainFinding("SILENT_MEMBER", words, some(_behind(has)), way_out)
+    for queue in facts.queues():
+        if not _does_not_pull(facts, queue):
+            continue
+        pulled = ago(facts.wall_ms - queue.last_pull_ms) if queue.last_pull_ms else "never"
+        words = f"{queue.owners[0]} has {queue.place} and doesn't pull it: last pull {pulled}, {queue.lag:,} behind"
+        way_out = "it is suspended, or its flow control holds it back: resume it, or look at its log and threads"
+        yield ExplainFinding("OWNER_DOES_NOT_PULL", words, [], way_out)
+
+
+def _does_not_pull(facts: GroupFacts, queue: QueueFacts) -> bool:
+    is_told = bool(queue.owners) and not _is_silent(facts, queue.owners[0]) and facts.wall_ms > 0
+    is_late = facts.wall_ms - queue.last_pull_ms > SILENT_PULL_MS
+    return is_told and queue.lag > 0 and queue.cached == 0 and is_late
+
+
+def _is_silent(facts: GroupFacts, client_id: str) -> bool:
+    return any(member.client_id == client_id and bool(member.silence) for member in facts.members)
+
+
+def _behind(queues: Iterable[QueueFacts]) -> Iterable[str]:
+    return (f"{queue.place}: {queue.lag:,} behind" for queue in queues if queue.lag)
+
+
+def listeners(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Listeners that fail always, or take long."""
+    for member in facts.members:
+        for topic, speed in member.consumption.items():
+            if topic == retry_topic(facts.group):
+                continue
+            if speed.consume_failed_tps > 0 and speed.consume_ok_tps == 0:
+                words = f"every call of {member.client_id}'s listener for {topic} fails"
+                evidence = [f"{speed.consume_failed_tps:.1f} failed calls a second, none that succeeds"]
+                way_out = "look at its log; which messages: staticfire journal sentBack --group " + facts.group
+                yield ExplainFinding("FAILING_LISTENER", words, evidence, way_out)
+            elif speed.consume_rt >= SLOW_RT_MS and _lag_of(facts, member, topic):
+                yield _slow(facts, member, topic, speed.consume_rt)
+
+
+def _slow(facts: GroupFacts, member: GroupMember, topic: str, rt_ms: float) -> ExplainFinding:
+    lag = _lag_of(facts, member, topic)
+    words = f"{member.client_id}'s listener for {topic} is slow: {rt_ms:,.0f} ms a call, {count(lag, 'message')} behind"
+    way_out = "make it faster, give it more threads, or start more members (at most one per queue works)"
+    return ExplainFinding("SLOW_LISTENER", words, [], way_out)
+
+
+def _lag_of(facts: GroupFacts, member: GroupMember, topic: str) -> int:
+    return sum(queue.lag for queue in facts.queues() if queue.queue.topic == topic and member.client_id in queue.owners)
+
+
+def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Members without a queue, because there are more members than queues."""
+    if facts.is_broadcast or any(member.silence for member in facts.members):
+        return
+    for topic, wanted in facts.subscribed().items():
+        clients = sorted({client for clients in wanted.values() for client in clients})
+        known = facts.topics.get(topic)
+        if known is None or not known.exists or len(clients) <= len(known.queues):
+            continue
+        owners = {owner for queue in known.queues for owner in queue.owners}
+        without = [client for client in clients if client not in owners]
+        if without:
+            words = f"{topic} has {count(len(known.queues), 'queue')} for {len(clients)} members: "
+            words += f"{named(without)} {'gets' if len(without) == 1 else 'get'} nothing"
+            way_out = f"more queues: staticfire mqadmin updateTopic -c DefaultCluster -t {topic} -r {len(clients)} "
+            way_out += f"-w {len(clients)}"
+            yield ExplainFinding("MORE_MEMBERS_THAN_QUEUES", words, [], way_out, is_cause=False)
+
+
+def stand_still(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Members that have joined right now."""
+    joined = [
+        (member.client_id, facts.wall_ms - member.joined_ms)
+        for state in facts.states.values()
+        for member in state.members
+        if member.joined_ms and facts.wall_ms - member.joined_ms < 1_000
+    ]
+    if joined and total(facts.queues()):
+        young = dict(joined)
+        words = f"{named(sorted(young))} joined less than a second ago: queues may still be on their way to new owners"
+        evidence = [f"{client}: {format_duration(max(0, age))}" for client, age in sorted(young.items())]
+        yield ExplainFinding("JUST_JOINED", words, evidence, "look again in a second", is_cause=False)

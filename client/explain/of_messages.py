@@ -1,0 +1,101 @@
+"""Rules about messages: that are due later, in a transaction, dead, or that nobody wants. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from staticfire.client.explain.facts import GroupFacts, TopicFacts
+from staticfire.client.explain.findings import ExplainFinding, count, named, some
+from staticfire.protocol.durations import format_duration, format_moment
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.names import dead_letter_topic, retry_topic
+from staticfire.protocol.properties import RESERVED_NAMES
+from staticfire.protocol.requests.clock import FROZEN
+from staticfire.protocol.requests.group_state import WaitingState
+from staticfire.protocol.sql92.faults import FilterExpressionError
+from staticfire.protocol.sql92.filters import compile_filter
+from staticfire.protocol.tags import TagExpression, TagExpressionError
+
+
+def due_later(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Messages that came back, or were sent with a delay, and whose time hasn't come."""
+    back = facts.waiting(retry_topic(facts.group), "level", "timer")
+    if back:
+        yield _waits(facts, "RETRIES_LATER", "came back and wait for their next try", back)
+    for topic in facts.topics:
+        sent = facts.waiting(topic, "level", "timer")
+        if sent:
+            yield _waits(facts, "DUE_LATER", f"of {topic} were sent with a delay and aren't due yet", sent)
+
+
+def _waits(facts: GroupFacts, kind: str, what: str, waiting: Sequence[WaitingState]) -> ExplainFinding:
+    at_least = "" if all(one.is_all for one in waiting) else "at least "
+    next_ms = min(one.next_ms for one in waiting)
+    left_ms = next_ms - facts.message_ms
+    when = f"the next at {format_moment(next_ms)}, in {format_duration(max(0, left_ms))} of message time"
+    words = f"{at_least}{count(sum(one.count for one in waiting), 'message')} {what}: {when}"
+    way_out = f"staticfire clock advance {format_duration(max(1, left_ms))}; in a test: clock.advance(...)"
+    evidence = []
+    if facts.clock_mode == FROZEN:
+        evidence.append(f"message time stands still at {format_moment(facts.message_ms)}: nothing falls due by itself")
+        way_out += "; to let time run: staticfire clock run"
+    return ExplainFinding(kind, words, evidence, way_out)
+
+
+def open_transactions(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Half messages that nobody has ended."""
+    for topic in facts.topics:
+        halves = facts.waiting(topic, "transaction")
+        if halves:
+            number = sum(one.count for one in halves)
+            next_ms = min(one.next_ms for one in halves)
+            words = f"{count(number, 'message')} of {topic} are in transactions that aren't ended: nobody sees them"
+            evidence = [f"their producers are asked next at {format_moment(next_ms)}, in message time"]
+            way_out = "let the producer commit, or run, so that it can be asked; a question comes sooner with "
+            way_out += f"staticfire clock advance {format_duration(max(1, next_ms - facts.message_ms))}"
+            yield ExplainFinding("OPEN_TRANSACTIONS", words, evidence, way_out)
+
+
+def dead(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Dead letters."""
+    number = facts.view.dead_letters
+    if number:
+        words = f"{count(number, 'message')} died: {facts.group} gave up on them after its last try, and they are in "
+        words += dead_letter_topic(facts.group)
+        way_out = f"staticfire dlq list {facts.group}; to send them again: staticfire dlq resend {facts.group}"
+        yield ExplainFinding("DEAD_LETTERS", words, [], way_out, is_cause=False)
+
+
+def filtered(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Expressions that match nothing of what was sent last."""
+    for topic, wanted in facts.subscribed().items():
+        known = facts.topics.get(topic)
+        if known is None or not known.samples:
+            continue
+        for expression, clients in wanted.items():
+            if expression in ("*", "") or any(_wants(expression, one) for one in known.samples):
+                continue
+            yield _matches_nothing(known, expression, clients)
+
+
+def _matches_nothing(topic: TopicFacts, expression: str, clients: Sequence[str]) -> ExplainFinding:
+    tags = sorted({message.tags or "no tag" for message in topic.samples})
+    words = f"{named(clients)} want {topic.name} with [{expression}]: none of its {len(topic.samples)} newest messages "
+    words += "is such a one"
+    evidence = [f"their tags: {named(tags)}", *some(map(_shown, topic.samples[:2]))]
+    way_out = f"compare: staticfire peek {topic.name} --last; tags are compared as they are"
+    return ExplainFinding("FILTER_MATCHES_NOTHING", words, evidence, way_out)
+
+
+def _shown(message: ReceivedMessage) -> str:
+    own = [f"{name}={text}" for name, text in message.properties.items() if name not in RESERVED_NAMES]
+    shown = ", ".join(own[:6])
+    return f"for example {message.message_id}: tag {message.tags or '-'}, {shown or 'no properties'}"
+
+
+def _wants(expression: str, message: ReceivedMessage) -> bool:
+    """Whether an expression wants a message: as tags or, where it is no tags, as a condition. Yes, where unclear."""
+    try:
+        if any(sign in expression for sign in "=<>()'") or " IS " in expression.upper():
+            return compile_filter(expression).matches(message.record.properties)
+        return TagExpression.parse(expression).matches(message.tags)
+    except (TagExpressionError, FilterExpressionError):
+        return True

@@ -1,0 +1,95 @@
+"""Rules about topics and brokers: what is missing, forbidden, empty, away, or broken on purpose. Pure."""
+
+from collections.abc import Iterable
+
+from staticfire.client.explain.facts import GroupFacts
+from staticfire.client.explain.findings import ExplainFinding, count, named, some
+from staticfire.protocol.permissions import readable
+
+
+def broken_on_purpose(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Fault rules."""
+    if facts.faults:
+        words = f"{count(len(facts.faults), 'fault rule')} at work: things are broken on purpose"
+        yield ExplainFinding("FAULT_RULES", words, some(facts.faults), "staticfire fault clear")
+
+
+def away(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Brokers that don't answer from here."""
+    for name, why in sorted(facts.away.items()):
+        words = f"broker {name} doesn't answer: {why}"
+        way_out = "start or thaw it; if it runs, the address that it registered can't be reached from here: set "
+        way_out += "brokerIP1 to one that clients can reach"
+        yield ExplainFinding("BROKER_AWAY", words, [], way_out)
+
+
+def subscriptions(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Topics that nobody subscribes to, or that aren't there."""
+    wanted = facts.subscribed()
+    for topic in facts.topics.values():
+        if not topic.exists:
+            similar = f"; is it {named(topic.similar)}?" if topic.similar else ""
+            words = f"there is no topic {topic.name}{similar}"
+            way_out = (
+                f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name}, or send something to it where "
+            )
+            way_out += "autoCreateTopicEnable is on"
+            yield ExplainFinding("NO_TOPIC", words, some(_wanting(wanted.get(topic.name, {}))), way_out)
+        elif facts.members and topic.name not in wanted and not any(member.silence for member in facts.members):
+            clients = [member.client_id for member in facts.members]
+            subscribed = named(sorted(wanted)) or "nothing"
+            words = f"no member of {facts.group} subscribes to {topic.name}: {named(clients)} want {subscribed}"
+            way_out = "subscribe to it; if another program should: it uses this group's name, and must have its own"
+            yield ExplainFinding("NOT_SUBSCRIBED", words, [], way_out)
+
+
+def _wanting(wanted: dict[str, list[str]]) -> Iterable[str]:
+    return (f"{named(clients)}: wants it ({expression})" for expression, clients in wanted.items())
+
+
+def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Permissions of brokers, topics and groups."""
+    closed = sorted(name for name, state in facts.states.items() if not state.answers_pulls)
+    if closed:
+        words = f"{named(closed)} may not be read from: brokerPermission"
+        way_out = "set brokerPermission=6 in its settings, or by RocketMQ's mqadmin updateBrokerConfig"
+        yield ExplainFinding("BROKER_NOT_READABLE", words, [], way_out)
+    for topic in facts.topics.values():
+        shut = sorted(name for name, perm in topic.perms.items() if not readable(perm))
+        if shut:
+            words = f"{topic.name} may not be read on {named(shut)}: perm {topic.perms[shut[0]]}"
+            way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name} -p 6"
+            yield ExplainFinding("TOPIC_NOT_READABLE", words, [], way_out)
+    disabled = sorted(name for name, config in facts.config.items() if not config.consume_enable)
+    if disabled:
+        words = f"{facts.group} may not consume on {named(disabled)}: consumeEnable=false"
+        way_out = f"staticfire mqadmin updateSubGroup -c DefaultCluster -g {facts.group} -s true"
+        yield ExplainFinding("GROUP_DISABLED", words, [], way_out)
+    no_broadcast = sorted(name for name, config in facts.config.items() if not config.consume_broadcast_enable)
+    if facts.is_broadcast and no_broadcast:
+        words = f"{facts.group} may not broadcast on {named(no_broadcast)}: consumeBroadcastEnable=false"
+        way_out = f"staticfire mqadmin updateSubGroup -c DefaultCluster -g {facts.group} -d true"
+        yield ExplainFinding("BROADCAST_DISABLED", words, [], way_out)
+
+
+def empty(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Topics to which nothing has been sent."""
+    for topic in facts.topics.values():
+        if topic.exists and not topic.count and not any(queue.end for queue in topic.queues):
+            words = f"nothing has ever been sent to {topic.name}"
+            waiting = facts.waiting(topic.name, "level", "timer", "transaction")
+            if not waiting:
+                way_out = f"send something: staticfire send {topic.name} hello; a producer elsewhere uses another "
+                way_out += "nameserver"
+                yield ExplainFinding("NOTHING_SENT", words, [], way_out)
+
+
+def on_some_brokers(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Topics that were created on fewer brokers than there are."""
+    for topic in facts.topics.values():
+        missing = sorted({*facts.brokers, *facts.away} - set(topic.brokers))
+        if topic.exists and topic.brokers and missing:
+            words = f"{topic.name} is on {named(topic.brokers)} only, not on {named(missing)}: that is where the first "
+            words += "message came, if nobody created it"
+            way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name}"
+            yield ExplainFinding("ON_SOME_BROKERS", words, [], way_out, is_cause=False)

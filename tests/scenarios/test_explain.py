@@ -1,0 +1,274 @@
+"""Why nothing is consumed: each situation made with real consumers, and what is said of it."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import (
+    ClientSettings,
+    ConsumeFromWhere,
+    Message,
+    MessageModel,
+    PushConsumer,
+    SubscriptionGroupConfig,
+    TransactionProducer,
+    TransactionState,
+)
+from staticfire.client.explain.explainer import explain_group
+from staticfire.client.explain.explanation import Explanation
+from staticfire.faults.simulation import SimulatedWorld
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, forever, later
+
+WRITE_ONLY = 2
+BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+    shop = Shop(world, getattr(request, "param", ClientSettings()), broker_settings={"journal_enable": True})
+    yield await shop.open(brokers=2, queues=2)
+    await shop.close()
+
+
+async def explained(shop: Shop, group: str = GROUP, topic: str | None = None) -> Explanation:
+    return await explain_group(shop.admin, group, topic)
+
+
+async def all_is_well(shop: Shop) -> None:
+    await shop.start("one")
+    await shop.send(b"1", b"2")
+    await shop.until_heard(2)
+
+
+async def nobody_ever(shop: Shop) -> None:
+    await shop.send(b"1")
+
+
+async def nobody_now(shop: Shop) -> None:
+    await all_is_well(shop)
+    shop.world.kill("one")
+    await shop.send(b"3")
+
+
+async def another_topic(shop: Shop) -> None:
+    await shop.admin.create_topic("refunds", queues=1)
+    await shop.start("one", topic="refunds")
+    await shop.send(b"1")
+
+
+async def no_such_topic(shop: Shop) -> None:
+    await shop.start("one", topic="order")
+
+
+async def two_programs(shop: Shop) -> None:
+    await shop.admin.create_topic("refunds", queues=2)
+    await shop.start("one")
+    await shop.start("two", topic="refunds")
+    await shop.send(*[b"x"] * 8)
+
+
+async def different_tags(shop: Shop) -> None:
+    await shop.start("one", expression="paid")
+    await shop.start("two", expression="refunded")
+
+
+async def more_members(shop: Shop) -> None:
+    for who in ("one", "two", "three", "four", "five"):
+        await shop.start(who)
+
+
+async def suspended(shop: Shop) -> None:
+    consumer = await shop.start("one")
+    await shop.world.run_for(seconds=5)
+    consumer.suspend()
+    await shop.world.run_for(seconds=40)
+    await shop.send(*[b"x"] * 8)
+    await shop.world.run_for(seconds=40)
+
+
+async def frozen(shop: Shop) -> None:
+    await shop.start("one")
+    await shop.world.run_for(seconds=5)
+    shop.world.freeze("one")
+    await shop.send(b"1")
+
+
+async def hanging(shop: Shop) -> None:
+    await shop.start("one", forever, pull_batch_size=4)
+    await shop.send(*[b"x"] * 4, queue=1)
+
+
+async def failing_always(shop: Shop) -> None:
+    await shop.start("one", later)
+    await shop.send(b"1")
+
+
+async def dead_already(shop: Shop) -> None:
+    await shop.start("one", later, max_reconsume_times=0)
+    await shop.send(b"1")
+
+
+async def time_stands_still(shop: Shop) -> None:
+    await shop.start("one", failing(1))
+    await shop.clock("freeze")
+    await shop.send(b"1")
+
+
+async def all_due_later(shop: Shop) -> None:
+    await shop.start("one")
+    await shop.producer.send(Message(TOPIC, b"x", delay_level=18))
+    await shop.producer.send(Message(TOPIC, b"x", delay_ms=7_200_000))
+
+
+async def in_a_transaction(shop: Shop) -> None:
+    await shop.start("one")
+
+    async def unknown(message: object, argument: object) -> TransactionState:
+        return TransactionState.UNKNOWN
+
+    async def check(message: object) -> TransactionState:
+        return TransactionState.UNKNOWN
+
+    machine = shop.world.machine("desk", host="10.0.4.1")
+    producer = TransactionProducer("desk", NAMESRV, check=check, machine=machine)
+    async with producer:
+        await producer.send_in_transaction(Message(TOPIC, b"x"), unknown)
+
+
+async def tags_of_another_case(shop: Shop) -> None:
+    await shop.start("one", expression="Paid")
+    await shop.send(b"1", b"2", tags="paid")
+
+
+async def condition_that_matches_nothing(shop: Shop) -> None:
+    consumer = shop.consumer("one", topic=None)
+    consumer.subscribe(TOPIC, "price > 100", "SQL92")
+    await shop.world.start("one", consumer)
+    await shop.producer.send(Message(TOPIC, b"x", properties={"price": "7"}))
+
+
+async def write_only(shop: Shop) -> None:
+    await shop.start("one")
+    await shop.send(b"1")
+    await shop.admin.create_topic(TOPIC, queues=2, perm=WRITE_ONLY)
+
+
+async def disabled_group(shop: Shop) -> None:
+    await shop.start("one")
+    await shop.admin.create_group(SubscriptionGroupConfig(group_name=GROUP, consume_enable=False))
+
+
+async def broker_gone(shop: Shop) -> None:
+    await all_is_well(shop)
+    shop.world.freeze("broker-b")
+
+
+async def nothing_sent(shop: Shop) -> None:
+    await shop.start("one")
+
+
+async def on_one_broker(shop: Shop) -> None:
+    await shop.admin.create_topic("refunds", queues=1, broker_name="broker-b")
+    await shop.start("one", topic="refunds")
+
+
+async def offset_beyond_the_end(shop: Shop) -> None:
+    await shop.send(b"1", queue=0)
+    shop.brokers["broker-a"].state.offsets.commit(GROUP, TOPIC, 0, 99)
+    await shop.admin.create_group(GROUP)
+
+
+Situation = Callable[[Shop], Coroutine[Any, Any, None]]
+SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
+    # what is made, the kinds found, words that say it
+    (all_is_well, [], ["behind nothing"]),
+    (nobody_ever, ["UNKNOWN_GROUP"], ["no broker knows a group billing"]),
+    (nobody_now, ["NO_MEMBER"], ["billing has no member", "messages behind in orders", "left"]),
+    (another_topic, ["NOT_SUBSCRIBED", "NOTHING_SENT"], ["no member of billing subscribes to orders", "want refunds"]),
+    (no_such_topic, ["NO_TOPIC"], ["there is no topic order; is it orders?"]),
+    (two_programs, ["DIFFERENT_SUBSCRIPTIONS"], ["nothing", "a group of its own"]),
+    (different_tags, ["DIFFERENT_SUBSCRIPTIONS"], ["[paid]", "[refunded]"]),
+    (more_members, ["NOTHING_SENT", "MORE_MEMBERS_THAN_QUEUES"], ["orders has 4 queues for 5 members"]),
+    (suspended, ["OWNER_DOES_NOT_PULL"], ["doesn't pull it", "suspended"]),
+    (frozen, ["SILENT_MEMBER"], ["is connected from 10.0.3.", "may be frozen"]),
+    (hanging, ["STUCK_MESSAGE"], ["has had message", "orders broker-a/1 stands at offset 0, 4 messages behind"]),
+    (failing_always, ["FAILING_LISTENER", "RETRIES_LATER"], ["fails", "1 message came back and wait"]),
+    (dead_already, ["DEAD_LETTERS"], ["1 message died", "staticfire dlq resend billing"]),
+    (time_stands_still, ["RETRIES_LATER"], ["message time stands still", "staticfire clock run"]),
+    (all_due_later, ["DUE_LATER"], ["2 messages of orders were sent with a delay", "staticfire clock advance"]),
+    (in_a_transaction, ["OPEN_TRANSACTIONS"], ["1 message of orders are in transactions"]),
+    (tags_of_another_case, ["FILTER_MATCHES_NOTHING"], ["[Paid]", "their tags: paid"]),
+    (condition_that_matches_nothing, ["FILTER_MATCHES_NOTHING"], ["[price > 100]", "price=7"]),
+    (write_only, ["TOPIC_NOT_READABLE"], ["orders may not be read on broker-a, broker-b: perm 2", "-p 6"]),
+    (disabled_group, ["GROUP_DISABLED"], ["consumeEnable=false", "-s true"]),
+    (broker_gone, ["BROKER_AWAY"], ["broker broker-b doesn't answer"]),
+    (nothing_sent, ["NOTHING_SENT"], ["nothing has ever been sent to orders"]),
+    (on_one_broker, ["ON_SOME_BROKERS"], ["refunds is on broker-b only, not on broker-a"]),
+    (offset_beyond_the_end, ["OFFSET_BEYOND_END"], ["billing is at 99, beyond the end at 1", "resetOffsetByTime"]),
+]
+
+
+@pytest.mark.row("S4")
+@pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+@pytest.mark.parametrize(("make", "kinds", "words"), SITUATIONS, ids=[one[0].__name__ for one in SITUATIONS])
+async def test_situation(
+    world: SimulatedWorld, shop: Shop, make: Situation, kinds: list[str], words: list[str]
+) -> None:
+    await make(shop)
+    await world.run_for(seconds=20)
+    found = await explained(shop, topic=None if make in (on_one_broker, no_such_topic) else TOPIC)
+    told = str(found)
+    assert set(kinds) <= {one.kind for one in found.findings}, told
+    assert [one for one in words if one not in told] == [], told
+    assert bool(found.causes) == (make is not all_is_well), told
+
+
+async def test_a_misspelt_group_is_told_the_right_one(shop: Shop) -> None:
+    await all_is_well(shop)
+    assert "is it billing?" in str(await explained(shop, "biling"))
+
+
+async def test_broadcast_keeps_its_offsets_at_the_members(world: SimulatedWorld, shop: Shop) -> None:
+    for who in ("one", "two"):
+        await shop.start(who, message_model=MessageModel.BROADCASTING)
+    await shop.send(b"1", b"2")
+    await shop.until_heard(4)
+    assert (await explained(shop)).causes == []
+
+
+async def test_a_new_group_that_began_at_the_end(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(*[b"x"] * 8)
+    for name in shop.brokers:
+        for number in range(2):
+            end = shop.brokers[name].state.store.queue(TOPIC, number).max_offset
+            shop.brokers[name].state.offsets.commit(GROUP, TOPIC, number, end)
+    await shop.start("one", consume_from_where=ConsumeFromWhere.LAST_OFFSET)
+    await world.run_for(seconds=20)
+    told = str(await explained(shop))
+    assert "began behind the 8 messages that orders had" in told
+    assert "resetOffsetByTime -g billing -t orders" in told
+
+
+async def test_a_lock_that_its_holder_left_behind(world: SimulatedWorld, shop: Shop) -> None:
+    def ordered(who: str) -> PushConsumer:
+        consumer = PushConsumer(GROUP, NAMESRV, machine=world.machine(who, host=f"10.0.5.{len(who)}"))
+        consumer.subscribe(TOPIC)
+
+        @consumer.ordered_listener
+        async def listen(messages: object, context: object) -> None: ...
+
+        return consumer
+
+    await world.start("first", ordered("first"))
+    await world.run_for(seconds=5)
+    world.kill("first")
+    await world.start("successor", ordered("successor"))
+    await shop.send(*[b"x"] * 8)
+    await world.run_for(seconds=5)
+    told = str(await explained(shop))
+    assert "is locked by" in told
+    assert "is no member any more: it ended without giving its locks back" in told
+    await world.run_for(seconds=80)
+    assert "is locked by" not in str(await explained(shop))
