@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
+from staticfire.client.admin.faults import FaultAdmin
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.peek import PEEK_GROUP, peek_messages
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
+from staticfire.client.explain.findings import count
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
 from staticfire.protocol.messages import ReceivedMessage
@@ -49,7 +51,9 @@ class FactsReader:
         if self._brokers:
             facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
         topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._progressed()]))[:TOPICS_MAX]
-        await asyncio.gather(self._states(topics), *(self._topic(topic) for topic in topics), self._retries())
+        await asyncio.gather(
+            self._states(topics), *(self._topic(topic) for topic in topics), self._retries(), self._faults()
+        )
         await self._journal()
         await self._messages()
         return facts
@@ -87,6 +91,15 @@ class FactsReader:
         for name, answer in (await self._ask_all(self._brokers, request)).items():
             if answer.code == SUCCESS and answer.body is not None:
                 self._facts.states[name] = answer.body
+
+    async def _faults(self) -> None:
+        """Take in the rules that break something on purpose; a RocketMQ has none."""
+        asked = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
+        try:
+            views = await asked.views()
+        except (BrokerAnswer, NetworkError):
+            return
+        self._facts.faults = [f"{view.number}: {view.words}, {count(view.hit, 'hit')}" for view in views]
 
     def _progressed(self) -> list[str]:
         """Return the topics in which brokers know offsets of the group."""

@@ -10,7 +10,7 @@ one line.
 - `broker.py`, `nameserver.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names; `serve.py`: all four
 - `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages; `messages.py`: how they are
   shown; `life.py`: what became of one
-- `explain.py`: why nothing is consumed; `group.py`: a consumer group; `dlq.py`: dead letters; `journal.py`: what happened
+- `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: what happened
 - `clock.py`, `reset.py`: message time, and a cluster as if it were new
 - `fault.py`: what goes wrong on purpose; `control_client.py`: through which door
 - `mqadmin.py`: RocketMQ's administration commands; `mqadmin_tables.py`: what they print

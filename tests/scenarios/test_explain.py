@@ -16,8 +16,10 @@ from staticfire.client import (
     TransactionProducer,
     TransactionState,
 )
+from staticfire.client.admin.faults import FaultAdmin
 from staticfire.client.explain.explainer import explain_group
 from staticfire.client.explain.explanation import Explanation
+from staticfire.faults.rules.parsing import parse_fault
 from staticfire.faults.simulation import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, forever, later
 
@@ -160,6 +162,14 @@ async def disabled_group(shop: Shop) -> None:
     await shop.admin.create_group(SubscriptionGroupConfig(group_name=GROUP, consume_enable=False))
 
 
+async def broken_on_purpose(shop: Shop) -> None:
+    await shop.start("one")
+    await shop.world.run_for(seconds=5)
+    faults = FaultAdmin(shop.admin.client.pool, NAMESRV)
+    await faults.add(parse_fault({"code": "PULL_MESSAGE", "group": GROUP, "drop": "answer"}))
+    await shop.send(b"1")
+
+
 async def broker_gone(shop: Shop) -> None:
     await all_is_well(shop)
     shop.world.freeze("broker-b")
@@ -203,6 +213,7 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     (condition_that_matches_nothing, ["FILTER_MATCHES_NOTHING"], ["[price > 100]", "price=7"]),
     (write_only, ["TOPIC_NOT_READABLE"], ["orders may not be read on broker-a, broker-b: perm 2", "-p 6"]),
     (disabled_group, ["GROUP_DISABLED"], ["consumeEnable=false", "-s true"]),
+    (broken_on_purpose, ["FAULT_RULES"], ["1 fault rule at work", "PULL_MESSAGE", "staticfire fault clear"]),
     (broker_gone, ["BROKER_AWAY"], ["broker broker-b doesn't answer"]),
     (nothing_sent, ["NOTHING_SENT"], ["nothing has ever been sent to orders"]),
     (on_one_broker, ["ON_SOME_BROKERS"], ["refunds is on broker-b only, not on broker-a"]),
