@@ -95,7 +95,7 @@ class ConsumerAdmin:
 
     async def consume_directly(self, message: ReceivedMessage) -> ConsumedDirectly:
         """Let the listener have one message, whatever its queue; no offset moves."""
-        message.topic = message.get(RETRY_TOPIC) or message.topic
+        message.topic = self._client.namespace.unwrap(message.get(RETRY_TOPIC) or message.topic)
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
         context: Any = OrderedContext(queue) if self._is_ordered else ConsumeContext(queue)
         began_ms = self._clock.uptime_ms()

@@ -16,6 +16,7 @@ from typing import Self
 from staticfire.client.admin.admin_requests import AdminRequests
 from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
 from staticfire.client.cluster.nameservers import Nameservers
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.replies import Replies
 from staticfire.client.cluster.route_cache import RouteCache
@@ -54,6 +55,8 @@ class ClusterClient(Service):
         """`machine`: the live one of this process when none is given. Raises: UsageError."""
         super().__init__()
         self.settings = settings or ClientSettings()
+        self.namespace = Namespace(self.settings.namespace)
+        """What names of topics and groups mean to the producers and consumers of this client."""
         self._own_machine = machine is None
         self.machine = machine or _live_machine()
         self.dispatcher = Dispatcher()
@@ -203,6 +206,7 @@ class ClusterClient(Service):
     async def announce(self) -> None:
         """Return when every known broker has heard of the groups of this client, or can't be reached."""
         await self._connect_missing()
+        self._heartbeats.greet()
         await self._heartbeats.answered()
 
     async def _connect_missing(self) -> None:

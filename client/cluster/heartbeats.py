@@ -71,6 +71,8 @@ class Heartbeats:
         self._connected = connected
         self._time = BrokerTime()
         self._answers: dict[asyncio.Future[Answer], None] = {}
+        self._greeted: dict[str, Connection] = {}
+        # By address the last connection that a heartbeat went over.
         self.producers: dict[str, None] = {}
         self.consumers: dict[str, AnnouncedConsumer] = {}
         self._warned: set[tuple[str, str, str]] = set()  # What has been told. Never iterated.
@@ -149,6 +151,13 @@ class Heartbeats:
             if connection is not None:
                 self.send(address, connection, is_new=False)
 
+    def greet(self) -> None:
+        """Send one to brokers that were connected to before they were known as brokers of this cluster."""
+        for address in self.addresses():
+            connection = self._pool.open_connection(address)
+            if connection is not None and self._greeted.get(address) is not connection:
+                self.send(address, connection, is_new=True)
+
     def send(self, address: str, connection: Connection, is_new: bool) -> None:
         """Send one; `is_new`: the first over this connection. Nothing is sent while there is nobody to tell of."""
         if not self.producers and not self.consumers:
@@ -162,6 +171,7 @@ class Heartbeats:
                 wants_news=True,
             )
         )
+        self._greeted[address] = connection
         answer = connection.ask(heartbeat, self._settings.mq_client_api_timeout_ms)
         self._answers[answer] = None
         sent = _Sent(address, connection, is_new, is_hello, self._clock.wall_ms())

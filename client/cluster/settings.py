@@ -40,6 +40,9 @@ class ClientSettings:
     protocol: Literal["staticfire", "rocketmq"] = "staticfire"
     instance_name: str = "DEFAULT"
     unit_name: str | None = None
+    namespace: str = ""
+    """Topics and groups are those of a namespace, `ns%orders`; programs write and read plain names. RocketMQ: namespace
+    (the prefix form)."""
     client_ip: str | None = None
     poll_name_server_interval_ms: int = field(default=30_000, metadata=PERIOD)
     heartbeat_broker_interval_ms: int = field(default=30_000, metadata=PERIOD)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import topic_fault
 from staticfire.protocol.requests.clients import SubscriptionData
@@ -75,7 +76,9 @@ class Subscriptions:
     One that was made before the time was known has none until the first heartbeat tells of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: Namespace | None = None) -> None:
+        """`namespace`: of the consumer's topics, which have their whole names here."""
+        self.namespace = namespace or Namespace()
         self.by_topic: dict[str, Subscription] = {}
         self._versions: dict[str, int] = {}
 

@@ -19,6 +19,7 @@ from staticfire.client.cluster.settings import PullSettings
 from staticfire.client.cluster.subscriptions import TAG, expected_tags
 from staticfire.client.consume.condition_check import refuse_too_old
 from staticfire.client.consume.pull_answers import PullResult, packed_address, read_pull
+from staticfire.client.consume.queue_decisions import give_plain_names
 from staticfire.client.consume.send_back import SendBacks
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.errors import ClientError
@@ -52,7 +53,9 @@ class PullConsumer(ClientService):
         fault = group_fault(group)
         if fault is not None:
             raise ClientError(fault)
-        self.group = group
+        self.group = group = self.client.namespace.wrap(group)
+        """Its whole name, as brokers know it."""
+        self._whole = self.client.namespace.wrapped
         self._offsets = QueueOffsets(self.client, self.settings.offset_timeout_ms)
         self._send_backs = SendBacks(group, self.client, self.settings.max_reconsume_times)
         self._suggested: dict[MessageQueue, int] = {}
@@ -64,7 +67,7 @@ class PullConsumer(ClientService):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be read. Raises: TopicNotFound, NetworkError."""
-        return subscribe_queues(topic, await self.client.routes.fetch(topic))
+        return subscribe_queues(topic, await self.client.routes.fetch(self.client.namespace.wrap(topic)))
 
     async def pull(
         self,
@@ -83,6 +86,7 @@ class PullConsumer(ClientService):
 
         Raises: BrokerAnswer (refused), TopicNotFound, NetworkError, ClientError (no such expression).
         """
+        queue = self._whole(queue)
         wanted = expected_tags(expression, expression_type, queue.topic)
         request = PullMessage(
             consumer_group=self.group,
@@ -104,6 +108,7 @@ class PullConsumer(ClientService):
         answer = await connection.ask(request, timeout_ms)
         result = read_pull(answer, queue, wanted, packed_address(connection.peer.address))
         self._remember(queue, result.suggested_broker_id)
+        give_plain_names(result.messages, self.client.namespace)
         return result
 
     def _remember(self, queue: MessageQueue, broker_id: int) -> None:
@@ -116,22 +121,22 @@ class PullConsumer(ClientService):
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Return the oldest offset that is still stored. Raises: BrokerAnswer, NetworkError."""
-        return await self._offsets.min_offset(queue)
+        return await self._offsets.min_offset(self._whole(queue))
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """Return the offset that the queue's next message will get. Raises: BrokerAnswer, NetworkError."""
-        return await self._offsets.max_offset(queue)
+        return await self._offsets.max_offset(self._whole(queue))
 
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
         """Return the first offset stored at that time or later; with `upper`, the last one at that time or before.
 
         Raises: BrokerAnswer, NetworkError.
         """
-        return await self._offsets.search_offset(queue, stored_ms, upper)
+        return await self._offsets.search_offset(self._whole(queue), stored_ms, upper)
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int | None:
         """Return when a queue's oldest message was stored, None without one. Raises: BrokerAnswer, NetworkError."""
-        return await self._offsets.earliest_stored_ms(queue)
+        return await self._offsets.earliest_stored_ms(self._whole(queue))
 
     async def send_back(self, message: ReceivedMessage, delay_level: int = 0) -> None:
         """Give a message that couldn't be worked on to the retries of this group, where its push consumers get it.
@@ -143,11 +148,11 @@ class PullConsumer(ClientService):
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """Return where this group goes on, None when it has committed nothing. Raises: BrokerAnswer, NetworkError."""
-        return await self._offsets.committed(self.group, queue)
+        return await self._offsets.committed(self.group, self._whole(queue))
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Store where this group goes on. Raises: BrokerAnswer (an unknown group or topic), NetworkError."""
-        await self._offsets.commit(self.group, queue, queue_offset)
+        await self._offsets.commit(self.group, self._whole(queue), queue_offset)
 
     async def _part(self) -> None:
         await self._send_backs.close()

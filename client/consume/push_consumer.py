@@ -31,7 +31,7 @@ from staticfire.client.consume.membership import checked_group
 from staticfire.client.consume.ordered_results import OrderedListener
 from staticfire.client.consume.push_parts import PushParts
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
-from staticfire.client.rebalance.rebalancer import QueuesChanged
+from staticfire.client.rebalance.rebalancer import QueuesChanged, with_plain_names
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.clients import ConsumerData, SubscriptionData
@@ -64,8 +64,11 @@ class PushConsumer(ClientService):
         """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or PushSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
-        self.group = checked_group(group)
-        self._subscriptions = Subscriptions()
+        if self.client.namespace.name and not self.settings.client_rebalance:
+            raise ClientError("client_rebalance=False takes no namespace: popped messages have whole names only")
+        self.group = group = self.client.namespace.wrap(checked_group(group))
+        """Its whole name, as brokers know it."""
+        self._subscriptions = Subscriptions(self.client.namespace)
         self._listener: Listener | OrderedListener | None = None
         self._is_ordered = False
         self._queue_listeners: list[QueuesChanged] = []
@@ -88,12 +91,13 @@ class PushConsumer(ClientService):
 
         Raises: ClientError (no such topic or expression).
         """
+        topic = self.client.namespace.wrap(topic)
         self._subscriptions.put(subscribe(topic, expression, expression_type, self.client.version_ms()))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
         """Consume a topic no more; its queues are given back."""
-        self._subscriptions.by_topic.pop(topic, None)
+        self._subscriptions.by_topic.pop(self.client.namespace.wrap(topic), None)
         self._subscriptions_changed()
 
     def _subscriptions_changed(self) -> None:
@@ -137,7 +141,7 @@ class PushConsumer(ClientService):
 
     def on_queues_changed(self, listener: Q) -> Q:
         """Call `listener(topic, all_queues, own_queues)` after each change of what this consumer owns."""
-        self._queue_listeners.append(listener)
+        self._queue_listeners.append(with_plain_names(listener, self.client.namespace))
         return listener
 
     # -- while it runs -------------------------------------------------------------------------------------------
@@ -145,17 +149,20 @@ class PushConsumer(ClientService):
     @property
     def assignment(self) -> list[MessageQueue]:
         """The queues that this consumer owns now, sorted."""
-        return [] if self._working is None else self._working.queues
+        queues = [] if self._working is None else self._working.queues
+        return [self.client.namespace.unwrapped(queue) for queue in queues]
 
     @property
     def cached(self) -> dict[MessageQueue, int]:
         """How many messages of each queue are here and not done."""
-        return {} if self._working is None else self._working.cached
+        cached, plain = {} if self._working is None else self._working.cached, self.client.namespace.unwrapped
+        return {plain(queue): count for queue, count in cached.items()}
 
     @property
     def statistics(self) -> dict[str, TopicConsumption]:
         """How fast it pulls and consumes each topic, its retries included, in the last minute."""
-        return {topic: self._state.statistics.consumption(topic) for topic in self._subscriptions.by_topic}
+        plain, statistics = self.client.namespace.unwrap, self._state.statistics
+        return {plain(topic): statistics.consumption(topic) for topic in self._subscriptions.by_topic}
 
     @property
     def consume_threads(self) -> int:
@@ -261,7 +268,9 @@ class PushConsumer(ClientService):
         if self._tracing is None:
             machine = self.client.machine
             writer = TraceWriter(self.client, f"{self.group}-CONSUME-1", self.settings.trace_topic)
-            self._tracing = ConsumerTracing(writer, asyncio.get_running_loop(), machine.clock, machine.identity)
+            self._tracing = ConsumerTracing(
+                writer, asyncio.get_running_loop(), machine.clock, machine.identity, self.client.namespace
+            )
             self._state.hooks.add(self._tracing)
         self._tracing.writer.start(self.spawn)
 

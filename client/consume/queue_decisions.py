@@ -27,6 +27,7 @@ import math
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.cluster.subscriptions import Subscription
@@ -181,8 +182,7 @@ class AssignedQueue(Generic[P]):
         if (first := messages[0].record.queue_offset) < self.next_offset:
             out.append(tell("offsets_run_backwards", queue=str(self.queue), asked=self.next_offset, got=first))
         self.next_offset = result.next_offset
-        if self._is_retry:
-            give_own_topics(messages, state.own_topics)
+        name_topics(messages, self._is_retry, state)
         new = self.cache.put(messages, result.next_offset)
         if new:
             out += self.policy.pulled(new, uptime_ms)
@@ -311,11 +311,25 @@ class AssignedQueue(Generic[P]):
         out.append(Wait(at_ms))
 
 
+def name_topics(messages: list[ReceivedMessage], is_retry: bool, state: ConsumerState) -> None:
+    """Let messages have the topics that programs know. `is_retry`: they are out of the group's retries."""
+    if is_retry:
+        give_own_topics(messages, state.own_topics)
+    if state.subscriptions.namespace.name:
+        give_plain_names(messages, state.subscriptions.namespace)
+
+
 def give_own_topics(messages: list[ReceivedMessage], own_topics: Mapping[str, str]) -> None:
     """Give retries the topic that they were sent to. `own_topics`: of topics of retries that belong to one each."""
     for message in messages:
         topic = message.get(RETRY_TOPIC) or message.topic
         message.topic = own_topics.get(topic, topic) if own_topics else topic
+
+
+def give_plain_names(messages: list[ReceivedMessage], namespace: Namespace) -> None:
+    """Take the namespace from the names of topics."""
+    for message in messages:
+        message.topic = namespace.unwrap(message.topic)
 
 
 class Departure:

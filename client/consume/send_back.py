@@ -64,7 +64,7 @@ class SendBacks:
         """Send a message that was consumed in order, and failed too often, to the retry topic: the broker sees that
         the group holds queue locks, and puts it to the dead letters. Raises: StaticfireError.
         """
-        retry = as_retry(message, self._group, retries_max)
+        retry = self._as_retry(message, retries_max)
         retry.system_properties[ORIGIN_MESSAGE_ID] = message.get(ORIGIN_MESSAGE_ID) or message.message_id
         await self._post(retry)
 
@@ -75,7 +75,7 @@ class SendBacks:
             group=self._group,
             delay_level=delay_level,
             origin_msg_id=message.message_id,
-            origin_topic=message.topic,
+            origin_topic=self._client.namespace.wrap(message.topic),
             max_reconsume_times=self._retries_max,
             bname=message.broker_name,
         )
@@ -85,7 +85,10 @@ class SendBacks:
 
     async def _resend(self, message: ReceivedMessage) -> None:
         """Send the message to the retry topic."""
-        await self._post(as_retry(message, self._group, self._retries_max))
+        await self._post(self._as_retry(message, self._retries_max))
+
+    def _as_retry(self, message: ReceivedMessage, retries_max: int) -> Message:
+        return as_retry(message, self._group, retries_max, self._client.namespace.wrap(message.topic))
 
     async def _post(self, retry: Message) -> None:
         if self._inner is None:
@@ -101,8 +104,11 @@ class SendBacks:
             inner.close()
 
 
-def as_retry(message: ReceivedMessage, group: str, retries_max: int) -> Message:
-    """Return a failed message as its next attempt: what a broker would have made of it, but for its origin."""
+def as_retry(message: ReceivedMessage, group: str, retries_max: int, topic: str = "") -> Message:
+    """Return a failed message as its next attempt: what a broker would have made of it, but for its origin.
+
+    `topic`: the whole name of its topic, where the message has a plain one.
+    """
     times = message.reconsume_times
     retry = Message(
         retry_topic(group),
@@ -115,7 +121,7 @@ def as_retry(message: ReceivedMessage, group: str, retries_max: int) -> Message:
     retry.system_properties = {
         ORIGIN_MESSAGE_ID: message.offset_message_id,
         **kept,
-        RETRY_TOPIC: message.topic,
+        RETRY_TOPIC: topic or message.topic,
         RECONSUME_TIME: str(times + 1),
         MAX_RECONSUME_TIMES: str(retries_max),
     }

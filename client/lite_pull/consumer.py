@@ -26,8 +26,8 @@ from staticfire.client.consume.hooks import ConsumerHook, ConsumerHooks
 from staticfire.client.consume.membership import checked_group
 from staticfire.client.lite_pull.pulling import LitePulling
 from staticfire.client.lite_pull.settings import LitePullSettings
-from staticfire.client.lite_pull.topic_watch import TopicQueuesChanged, TopicWatch
-from staticfire.client.rebalance.rebalancer import QueuesChanged
+from staticfire.client.lite_pull.topic_watch import TopicQueuesChanged, TopicWatch, told_plain_names
+from staticfire.client.rebalance.rebalancer import QueuesChanged, with_plain_names
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.clients import ConsumerData
@@ -61,8 +61,10 @@ class LitePullConsumer(ClientService):
         """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or LitePullSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
-        self.group = checked_group(group)
-        self._subscriptions = Subscriptions()
+        self.group = group = self.client.namespace.wrap(checked_group(group))
+        """Its whole name, as brokers know it."""
+        self._whole = self.client.namespace.wrapped
+        self._subscriptions = Subscriptions(self.client.namespace)
         self._chosen: list[MessageQueue] | None = None
         self._queue_listeners: list[QueuesChanged] = []
         self._hooks = ConsumerHooks(group)
@@ -86,11 +88,12 @@ class LitePullConsumer(ClientService):
         """
         if self._chosen is not None:
             raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; queues have been assigned")
-        self._want(topic, expression, expression_type)
+        self._want(self.client.namespace.wrap(topic), expression, expression_type)
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
         """Want nothing of a topic any more; its queues are given back."""
+        topic = self.client.namespace.wrap(topic)
         if self._chosen is None and self._subscriptions.by_topic.pop(topic, None) is not None:
             self._subscriptions_changed()
 
@@ -102,9 +105,10 @@ class LitePullConsumer(ClientService):
         """
         if self._chosen is None and self._subscriptions.by_topic:
             raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; it has subscribed")
-        chosen = list(dict.fromkeys(queues))
+        chosen = list(dict.fromkeys(map(self._whole, queues)))
+        wanted = {self.client.namespace.wrap(topic): expression for topic, expression in (expressions or {}).items()}
         for topic in dict.fromkeys(queue.topic for queue in chosen):
-            self._want(topic, (expressions or {}).get(topic, ALL_TAGS), TAG)
+            self._want(topic, wanted.get(topic, ALL_TAGS), TAG)
         self._chosen = chosen
         if self._working is not None:
             await self._working.choose(chosen)
@@ -124,7 +128,8 @@ class LitePullConsumer(ClientService):
     @property
     def assignment(self) -> list[MessageQueue]:
         """The queues that were assigned by hand, or this member's share now; sorted."""
-        return sorted(self._chosen or ()) if self._working is None else self._working.assigned.queues
+        queues = sorted(self._chosen or ()) if self._working is None else self._working.assigned.queues
+        return [self.client.namespace.unwrapped(queue) for queue in queues]
 
     def on_queues_changed(self, listener: Q) -> Q:
         """Call `listener(topic, all_queues, own_queues)` after each change of this member's share.
@@ -133,7 +138,7 @@ class LitePullConsumer(ClientService):
         """
         if self._working is not None:
             raise ClientError(f"lite pull consumer {self.group} has started: register listeners before that")
-        self._queue_listeners.append(listener)
+        self._queue_listeners.append(with_plain_names(listener, self.client.namespace))
         return listener
 
     def add_hook(self, hook: ConsumerHook) -> None:
@@ -146,18 +151,20 @@ class LitePullConsumer(ClientService):
     def statistics(self) -> dict[str, TopicConsumption]:
         """How fast it has pulled each topic in the last minute."""
         found = None if self._working is None else self._working.state.statistics
-        return {} if found is None else {topic: found.consumption(topic) for topic in self._subscriptions.by_topic}
+        plain = self.client.namespace.unwrap
+        return {} if found is None else {plain(one): found.consumption(one) for one in self._subscriptions.by_topic}
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return all queues of a topic that can be read. Raises: TopicNotFound, NetworkError."""
-        return subscribe_queues(topic, await self.client.routes.fetch(topic))
+        return subscribe_queues(topic, await self.client.routes.fetch(self.client.namespace.wrap(topic)))
 
     async def on_topic_queues_changed(self, topic: str, listener: TopicQueuesChanged) -> None:
         """Call `listener(topic, queues)` when the queues of a topic have become others: to assign them, perhaps.
 
         Raises: NetworkError.
         """
-        self._watch.add(topic, listener)
+        topic = self.client.namespace.wrap(topic)
+        self._watch.add(topic, told_plain_names(listener, self.client.namespace))
         if self._working is not None:
             await self._watch.learn(topic, self.client.routes)
 
@@ -190,6 +197,7 @@ class LitePullConsumer(ClientService):
 
         Raises: ClientError (not its queue, or an offset that the queue doesn't have), BrokerAnswer, NetworkError.
         """
+        queue = self._whole(queue)
         low, high = await self._at_work().limits(queue)
         if not low <= queue_offset <= high:
             raise ClientError(f"seek to {queue_offset} in {queue}: it has {low} to {high}")
@@ -197,11 +205,13 @@ class LitePullConsumer(ClientService):
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Go on at the oldest message of a queue that is still stored. Raises: as `seek`."""
+        queue = self._whole(queue)
         low, _ = await self._at_work().limits(queue)
         self._at_work().go_to(queue, low)
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Go on with the messages that are yet to come in a queue. Raises: as `seek`."""
+        queue = self._whole(queue)
         _, high = await self._at_work().limits(queue)
         self._at_work().go_to(queue, high)
 
@@ -210,15 +220,15 @@ class LitePullConsumer(ClientService):
 
         Raises: ClientError (not its queue).
         """
-        self._at_work().pause(queues)
+        self._at_work().pause(map(self._whole, queues))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Pull them again. Raises: ClientError (not its queue)."""
-        self._at_work().resume(queues)
+        self._at_work().resume(map(self._whole, queues))
 
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether a queue isn't pulled for now."""
-        return self._working is not None and queue in self._working.state.paused
+        return self._working is not None and self._whole(queue) in self._working.state.paused
 
     # -- offsets -------------------------------------------------------------------------------------------------
 
@@ -231,15 +241,18 @@ class LitePullConsumer(ClientService):
 
         Raises: ClientError (not its queue, an offset below 0), BrokerAnswer, NetworkError.
         """
-        await self._at_work().commit(offsets, persist)
+        if isinstance(offsets, Mapping):
+            await self._at_work().commit({self._whole(queue): offset for queue, offset in offsets.items()}, persist)
+        else:
+            await self._at_work().commit(None if offsets is None else map(self._whole, offsets), persist)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """Return where the group goes on in a queue, None for nowhere yet. Raises: BrokerAnswer, NetworkError."""
-        return await self._at_work().offsets.committed(queue)
+        return await self._at_work().offsets.committed(self._whole(queue))
 
     async def offset_for_timestamp(self, queue: MessageQueue, stored_ms: int) -> int:
         """Return the first offset stored at that time or later. Raises: BrokerAnswer, NetworkError."""
-        return await self._at_work().questions.search_offset(queue, stored_ms)
+        return await self._at_work().questions.search_offset(self._whole(queue), stored_ms)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ Routes are fetched again every `poll_name_server_interval_ms`, and whenever some
 
 from collections.abc import Callable
 
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.route_cache import RouteCache
 from staticfire.client.cluster.routes import subscribe_queues
@@ -17,6 +18,11 @@ log = logger("client")
 
 TopicQueuesChanged = Callable[[str, list[MessageQueue]], None]
 """Told of a change: the topic, and all its queues now."""
+
+
+def told_plain_names(listener: TopicQueuesChanged, namespace: Namespace) -> TopicQueuesChanged:
+    """Return a listener that is told the plain names of topics."""
+    return lambda topic, queues: listener(namespace.unwrap(topic), list(map(namespace.unwrapped, queues)))
 
 
 class TopicWatch:

@@ -51,6 +51,9 @@ class SimpleConsumer(ClientService):
         """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or SimpleSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
+        if self.client.namespace.name:
+            whole = self.client.namespace.wrap(group)
+            raise ClientError(f"SimpleConsumer takes no namespace: write whole names, as {whole}")
         self.group = checked_group(group)
         self._subscriptions = Subscriptions()
         self._working: Receiving | None = None

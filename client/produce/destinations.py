@@ -17,6 +17,7 @@ from staticfire.protocol.errors import (
     ProtocolError,
     StaticfireError,
 )
+from staticfire.protocol.names import topic_fault
 from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.times import UptimeMs
 
@@ -39,7 +40,7 @@ class Destinations:
         self._backpressure = backpressure
         self._troubled = troubled
         self.choices: dict[str, QueueChoice[BrokerSender]] = {}
-        """By topic; a topic that isn't here has to be asked for by `queues`."""
+        """By topic, its plain name and its whole one; one that isn't here has to be asked for by `queues`."""
         self.faults = BrokerFaults()
         self.avoided = self.faults.avoided
         """As hot code looks at it: whether there is anything against anybody."""
@@ -63,6 +64,10 @@ class Destinations:
         choice = self.choices.get(topic)
         if choice is None:
             settings = self._settings
+            topic = self._client.namespace.wrap(topic)
+            fault = topic_fault(topic)
+            if fault is not None:
+                raise ClientError(f"{topic!r}: {fault}")
             route = await self._client.routes.route_to_publish(
                 topic, settings.create_topic_key, settings.default_topic_queue_nums
             )
@@ -70,7 +75,8 @@ class Destinations:
         return choice.queues
 
     def _choose_from(self, topic: str, route: TopicRouteData) -> QueueChoice[BrokerSender]:
-        queues = publish_queues(topic, route)
+        plain = self._client.namespace.unwrap(topic)
+        queues = publish_queues(plain, route)
         if not queues:
             raise ClientError(
                 f"topic {topic} has no queue that can be written: it has a route, but on no broker with a master and "
@@ -78,7 +84,7 @@ class Destinations:
             )
         known = self.choices.get(topic)
         turn = known.turn if known is not None else self._client.machine.identity.random.randrange(len(queues))
-        choice = self.choices[topic] = QueueChoice(queues, self.sender, turn)
+        choice = self.choices[plain] = self.choices[topic] = QueueChoice(topic, queues, self.sender, turn)
         return choice
 
     def _route_changed(self, topic: str, route: TopicRouteData) -> None:
@@ -86,7 +92,8 @@ class Destinations:
             try:
                 self._choose_from(topic, route)
             except (ClientError, ProtocolError):
-                del self.choices[topic]  # The next message asks again, and hears why.
+                for name in {topic, self._client.namespace.unwrap(topic)}:
+                    self.choices.pop(name, None)  # The next message asks again, and hears why.
 
     def next_queue(self, choice: QueueChoice[BrokerSender], last_broker: str | None = None) -> MessageQueue:
         """Return the queue whose turn it is, on another broker than `last_broker` and the avoided ones if possible."""
@@ -100,8 +107,8 @@ class Destinations:
         return choice.next({last_broker, *self.avoided}, {last_broker, *unreachable})
 
     def queue_on(self, broker_name: str) -> MessageQueue | None:
-        """Return any queue that was sent to on a broker."""
-        queues = (queue for choice in self.choices.values() for queue in choice.queues)
+        """Return any queue of a broker that messages can go to, with its topic's whole name."""
+        queues = (queue._replace(topic=choice.topic) for choice in self.choices.values() for queue in choice.queues)
         return next((queue for queue in queues if queue.broker_name == broker_name), None)
 
     def _note_latency(self, broker_name: str, began_ms: UptimeMs) -> None:

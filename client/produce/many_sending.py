@@ -79,7 +79,7 @@ class ManySending:
         bundle = self._bundles.get(broker)
         if bundle is None or bundle.size + size > self._bytes_max:
             bundle = self._begin(broker)
-        bundle.rows.append((message.topic, queue_id, properties, body, 0, message.flag, self._wall_ms))
+        bundle.rows.append((choice.topic, queue_id, properties, body, 0, message.flag, self._wall_ms))
         bundle.places.append((index, message_id, queue))
         return self._is_added(broker, bundle, size)
 

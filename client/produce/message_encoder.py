@@ -6,6 +6,7 @@ be sent again; each time it gets another id.
 
 from collections.abc import Sequence
 
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.protocol.compression import checked_kind, compress
 from staticfire.protocol.errors import ClientError
@@ -32,10 +33,11 @@ def unique_ids(identity: Identity) -> UniqueIds:
 class MessageEncoder:
     """Wraps the messages of one producer."""
 
-    def __init__(self, settings: ProducerSettings, ids: UniqueIds) -> None:
+    def __init__(self, settings: ProducerSettings, ids: UniqueIds, namespace: Namespace | None = None) -> None:
         """Raises: UsageError (bodies can't be compressed as the settings want it)."""
         self._settings = settings
         self.next_id = ids.next_id
+        self._wrap = (namespace or Namespace()).wrap
         self._body_bytes_max = settings.max_message_size_bytes
         self._compress_bytes = settings.compress_msg_body_over_bytes
         self._compression = checked_kind(settings.compress_type)
@@ -63,7 +65,8 @@ class MessageEncoder:
         sys_flag = 0
         if len(body) >= self._compress_bytes:
             body, sys_flag = self._compress(body)
-        return ManyMessage(message.topic, QUEUE_UNKNOWN, properties, body, sys_flag, message.flag, wall_ms), message_id
+        topic = self._wrap(message.topic)
+        return ManyMessage(topic, QUEUE_UNKNOWN, properties, body, sys_flag, message.flag, wall_ms), message_id
 
     def _compress(self, body: bytes) -> tuple[bytes, int]:
         small = compress(body, self._compression, self._settings.compress_level)
@@ -93,7 +96,8 @@ class MessageEncoder:
                 "split it, or use send_many"
             )
         properties = format_properties({WAIT: "true" if messages[0].wait_stored else "false"})
-        return ManyMessage(messages[0].topic, QUEUE_UNKNOWN, properties, body, 0, 0, wall_ms), ",".join(ids)
+        topic = self._wrap(messages[0].topic)
+        return ManyMessage(topic, QUEUE_UNKNOWN, properties, body, 0, 0, wall_ms), ",".join(ids)
 
 
 def batch_fault(messages: Sequence[Message]) -> str | None:

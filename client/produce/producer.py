@@ -64,7 +64,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         fault = group_fault(group)
         if fault is not None or group == DEFAULT_PRODUCER_GROUP:
             raise ClientError(fault or f"producer group {group} belongs to RocketMQ: choose another name")
-        self.group = group
+        self.group = self.client.namespace.wrap(group)
+        """Its whole name, as brokers know it."""
         self._sender: Sender | None = None
         self._tracing: ProducerTracing | None = None
         self._hooks: ProducerHooks | None = None
@@ -83,7 +84,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         if self.settings.enable_trace:
             from staticfire.client.trace.tracing import trace_producer  # Only where it is wanted.
 
-            self._tracing = trace_producer(self.client, self.group, self.settings.trace_topic, self.spawn)
+            group = self.client.namespace.unwrap(self.group)
+            self._tracing = trace_producer(self.client, group, self.settings.trace_topic, self.spawn)
         if self.settings.send_latency_fault_enable and self.settings.start_detector_enable:
             self.spawn(Detector(self.client, self._sender.destinations, self.settings).loop(), "detector")
 
@@ -144,7 +146,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         queue = await self._selected(message, queue, selector, key)
         if sender.backpressure.is_full:
             await sender.backpressure.room()
-        return await self._posted(message, _fitting(queue, message))
+        return await self._posted(message, self._fitting(queue, message))
 
     async def _selected(
         self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
@@ -171,6 +173,15 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             self._tracing.follow(message, future, is_ordered=queue is not None)
         return future
 
+    def _fitting(self, queue: MessageQueue | None, message: Message) -> MessageQueue | None:
+        """Return the queue, under its plain name. Raises: ClientError when it is another topic's."""
+        if queue is None:
+            return None
+        namespace = self.client.namespace
+        if queue.topic != message.topic and namespace.wrap(queue.topic) != namespace.wrap(message.topic):
+            raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")
+        return namespace.unwrapped(queue)
+
     def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
         """Send a message without waiting, from synchronous code of the event loop; return the future of its result.
 
@@ -183,7 +194,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
                 "is the limit (pending_messages_max, pending_bytes_max): await some of their futures, or "
                 "`await producer.send(...)`"
             )
-        return self._posted(message, _fitting(queue, message))
+        return self._posted(message, self._fitting(queue, message))
 
     @overload
     async def send_many(
@@ -268,7 +279,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """
         chosen = await self._selected(message, queue, selector, key)
         call = None if self._hooks is None else self._hooks.begin(message, chosen)
-        wire, queue = await self._open.wrap(message, _fitting(chosen, message))
+        wire, queue = await self._open.wrap(message, self._fitting(chosen, message))
         address = address_to_write(self.client.routes.addresses, queue.broker_name)
         if address is None:
             raise ConnectFailed(f"broker {queue.broker_name} has no master in the routes")
@@ -289,6 +300,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         Raises: ClientError (no handle, or of a topic without any), BrokerAnswer (it is too late, or another topic's),
         NetworkError.
         """
+        topic = self.client.namespace.wrap(topic)
         queue, request = recall_request(topic, handle, self.group)
         await self._open.queues(topic)
         answer = await self.client.ask_broker(queue, request, self.settings.send_msg_timeout_ms)
@@ -362,13 +374,6 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
         return list(await self._open.queues(topic))
-
-
-def _fitting(queue: MessageQueue | None, message: Message) -> MessageQueue | None:
-    """Return the queue. Raises: ClientError when it is another topic's."""
-    if queue is not None and queue.topic != message.topic:
-        raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")
-    return queue
 
 
 def _checked(outcomes: list[SendResult | Exception], return_exceptions: bool) -> list[Any]:

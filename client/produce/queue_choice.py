@@ -15,10 +15,14 @@ Way = TypeVar("Way")
 class QueueChoice(Generic[Way]):
     """The writable queues of one topic, the way to each, and whose turn it is."""
 
-    __slots__ = ("count", "places", "queues", "turn")
+    __slots__ = ("count", "places", "queues", "topic", "turn")
 
-    def __init__(self, queues: list[MessageQueue], way_to: Callable[[str], Way], turn: int) -> None:
-        """`way_to`: from a broker's name. `turn`: where to begin; random, so that producers spread over the queues."""
+    def __init__(self, topic: str, queues: list[MessageQueue], way_to: Callable[[str], Way], turn: int) -> None:
+        """`topic`: its whole name, as brokers know it. `way_to`: from a broker's name.
+
+        `turn`: where to begin; random, so that producers spread over the queues.
+        """
+        self.topic = topic
         self.queues = queues
         self.count = len(queues)
         self.places = [(queue, queue.queue_id, way_to(queue.broker_name)) for queue in queues]

@@ -38,7 +38,7 @@ class Sender:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._clock = client.machine.clock
-        self.encoder = MessageEncoder(settings, unique_ids(client.machine.identity))
+        self.encoder = MessageEncoder(settings, unique_ids(client.machine.identity), client.namespace)
         self._next_id = self.encoder.next_id
         self._plain_bytes_max = self.encoder.plain_bytes_max
         self._attempts_left = settings.retry_times_when_send_failed
@@ -78,7 +78,7 @@ class Sender:
         choice.turn = turn = choice.turn + 1
         queue, queue_id, sender = choice.places[turn % choice.count]
         pending = PendingSend(
-            ManyMessage(message.topic, queue_id, properties, body, 0, message.flag, wall_ms),
+            ManyMessage(choice.topic, queue_id, properties, body, 0, message.flag, wall_ms),
             message_id,
             queue,
             asyncio.Future(loop=self._loop),

@@ -128,22 +128,24 @@ class TransactionProducer(Producer):
 
     async def _tell_end(self, sent: SendResult, state: TransactionState, error: BaseException | None) -> None:
         """Tell the broker; when that can't be, it asks."""
+        queue = self.client.namespace.wrapped(sent.queue)
         log_position = sent.log_position
         if log_position < 0:
             log_position = parse_offset_id(sent.offset_message_id)[1]
         remark = None if error is None else f"executeLocalTransactionBranch exception: {error!r}"
         ended = EndTransaction(
             self.group, sent.queue_offset, log_position, state.value, False, sent.message_id,
-            sent.transaction_id, sent.queue.topic, remark=remark,
+            sent.transaction_id, queue.topic, remark=remark,
         )  # fmt: skip
         try:
-            connection = await self.client.pool.connection(await self.client.address_to_read(sent.queue))
+            connection = await self.client.pool.connection(await self.client.address_to_read(queue))
             connection.tell(ended)
         except NetworkError as lost:
             log.warning("transaction_not_ended", group=self.group, topic=sent.queue.topic, reason=str(lost))
 
     async def _asked(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
         remark = None
+        message.topic = self.client.namespace.unwrap(message.topic)
         try:
             state = _state_of(await _result(self._check_state(message)), self._check_state)
         except Exception as raised:  # noqa: BLE001 (the program's own: the broker asks again)

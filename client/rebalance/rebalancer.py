@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.subscriptions import Subscription
@@ -34,6 +35,18 @@ log = logger("client")
 
 QueuesChanged = Callable[[str, list[MessageQueue], list[MessageQueue]], None]
 """Told of a change: the topic, all its queues, and those that are this consumer's now."""
+
+
+def with_plain_names(listener: QueuesChanged, namespace: Namespace) -> QueuesChanged:
+    """Return a listener that is told the plain names of topics."""
+    if not namespace.name:
+        return listener
+    plain = namespace.unwrapped
+
+    def told(topic: str, queues: list[MessageQueue], owned: list[MessageQueue]) -> None:
+        listener(namespace.unwrap(topic), list(map(plain, queues)), list(map(plain, owned)))
+
+    return told
 
 
 class OwnedQueues(Protocol):

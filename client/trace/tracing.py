@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.consume.hooks import ConsumeCall, ConsumeReturnType, ConsumerHook
 from staticfire.client.produce.send_result import SendResult, SendStatus
@@ -116,8 +117,17 @@ def kind_of(message: Message, is_ordered: bool) -> int:
 class ConsumerTracing(ConsumerHook):
     """Writes a SubBefore and a SubAfter for each message of a listener's call."""
 
-    def __init__(self, writer: TraceWriter, loop: asyncio.AbstractEventLoop, clock: Clock, identity: Identity) -> None:
+    def __init__(
+        self,
+        writer: TraceWriter,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        identity: Identity,
+        namespace: Namespace,
+    ) -> None:
+        """`namespace`: traces have plain names, as RocketMQ's."""
         self.writer = writer
+        self._plain = namespace.unwrap
         self._loop = loop
         self._clock = clock
         self._random = identity.random
@@ -133,7 +143,7 @@ class ConsumerTracing(ConsumerHook):
         now_ms, region = self._clock.wall_ms(), messages[-1].get(MSG_REGION) or "DefaultRegion"
         for message in messages:
             trace = SubBeforeTrace(
-                now_ms, region, call.group, request_id, message.message_id, message.reconsume_times,
+                now_ms, region, self._plain(call.group), request_id, message.message_id, message.reconsume_times,
                 message.get(KEYS) or NULL,
             )  # fmt: skip
             self._write(message, trace)
@@ -149,7 +159,7 @@ class ConsumerTracing(ConsumerHook):
         for message in messages:
             trace = SubAfterTrace(
                 request_id, message.message_id, cost_ms, call.is_success, message.get(KEYS) or NULL, code, now_ms,
-                call.group,
+                self._plain(call.group),
             )  # fmt: skip
             self._write(message, trace)
 

@@ -63,7 +63,7 @@ def test_available_ones_come_first_then_reachable_ones_then_any(
     avoided: set[str], unreachable: set[str], wanted: set[str]
 ) -> None:
     queues = [MessageQueue("orders", broker, number) for broker in "abc" for number in range(2)]
-    choice = QueueChoice(queues, lambda name: name, 0)
+    choice = QueueChoice("orders", queues, lambda name: name, 0)
     assert {choice.next(avoided, unreachable).broker_name for _ in range(12)} == wanted
 
 

@@ -1,0 +1,278 @@
+"""Programs in namespaces use plain names, on a cluster that knows the whole ones."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import (
+    Admin,
+    ClientError,
+    ClientSettings,
+    ClusterClient,
+    ConsumeStatus,
+    LitePullConsumer,
+    LitePullSettings,
+    Message,
+    MessageQueue,
+    OrderedStatus,
+    Producer,
+    ProducerSettings,
+    PullConsumer,
+    PullSettings,
+    PushConsumer,
+    PushSettings,
+    SimpleConsumer,
+    SimpleSettings,
+    TransactionProducer,
+    TransactionState,
+    by_hash,
+)
+from staticfire.faults.simulation import SimulatedWorld
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
+
+pytestmark = pytest.mark.row("C2")
+
+WHOLE = f"ns%{TOPIC}"
+IN_NS = ClientSettings(namespace="ns")
+BOTH_PROTOCOLS = pytest.mark.parametrize(
+    "shop",
+    [IN_NS, ClientSettings(namespace="ns", protocol="rocketmq")],
+    indirect=True,
+    ids=["staticfire", "rocketmq"],
+)
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+    """A producer and consumers in a namespace, and an administrator, who has none: ns%orders is there."""
+    shop = Shop(world, getattr(request, "param", IN_NS))
+    await shop.open(brokers=1)
+    await shop.admin.create_topic(WHOLE, queues=4)
+    yield shop
+    await shop.close()
+
+
+@BOTH_PROTOCOLS
+async def test_messages_are_where_the_whole_name_says_and_programs_see_the_plain_one(shop: Shop) -> None:
+    await shop.start("one")
+    result = await shop.producer.send(Message(TOPIC, b"single"))
+    [batch] = [await shop.producer.send_batch([Message(TOPIC, b"batch")])]
+    many = await shop.producer.send_many([Message(TOPIC, b"%d" % number) for number in range(8)])
+    chosen = await shop.producer.send(Message(TOPIC, b"ordered"), selector=by_hash, key=1)
+    await shop.producer.send_oneway(Message(TOPIC, b"oneway"))
+    await shop.producer.send(Message(WHOLE, b"whole"))
+    await shop.until_heard(13)
+    assert {one.queue.topic for one in (result, batch, chosen, *many)} == {TOPIC}
+    assert {message.topic for heard in shop.heard for message in heard.messages} == {TOPIC}
+    assert sum(end for (_, _), end in shop.ends(WHOLE).items()) == 13
+    assert sum(end for (_, _), end in shop.ends(TOPIC).items()) == 0
+    assert {queue.topic for queue in await shop.producer.queues(TOPIC)} == {TOPIC}
+
+
+async def test_a_new_topic_is_one_of_the_namespace(shop: Shop) -> None:
+    await shop.producer.send(Message("fresh", b"1"))
+    topics = shop.brokers["broker-a"].state.topics.topics
+    assert "ns%fresh" in topics
+    assert "fresh" not in topics
+
+
+@BOTH_PROTOCOLS
+async def test_retries_and_dead_letters_are_the_namespaces_and_their_messages_have_plain_topics(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    seen = []
+
+    async def fail(heard: Heard) -> ConsumeStatus:
+        seen.append((heard.message.topic, heard.message.reconsume_times))
+        return await failing(99)(heard) or ConsumeStatus.RECONSUME_LATER
+
+    await shop.start("one", fail, max_reconsume_times=2)
+    await shop.send(b"bad")
+    await world.run_for(minutes=3)
+    assert seen == [(TOPIC, 0), (TOPIC, 1), (TOPIC, 2)]
+    state = shop.brokers["broker-a"].state
+    assert {"%RETRY%ns%billing", "%DLQ%ns%billing"} <= set(state.topics.topics)
+    assert "ns%billing" in state.groups.groups
+    assert GROUP not in state.groups.groups
+    [dead] = [end for end in shop.ends("%DLQ%ns%billing").values() if end]
+    assert dead == 1
+
+
+async def test_a_send_back_that_the_broker_refuses_goes_to_the_namespaces_retries(shop: Shop) -> None:
+    """The client sends the message itself then."""
+    chosen = PullSettings(client=shop.settings)
+    async with PullConsumer(GROUP, NAMESRV, chosen, shop.world.machine("reader")) as reader:
+        await shop.producer.send(Message(TOPIC, b"x"), queue=MessageQueue(TOPIC, "broker-a", 0))
+        await shop.start("one", failing(1))
+        await shop.until_heard(2)
+        [message] = (await reader.pull(MessageQueue(TOPIC, "broker-a", 0), 0)).messages
+        assert message.topic == TOPIC
+    assert [heard.message.topic for heard in shop.heard] == [TOPIC, TOPIC]
+
+
+async def test_namespaces_have_nothing_to_do_with_each_other(world: SimulatedWorld, shop: Shop) -> None:
+    heard: dict[str, list[bytes]] = {"": [], "ns": [], "other": []}
+
+    async def start(namespace: str) -> PushConsumer:
+        settings = PushSettings(client=ClientSettings(namespace=namespace))
+        consumer = PushConsumer(GROUP, NAMESRV, settings, world.machine(f"c-{namespace}"))
+        consumer.subscribe(TOPIC)
+
+        @consumer.listener
+        async def listen(messages: object, context: object) -> ConsumeStatus:
+            heard[namespace] += [message.body for message in messages]  # type: ignore[attr-defined]
+            return ConsumeStatus.CONSUME_SUCCESS
+
+        return await world.start(f"c-{namespace}", consumer)
+
+    await shop.admin.create_topic(f"other%{TOPIC}", queues=2)
+    for namespace in heard:
+        await start(namespace)
+    for namespace in heard:
+        settings = ProducerSettings(client=ClientSettings(namespace=namespace))
+        async with Producer("shop", NAMESRV, settings, world.machine(f"p-{namespace}")) as producer:
+            await producer.send(Message(TOPIC, namespace.encode() or b"none"))
+    await world.run_for(seconds=5)
+    assert heard == {"": [b"none"], "ns": [b"ns"], "other": [b"other"]}
+
+
+async def test_what_a_push_consumer_shows_has_plain_names(shop: Shop) -> None:
+    changes: list[tuple[str, int, int]] = []
+    consumer = shop.consumer("one")
+    consumer.on_queues_changed(lambda topic, queues, own: changes.append((topic, len(queues), len(own))))
+    await shop.world.start("one", consumer)
+    assert consumer.group == "ns%billing"
+    assert {queue.topic for queue in consumer.assignment} == {TOPIC, "%RETRY%billing"}
+    assert set(consumer.cached) == set(consumer.assignment)
+    assert TOPIC in consumer.statistics
+    assert (TOPIC, 4, 4) in changes
+    consumer.unsubscribe(TOPIC)
+    await shop.world.run_for(seconds=2)
+    assert {queue.topic for queue in consumer.assignment} == {"%RETRY%billing"}
+
+
+async def test_a_queue_is_consumed_in_order(shop: Shop) -> None:
+    consumer = PushConsumer("ordered", NAMESRV, PushSettings(client=shop.settings), shop.world.machine("ordered"))
+    consumer.subscribe(TOPIC)
+    seen: list[tuple[str, bytes]] = []
+
+    @consumer.ordered_listener
+    async def listen(messages: object, context: object) -> OrderedStatus:
+        seen.extend((message.topic, message.body) for message in messages)  # type: ignore[attr-defined]
+        return OrderedStatus.SUCCESS
+
+    await shop.world.start("ordered", consumer)
+    for number in range(5):
+        await shop.producer.send(Message(TOPIC, b"%d" % number), selector=by_hash, key=7)
+    await shop.world.until(lambda: len(seen) == 5)
+    assert seen == [(TOPIC, b"%d" % number) for number in range(5)]
+
+
+async def test_a_lite_pull_consumer(shop: Shop) -> None:
+    settings = LitePullSettings(client=shop.settings, auto_commit=False)
+    async with LitePullConsumer("audit", NAMESRV, settings, shop.world.machine("audit")) as consumer:
+        queues = await consumer.queues(TOPIC)
+        assert {queue.topic for queue in queues} == {TOPIC}
+        await consumer.assign(queues)
+        assert consumer.assignment == queues
+        queue = queues[0]
+        await shop.producer.send(Message(TOPIC, b"1"), queue=queue)
+        await shop.producer.send(Message(TOPIC, b"2"), queue=queue)
+        messages = await consumer.poll(5_000) + await consumer.poll(100)
+        assert {message.topic for message in messages} == {TOPIC}
+        await consumer.seek(queue, 1)
+        assert [message.body for message in await consumer.poll(5_000)] == [b"2"]
+        await consumer.commit({queue: 2})
+        assert await consumer.committed(queue) == 2
+        consumer.pause([queue])
+        assert consumer.is_paused(queue)
+        consumer.resume([queue])
+        await consumer.seek_to_begin(queue)
+        await consumer.seek_to_end(queue)
+        assert await consumer.offset_for_timestamp(queue, 0) == 0
+    assert shop.committed(0, WHOLE, "ns%audit") == 2
+
+
+async def test_a_pull_consumer(shop: Shop) -> None:
+    async with PullConsumer("report", NAMESRV, PullSettings(client=shop.settings), shop.world.machine("r")) as reader:
+        [queue, *_] = await reader.queues(TOPIC)
+        await shop.producer.send(Message(TOPIC, b"1"), queue=queue)
+        assert (await reader.min_offset(queue), await reader.max_offset(queue)) == (0, 1)
+        assert [message.topic for message in (await reader.pull(queue, 0)).messages] == [TOPIC]
+        await shop.admin.create_group("ns%report")
+        await reader.commit(queue, 1)
+        assert await reader.committed(queue) == 1
+        assert await reader.search_offset(queue, 0) == 0
+        assert await reader.earliest_stored_ms(queue) is not None
+
+
+async def test_transactions_recalls_and_replies(shop: Shop) -> None:
+    checked: list[str] = []
+
+    def check(message: object) -> TransactionState:
+        checked.append(message.topic)  # type: ignore[attr-defined]
+        return TransactionState.COMMIT
+
+    await shop.start("one")
+    settings = ProducerSettings(client=shop.settings)
+    machine = shop.world.machine("teller")
+    async with TransactionProducer("teller", NAMESRV, settings, machine, check=check) as teller:
+        await teller.send_in_transaction(Message(TOPIC, b"now"), lambda *_: TransactionState.COMMIT)
+        await teller.send_in_transaction(Message(TOPIC, b"later"), lambda *_: TransactionState.UNKNOWN)
+        await shop.until_heard(1)
+        await shop.world.run_for(minutes=2)
+        await shop.until_heard(2)
+    assert checked == [TOPIC]
+    late = await shop.producer.send(Message(TOPIC, b"never", delay_ms=60_000))
+    assert late.recall_handle is not None
+    assert await shop.producer.recall(TOPIC, late.recall_handle) == late.message_id
+    await shop.world.run_for(minutes=2)
+    assert shop.bodies == [b"now", b"later"]
+
+
+async def test_a_request_is_answered(shop: Shop) -> None:
+    answers = {"ping": b"pong"}
+
+    async def reply(heard: Heard) -> ConsumeStatus:
+        await shop.producer.reply(heard.message, answers[heard.message.body.decode()])
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    await shop.start("one", reply)
+    assert (await shop.producer.request(Message(TOPIC, b"ping"), 3_000)).body == b"pong"
+
+
+async def test_a_shared_client_has_one_namespace_and_administrators_have_none(shop: Shop) -> None:
+    machine = shop.world.machine("both")
+    async with (
+        ClusterClient(NAMESRV, IN_NS, machine) as client,
+        Producer("shared", client=client) as producer,
+        Admin(client=client) as admin,
+    ):
+        result = await producer.send(Message(TOPIC, b"1"))
+        whole = result.queue._replace(topic=WHOLE)
+        assert await admin.max_offset(whole) == result.queue_offset + 1
+        assert WHOLE in await admin.topics()
+
+
+async def test_a_queue_of_another_topic_and_a_name_that_is_too_long_are_refused(shop: Shop) -> None:
+    with pytest.raises(ClientError, match="isn't that of the queue"):
+        await shop.producer.send(Message(TOPIC, b"1"), queue=MessageQueue("other%orders", "broker-a", 0))
+    with pytest.raises(ClientError, match="longer than topic max length"):
+        await shop.producer.send(Message("x" * 126, b"1"))
+
+
+def test_who_pops_refuses_a_namespace() -> None:
+    with pytest.raises(ClientError, match="client_rebalance=False takes no namespace"):
+        PushConsumer(GROUP, NAMESRV, PushSettings(client=IN_NS, client_rebalance=False))
+    with pytest.raises(ClientError, match="takes no namespace: write whole names, as ns%billing"):
+        SimpleConsumer(GROUP, NAMESRV, SimpleSettings(client=IN_NS))
+
+
+async def test_who_shares_a_client_with_an_administrator_is_introduced_to_brokers(shop: Shop) -> None:
+    """The administrator had connected before the brokers were known as those of a topic."""
+    state = shop.brokers["broker-a"].state
+    await shop.producer.queues(TOPIC)
+    assert state.producers.connection_of(shop.producer.client.client_id) is None
+    await shop.producer.client.announce()
+    assert state.producers.connection_of(shop.producer.client.client_id) is not None
