@@ -117,8 +117,10 @@ class Receiving:
                 messages = await self._pop(targets[0], wish, min(self._left_ms(wish), HOLD_MS_MAX))
             else:
                 messages = await self._pop_first(targets, wish)
-                if not messages:
+                if not messages and self._left_ms(wish) > 0:
                     await self._news(targets, min(self._left_ms(wish), HOLD_MS_MAX))
+                    if self._left_ms(wish) <= 0:  # Nobody tells of messages that come again.
+                        messages = await self._pop_first(targets, wish)
             left_ms = self._left_ms(wish)
             if messages or left_ms <= 0:
                 return messages
@@ -218,8 +220,6 @@ class Receiving:
 
     async def _news(self, targets: Sequence[PopTarget], wait_ms: int) -> None:
         """Return when one of them has something, or when the time is over."""
-        if wait_ms <= 0:
-            return
         waiting = []
         for target in targets:
             watch = self._watches.get(target)
