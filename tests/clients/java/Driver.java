@@ -363,6 +363,10 @@ public final class Driver {
             for (MessageExt each : consumer.received()) {
                 same(number(each) == 0 ? 0 : 8, each.getSysFlag() & 12, "transaction bits"); // Committed.
             }
+            long until = System.currentTimeMillis() + PATIENCE_MS;
+            while (asked.size() < 2 && System.currentTimeMillis() < until) {
+                Thread.sleep(20); // The message that counts may be consumed before the other one is asked about.
+            }
             same("[transactions body 101, transactions body 3]", asked.toString(), "asked about");
             return "asked about " + asked.size();
         } finally {

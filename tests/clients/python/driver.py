@@ -29,7 +29,7 @@ FIRST = 8
 # Messages that are there before a new group comes: in empty queues it would begin behind what is sent meanwhile.
 
 
-def send_sync(shared: Producer) -> str:
+def send_sync(shared: Any) -> str:
     results = [shared.send_sync(message("sync", number)) for number in range(8)]
     same({result.status.name for result in results}, {"OK"}, "status")
     same({len(result.msg_id) for result in results}, {32}, "length of the ids")
@@ -37,7 +37,7 @@ def send_sync(shared: Producer) -> str:
     return ""
 
 
-def send_async(shared: Producer) -> str:
+def send_async(shared: Any) -> str:
     results: list[Any] = []
     for number in range(20):
         shared.send_async(message("async", number), results.append, results.append)
@@ -46,7 +46,7 @@ def send_async(shared: Producer) -> str:
     return ""
 
 
-def send_oneway(shared: Producer) -> str:
+def send_oneway(shared: Any) -> str:
     for number in range(FIRST):
         shared.send_sync(message("oneway", number))
     with Listener("oneway") as listener:
@@ -57,7 +57,7 @@ def send_oneway(shared: Producer) -> str:
     return ""
 
 
-def send_batch(shared: Producer) -> str:
+def send_batch(shared: Any) -> str:
     same(shared.send_batch([message("batch", number) for number in range(30)]).status.name, "OK", "status")
     with Listener("batch") as listener:
         listener.wait(30)
@@ -66,7 +66,7 @@ def send_batch(shared: Producer) -> str:
     return ""
 
 
-def properties(shared: Producer) -> str:
+def properties(shared: Any) -> str:
     before = time.time() * 1000
     sent = message("properties", 1)
     sent.set_tags("paid")
@@ -90,7 +90,7 @@ def properties(shared: Producer) -> str:
     return ""
 
 
-def tags(shared: Producer) -> str:
+def tags(shared: Any) -> str:
     for number in range(30):
         each = message("tags", number)
         each.set_tags(("TagA", "TagB", "TagC")[number % 3])
@@ -102,7 +102,7 @@ def tags(shared: Producer) -> str:
     return ""
 
 
-def once_each(shared: Producer) -> str:
+def once_each(shared: Any) -> str:
     for number in range(FIRST):
         shared.send_sync(message("once", number))
     with Listener("once") as listener:
@@ -114,7 +114,7 @@ def once_each(shared: Producer) -> str:
     return ""
 
 
-def retry(shared: Producer) -> str:
+def retry(shared: Any) -> str:
     shared.send_sync(message("retried", 1))
     with Listener("retried", fails_once=True) as listener:
         listener.wait(2)
@@ -126,7 +126,7 @@ def retry(shared: Producer) -> str:
     return window("first retry", second["at"] - first["at"], 9.9, 35)
 
 
-def delay(shared: Producer) -> str:
+def delay(shared: Any) -> str:
     for number in range(FIRST):
         shared.send_sync(message("delayed", number))
     with Listener("delayed") as listener:
@@ -140,7 +140,7 @@ def delay(shared: Producer) -> str:
     return window("level 2", listener.received[-1]["at"] - sent, 4.9, 6.5)
 
 
-def timers(shared: Producer) -> str:
+def timers(shared: Any) -> str:
     for number in range(FIRST):
         shared.send_sync(message("timers", number))
     with Listener("timers") as listener:
@@ -154,7 +154,7 @@ def timers(shared: Producer) -> str:
     return window("TIMER_DELAY_MS", listener.received[-1]["at"] - sent, 2.75, 4.25)
 
 
-def ordered(shared: Producer) -> str:
+def ordered(shared: Any) -> str:
     for number in range(100):
         shared.send_orderly(message("ordered", number), number % 4)
     with Listener("ordered", orderly=True) as listener:
@@ -167,7 +167,7 @@ def ordered(shared: Producer) -> str:
     return ""
 
 
-def broadcast(shared: Producer) -> str:
+def broadcast(shared: Any) -> str:
     model = MessageModel.BROADCASTING
     with Listener("broadcast", "a", model=model) as one, Listener("broadcast", "b", model=model) as other:
         sent = 0
@@ -187,7 +187,7 @@ def broadcast(shared: Producer) -> str:
     return ""
 
 
-def share_queues(shared: Producer) -> str:
+def share_queues(shared: Any) -> str:
     sent = 0
 
     def send_more() -> None:
@@ -219,13 +219,13 @@ def share_queues(shared: Producer) -> str:
     return f"{window('join', joined_s, 0, 21)}, {window('leave', left_s, 0, 21)}"
 
 
-def consumer_restart(shared: Producer) -> str:
+def consumer_restart(shared: Any) -> str:
     consume_and_leave(shared, "resumed")
     resume(shared, "resumed", 21)
     return ""
 
 
-def broker_restart(shared: Producer) -> str:
+def broker_restart(shared: Any) -> str:
     consume_and_leave(shared, "survivors")
     ask({"restart": "broker"})
     began = time.monotonic()
@@ -243,7 +243,7 @@ def broker_restart(shared: Producer) -> str:
     return f"sent again after {back_s * 1000:.0f} ms"
 
 
-def consume_and_leave(shared: Producer, topic: str) -> None:
+def consume_and_leave(shared: Any, topic: str) -> None:
     for number in range(20):
         shared.send_sync(message(topic, number))
     with Listener(topic, "a") as listener:
@@ -251,7 +251,7 @@ def consume_and_leave(shared: Producer, topic: str) -> None:
         pause(SETTLE_S)
 
 
-def resume(shared: Producer, topic: str, first: int) -> None:
+def resume(shared: Any, topic: str, first: int) -> None:
     """Consume what was sent since the consumer left, from the number `first` on, and nothing twice."""
     for number in range(21, 25):
         shared.send_sync(message(topic, number))
@@ -261,7 +261,7 @@ def resume(shared: Producer, topic: str, first: int) -> None:
         same(listener.numbers(), list(range(first, 25)), "messages")
 
 
-def pull(shared: Producer) -> str:
+def pull(shared: Any) -> str:
     for number in range(40):
         shared.send_sync(message("pulled", number))
     consumer = PullConsumer("pulled-readers")
@@ -288,13 +288,13 @@ def too_large(_: Producer) -> str:
     raise AssertionError("a message of 4 MiB and one byte was stored")
 
 
-def auto_create(shared: Producer) -> str:
+def auto_create(shared: Any) -> str:
     offsets = sorted(shared.send_sync(message("created-unasked", number)).offset for number in range(16))
     same(offsets, sorted([0, 1, 2, 3] * 4), "queue offsets")  # Four queues, in turn.
     return ""
 
 
-def no_auto_create(_: Producer) -> str:
+def no_auto_create(_: Any) -> str:
     # All producers of a process share the nameserver of its first one.
     command = [sys.executable, __file__, STRICT_NAMESRV, "send-to-unknown-topic"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
@@ -414,7 +414,7 @@ def window(what: str, took_s: float, min_s: float, max_s: float) -> str:
     return f"{what} after {took_s * 1000:.0f} ms"
 
 
-def tell(name: str, behaviour: Callable[[Producer], str], shared: Producer) -> None:
+def tell(name: str, behaviour: Callable[[Any], str], shared: Any) -> None:
     began = time.monotonic()
     try:
         ok, detail = True, behaviour(shared)
@@ -456,8 +456,44 @@ BEHAVIOURS = {
 PRINTING = threading.Lock()
 
 
+class RoutedProducer:
+    """A producer whose sends wait until the native code has a route.
+
+    That holds a topic's route by a weak pointer, and gives a request up that comes while another thread connects: a
+    send ends with "No route info", before anything of it has left, when another thread puts a new route in the place of
+    the one that it has just got. Nothing here is about that.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+
+    def send_async(self, message: Message, succeeded: Callable[[Any], object], failed: Callable[[Any], object]) -> None:
+        def heard(refused: Any) -> None:
+            if "No route info" in str(refused):
+                threading.Timer(0.01, self.send_async, (message, succeeded, failed)).start()
+            else:
+                failed(refused)
+
+        self._producer.send_async(message, succeeded, heard)
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._producer, name)
+
+        def called(*arguments: Any) -> Any:
+            end = time.monotonic() + PATIENCE_S
+            while True:
+                try:
+                    return call(*arguments)
+                except ProducerException as refused:
+                    if "No route info" not in str(refused) or time.monotonic() > end:
+                        raise
+                    pause(0.01)
+
+        return called
+
+
 def main() -> None:
-    shared = producer(NAMESRV, "driver-producers")
+    shared = RoutedProducer(producer(NAMESRV, "driver-producers"))
     say({"behaviour": "sql92", "cannot": "the client has tags only"})
     say({"behaviour": "recall", "cannot": "the client has no recall"})
     say({"behaviour": "trace", "cannot": "the client offers no traces"})
