@@ -167,6 +167,20 @@ test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES
 test-crash: $(READY) ## a broker killed, or without power, at any step: 170 seeds (SEEDS=1000: more; FIRST=7: from that one)
 	$(BIN)/python -m tests.crash --seeds $(or $(SEEDS),170) $(if $(FIRST),--first $(FIRST))
 
+.PHONY: test-simulation
+test-simulation: $(READY) ## clusters simulated from seeds: all that ever failed, every mutant's, and a minute of fresh ones
+	$(BIN)/python -m tests.simulation --minutes $(or $(MINUTES),1) $(ARGS)
+	$(BIN)/python -m tests.mutants --known
+
+.PHONY: simulate-night
+simulate-night: $(READY) ## fresh seeds for hours, on all cores; what failed, and what was seen, stays in .venv/simulation (HOURS=8)
+	$(BIN)/python -m tests.simulation --minutes $$(( 60 * $(or $(HOURS),8) )) --night $(ARGS)
+
+.PHONY: mutants
+mutants: $(READY) ## looks anew for a seed that finds each mutant of our own code, within 200 (ARGS='delayed' some; about an hour of a core)
+	$(BIN)/python -m tests.mutants $(ARGS)
+	@$(BIN)/python -m tools.docs
+
 .PHONY: test-clients
 test-clients: $(READY) ## Java, Go, Node and Python clients of RocketMQ, from their registries, against clusters (ARGS=go: one)
 	@$(BIN)/python -m tests.clients $(ARGS)

@@ -12,9 +12,11 @@ from staticfire.faults.checkers.checker import Checker, Checkers, Violation
 from staticfire.faults.checkers.dead_letters import DeadAfterMax
 from staticfire.faults.checkers.delivery import (
     DuplicatesExplained,
+    Intact,
     NothingEarly,
     NothingLost,
     ReachesAll,
+    StoredOnce,
     TransactionsKept,
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
@@ -23,6 +25,8 @@ from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
+    Intact,
+    StoredOnce,
     ReachesAll,
     DuplicatesExplained,
     InOrder,

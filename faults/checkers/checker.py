@@ -30,6 +30,8 @@ class Checker:
     """One promise. Subclasses write `see`, and `finish` for what can be said at the end only."""
 
     promise: ClassVar[str] = ""
+    hears: ClassVar[tuple[type[RunEvent], ...]] = (RunEvent,)
+    """The kinds of events that it wants to see; RunEvent: all."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -57,9 +59,15 @@ class Checkers:
 
     def __init__(self, workload: Workload, kinds: Sequence[type[Checker]]) -> None:
         self.all = [kind(workload) for kind in (*kinds, *workload.checkers)]
+        self._listening: dict[type[RunEvent], list[Checker]] = {}
 
     def see(self, event: RunEvent) -> None:
-        for checker in self.all:
+        """Tell those who want to hear of such an event."""
+        kind = type(event)
+        listening = self._listening.get(kind)
+        if listening is None:
+            listening = self._listening[kind] = [one for one in self.all if issubclass(kind, one.hears)]
+        for checker in listening:
             checker.see(event)
 
     def finish(self) -> list[Violation]:

@@ -1,7 +1,7 @@
 """Messages that fail whenever they come."""
 
 from staticfire.faults.checkers.checker import Checker
-from staticfire.faults.checkers.events import CallBegan, CallEnded, MessageFound, RunEvent
+from staticfire.faults.checkers.events import CallBegan, CallEnded, MessageFound, QueuePlace, RunEvent
 from staticfire.faults.workload.description import Group, Workload
 from staticfire.protocol.names import DLQ_PREFIX
 
@@ -12,12 +12,18 @@ class DeadAfterMax(Checker):
     """A message is dead when it has failed as often as the group allows, and not before; and it comes no more."""
 
     promise = "a message is dead after exactly as many retries as its group allows"
+    hears = (
+        CallBegan,
+        CallEnded,
+        MessageFound,
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._failed: dict[tuple[str, str], int] = {}
         self._calls: dict[int, CallBegan] = {}
         self._dead: dict[tuple[str, str], MessageFound] = {}
+        self._came_from: set[tuple[str, QueuePlace, int]] = set()
         self._consumed: set[tuple[str, str]] = set()
 
     def see(self, event: RunEvent) -> None:
@@ -37,7 +43,11 @@ class DeadAfterMax(Checker):
     def _came(self, call: CallBegan) -> None:
         retries_max = _retries_max(self.groups[call.group])
         for seen in call.messages:
-            if retries_max is not None and seen.reconsume_times > retries_max:
+            at = (call.group, call.place, seen.offset)
+            # One that could not be given back is consumed again where it is, and counts on: that is no retry.
+            is_again = at in self._came_from
+            self._came_from.add(at)
+            if retries_max is not None and seen.reconsume_times > retries_max and not is_again:
                 words = f"{seen.name} came to {call.group} with {seen.reconsume_times} retries of {retries_max}"
                 self.broken(call.at_ms, words)
 

@@ -4,11 +4,16 @@ from staticfire.faults.checkers.checker import Checker
 from staticfire.faults.checkers.events import (
     CallBegan,
     CallEnded,
+    FaultBegan,
+    FaultEnded,
     MessageFound,
+    ProcessBegan,
     ProcessEnded,
+    QueuePlace,
     RunEvent,
     SendAcknowledged,
     SendBegan,
+    SendFailed,
     TransactionEnded,
 )
 from staticfire.faults.checkers.unrest import TroubledTimes
@@ -19,10 +24,12 @@ from staticfire.protocol.names import DLQ_PREFIX
 class NothingLost(Checker):
     """What a broker has acknowledged lies in its queue at the end, whatever happened to it.
 
-    With ASYNC_FLUSH a loss of power takes what the disk hadn't got yet.
+    With ASYNC_FLUSH a loss of power takes what the disk hadn't got yet. Of a disk that gives back nothing, or what lies
+    elsewhere, nothing can be promised but that it is told: what is read so counts as damaged.
     """
 
     promise = "what was acknowledged is there at the end; with ASYNC_FLUSH but for what a loss of power took"
+    hears = (SendBegan, SendAcknowledged, FaultBegan, ProcessEnded, MessageFound)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -30,6 +37,8 @@ class NothingLost(Checker):
         self._waiting: set[str] = set()
         self._excused: set[str] = set()
         self._found: set[str] = set()
+        self._lying: set[str] = set()
+        """Brokers whose disk has given back something else."""
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -37,6 +46,8 @@ class NothingLost(Checker):
                 self._waiting.add(name)  # Its place is another one than that of the answer; ReachesAll has it.
             case SendAcknowledged(name=name):
                 self._acknowledged[name] = event
+            case FaultBegan(what="misdirected reads" | "failing reads", target=who):
+                self._lying.add(who)
             case ProcessEnded(who=who, how="without power" | "crashed", safe_position=safe):
                 if not self.workload.brokers.flushes_at_once:
                     self._excuse(who, safe)
@@ -54,18 +65,61 @@ class NothingLost(Checker):
 
     def finish(self) -> None:
         for name, sent in self._acknowledged.items():
-            if name not in self._found and name not in self._excused and name not in self._waiting and sent.is_safe:
-                broker, topic, queue_id = sent.place
+            broker, topic, queue_id = sent.place
+            excused = name in self._excused or name in self._waiting or broker in self._lying or not sent.is_safe
+            if name not in self._found and not excused:
                 self.broken(
                     sent.at_ms, f"{name} was acknowledged at offset {sent.offset} of {topic} {queue_id} on {broker} "
                     "and isn't there at the end",
                 )  # fmt: skip
 
 
+class Intact(Checker):
+    """What a group gets, and what lies in a queue at the end, is what was acknowledged for that place.
+
+    With ASYNC_FLUSH a loss of power gives offsets free again.
+    """
+
+    promise = "at each offset there is the message whose producer was told that offset, and no other"
+    hears = (SendBegan, SendAcknowledged, CallBegan, MessageFound)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._told: dict[tuple[QueuePlace, int], str] = {}
+        self._elsewhere: set[str] = set()
+
+    def see(self, event: RunEvent) -> None:
+        if not self.workload.brokers.flushes_at_once:
+            return
+        match event:
+            case SendBegan(name=name, due_ms=due_ms, is_half=is_half) if due_ms or is_half:
+                self._elsewhere.add(name)
+            case SendAcknowledged(name=name, place=place, offset=offset) if name not in self._elsewhere:
+                if event.is_safe:
+                    self._told[place, offset] = name
+            case CallBegan(at_ms=at_ms, group=group, place=place, messages=messages):
+                for seen in messages:
+                    self._check(at_ms, place, seen.offset, seen.name, group)
+            case MessageFound(at_ms=at_ms, name=name, place=place, offset=offset):
+                self._check(at_ms, place, offset, name, "the queue")
+            case _:
+                pass
+
+    def _check(self, at_ms: int, place: QueuePlace, offset: int, name: str, where: str) -> None:
+        told = self._told.get((place, offset), name)
+        if told != name:
+            self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which {told} was told")
+
+
 class ReachesAll(Checker):
     """What lies in a topic at the end has been consumed by each group, or is dead."""
 
     promise = "each group has consumed, or buried, all that is in its topics at the end"
+    hears = (
+        CallBegan,
+        CallEnded,
+        MessageFound,
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -110,6 +164,14 @@ class DuplicatesExplained(Checker):
     """
 
     promise = "what was consumed comes again only where a fault, a start or a leave explains it"
+    hears = (
+        CallBegan,
+        CallEnded,
+        FaultBegan,
+        FaultEnded,
+        ProcessBegan,
+        ProcessEnded,
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -142,10 +204,52 @@ class DuplicatesExplained(Checker):
             )
 
 
+class StoredOnce(Checker):
+    """A message lies in its topic once, unless its send was tried again: something was broken while it was under way.
+
+    A producer that died may have tried again, too; and a broker that died between a commit and its end asks once more.
+    """
+
+    promise = "a message lies in its topic once, unless something was broken while it was sent"
+    hears = (SendBegan, SendAcknowledged, SendFailed, MessageFound, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._times = TroubledTimes()
+        self._began: dict[str, SendBegan] = {}
+        self._told: dict[str, int] = {}
+        self._places: dict[str, list[MessageFound]] = {}
+
+    def see(self, event: RunEvent) -> None:
+        self._times.see(event)
+        match event:
+            case SendBegan(name=name):
+                self._began[name] = event
+            case SendAcknowledged(at_ms=at_ms, name=name):
+                self._told[name] = at_ms
+            case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
+                self._places.setdefault(name, []).append(event)
+            case _:
+                pass
+
+    def finish(self) -> None:
+        for name, found in self._places.items():
+            began, told_ms = self._began.get(name), self._told.get(name)
+            if len(found) < 2 or began is None or told_ms is None or began.is_half:
+                continue
+            if self._times.during(began.at_ms, told_ms) is None:
+                places = " and ".join(f"offset {each.offset} of {each.place}" for each in found)
+                self.broken(began.at_ms, f"{name} lies at {places}, and nothing was broken while it was sent")
+
+
 class NothingEarly(Checker):
     """Nobody gets a delayed message before it is due."""
 
     promise = "no delayed message is consumed before it is due"
+    hears = (
+        SendBegan,
+        CallBegan,
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -168,6 +272,14 @@ class TransactionsKept(Checker):
     """A message counts when its transaction was committed, and never when that was rolled back."""
 
     promise = "what was committed is delivered, what was rolled back never is"
+    hears = (
+        SendBegan,
+        SendAcknowledged,
+        TransactionEnded,
+        CallBegan,
+        MessageFound,
+        ProcessEnded,
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -175,6 +287,7 @@ class TransactionsKept(Checker):
         self._acknowledged: dict[str, SendAcknowledged] = {}
         self._ended: dict[str, bool] = {}
         self._found: set[str] = set()
+        self._lying: set[str] = set()
         self._excused: set[str] = set()
 
     def see(self, event: RunEvent) -> None:
@@ -193,6 +306,8 @@ class TransactionsKept(Checker):
                         self.broken(at_ms, f"{group} got {seen.name}, whose transaction {words}")
             case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
                 self._found.add(name)
+            case FaultBegan(what="misdirected reads" | "failing reads", target=who):
+                self._lying.add(who)
             case ProcessEnded(who=who, how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
                 # What had been committed a moment ago is open again, or gone with its half.
                 self._excused |= {
@@ -203,5 +318,6 @@ class TransactionsKept(Checker):
 
     def finish(self) -> None:
         for name, sent in self._acknowledged.items():
-            if self._ended.get(name) and name not in self._found and name not in self._excused and sent.is_safe:
+            excused = name in self._excused or sent.place[0] in self._lying or not sent.is_safe
+            if self._ended.get(name) and name not in self._found and not excused:
                 self.broken(sent.at_ms, f"{name} was committed and never came to its topic")

@@ -9,6 +9,7 @@ class OffsetsGrow(Checker):
     """As long as a broker lives, no group goes back; and no group ever stands behind the end of a queue."""
 
     promise = "a group never goes back while its broker lives, and never stands beyond what exists"
+    hears = (OffsetSeen,)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

@@ -14,6 +14,7 @@ from staticfire.faults.checkers.events import (
 )
 from staticfire.faults.workload.description import Workload
 
+_DAMAGING = ("failing syncs", "failing writes", "failing reads", "misdirected reads")
 _EXCUSING = ("freeze member", "isolate member", "cut", "cut one way")
 
 
@@ -21,6 +22,11 @@ class InOrder(Checker):
     """An ordered group gets the messages of a queue in their order: none before those before it are done."""
 
     promise = "an ordered group passes over no message of a queue that isn't done"
+    hears = (
+        CallBegan,
+        CallEnded,
+        FaultBegan,
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -39,7 +45,9 @@ class InOrder(Checker):
                 if began is not None and (is_success or self._is_given_up(began)):
                     at = (began.group, began.place)
                     self._next[at] = max(self._next.get(at, 0), began.messages[-1].offset + 1)
-            case FaultBegan(what="failing syncs" | "failing writes" | "failing reads", target=broker):
+            case FaultBegan(
+                what="failing syncs" | "failing writes" | "failing reads" | "misdirected reads", target=broker
+            ):
                 self._damaged.add(broker)  # It may have holes from now on, which it tells of in its log.
             case _:
                 pass
@@ -63,6 +71,12 @@ class OneOwner(Checker):
     """
 
     promise = "no two members of an ordered group work on one queue at once"
+    hears = (
+        CallBegan,
+        CallEnded,
+        ProcessEnded,
+        FaultBegan,
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -98,6 +112,7 @@ class OwnersAgree(Checker):
     """At rest each queue has one owner in each group."""
 
     promise = "at rest, each queue has exactly one owner in each group"
+    hears = (OwnersSeen,)
 
     def see(self, event: RunEvent) -> None:
         match event:

@@ -9,6 +9,7 @@ from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.faults.simulation.world import SimulatedWorld
 
 WRITES = ("write", "create", "truncate", "rename")
+ROTTEN_MAX = 4
 SYNCS = ("sync", "sync names")
 
 
@@ -31,6 +32,40 @@ class DiskTrouble:
         self._failing |= dict.fromkeys(steps, share)
         self._take_effect()
 
+    def fail_reads(self, share: float, chance: Random, end: Callable[[], None]) -> None:
+        """Let a share of reads fail from now on; `end` is called when it is one of a map: nobody survives that."""
+
+        def on_read(path: str, position: int, _: int, is_map: bool) -> int:
+            if chance.random() >= share:
+                return position
+            self.was_bad = True
+            if is_map:
+                end()
+                raise ProcessKilled(f"{self._name} ended by a read of {path}")
+            raise disk_error(errno.EIO, path)
+
+        self._world.disk(self._name).on_read = on_read
+
+    def misdirect_reads(self, share: float, chance: Random) -> None:
+        """Let a share of reads get what lies before or behind."""
+
+        def on_read(_: str, position: int, size: int, __: bool) -> int:
+            if chance.random() >= share:
+                return position
+            self.was_bad = True
+            return max(0, position + chance.choice((-1, 1)) * max(1, size))
+
+        self._world.disk(self._name).on_read = on_read
+
+    def rot(self, chance: Random) -> None:
+        """Flip bits in files of queues, as far as these are written."""
+        disk = self._world.disk(self._name)
+        paths = sorted(path for path, inode in disk.files.items() if "/consumequeue/" in path and inode.content)
+        for _ in range(chance.randint(1, ROTTEN_MAX) if paths else 0):
+            path = chance.choice(paths)
+            disk.rot(path, chance.randrange(len(disk.files[path].content)), 1 << chance.randrange(8))
+            self.was_bad = True
+
     def end_at_step(self, steps: int, end: Callable[[], None]) -> None:
         """Call `end`, which kills the process, before the so-and-so-many-th step from now."""
         self._steps_left = steps
@@ -42,6 +77,7 @@ class DiskTrouble:
         self._failing.clear()
         self._steps_left = 0
         self._end.clear()
+        self._world.disk(self._name).on_read = None
         self._take_effect()
 
     def _take_effect(self) -> None:

@@ -14,7 +14,8 @@ from itertools import islice
 
 from staticfire.faults.runs.outcome import RunOutcome
 from staticfire.faults.runs.play import Play, play
-from staticfire.faults.workload.loading import WorkloadMaker, load_workload
+from staticfire.faults.runs.swarm import maker_of
+from staticfire.faults.workload.loading import WorkloadMaker
 from staticfire.protocol.errors import ClientError
 
 AHEAD = 4
@@ -31,6 +32,8 @@ def cores() -> int:
 
 def play_many(path: str, plays: Iterable[Play], jobs: int) -> Iterator[RunOutcome]:
     """Yield the outcome of each run as it is known. Closing the generator ends the processes.
+
+    `path`: of a workload file; empty: each seed makes up its own.
 
     Raises: UsageError (the workload), ClientError (a process has died).
     """
@@ -56,7 +59,7 @@ def play_many(path: str, plays: Iterable[Play], jobs: int) -> Iterator[RunOutcom
 def _begin(path: str) -> None:
     """Get ready, once per process. An interrupt is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _makers.append(load_workload(path))
+    _makers.append(maker_of(path))
 
 
 def _play(what: Play) -> RunOutcome:

@@ -113,7 +113,7 @@ class _Run:
         return fingerprints[0] if fingerprints else ""
 
     async def _scenario(self, world: SimulatedWorld) -> None:
-        world.network.seed = self._what.seed
+        world.loop.jitter_timers(self._workload.timer_jitter_ms, source_of_chance(world.seed, "timers"))
         cluster = RunCluster(world, self._workload, self._record)
         observer = Observer(cluster)
         striker = Striker(cluster)

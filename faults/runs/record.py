@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from staticfire.faults.checkers.events import RunEvent
+from staticfire.faults.runs.interest import Interest
 from staticfire.runtime.machine import Machine
 
 EVENTS_KEPT_MAX = 500_000
@@ -19,7 +20,7 @@ class RunRecord:
         self.count = 0
         self.is_open = True
         """False when it is over: coroutines of killed processes are closed after that."""
-        self.states: Counter[str] = Counter()
+        self._interest = Interest()
         self._hear = hear
         self._keeps_events = keeps_events
 
@@ -30,7 +31,13 @@ class RunRecord:
         self.count += 1
         if self._keeps_events and self.count <= EVENTS_KEPT_MAX:
             self.events.append(event)
+        self._interest.see(event)
         self._hear(event)
+
+    @property
+    def states(self) -> Counter[str]:
+        """How often something was seen that is worth knowing."""
+        return self._interest.states
 
 
 class Seat(NamedTuple):

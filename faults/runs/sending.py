@@ -15,6 +15,7 @@ from staticfire.faults.simulation.chance import number_from, source_of_chance
 from staticfire.faults.workload.description import Producers, Transactions
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.runtime.service import Service
 
@@ -94,6 +95,8 @@ class SendingProgram(Service):
         place = (result.queue.broker_name, result.queue.topic, result.queue.queue_id)
         is_safe = result.status is SendStatus.SEND_OK
         offset, position = result.queue_offset, result.log_position
+        if position < 0:
+            position = parse_offset_id(result.offset_message_id)[1]
         self._record.note(SendAcknowledged(self._now(), name, place, offset, position, is_safe))
 
     @property

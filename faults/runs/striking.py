@@ -11,12 +11,17 @@ from staticfire.faults.simulation.link import LinkQuality
 from staticfire.faults.workload.strikes import Strike
 
 STEPS_MAX = 120
+NUDGES_MAX = 12
 SLOW_SYNC_MS_MAX = 2_000
 FAILING_SHARES = (0.02, 0.2, 1.0)
+MISDIRECTED_SHARE = 0.01
 
 QUALITIES = {
-    "slow network": LinkQuality(delay_ms=20, jitter_ms=200),
-    "narrow network": LinkQuality(delay_ms=5, window_bytes=2_048),
+    "slow network": LinkQuality(delay_ms=10, jitter_ms=90, has_tail=True),
+    "losing network": LinkQuality(delay_ms=1, loss=0.05),
+    "resetting network": LinkQuality(delay_ms=1, resets=0.005),
+    "reordering network": LinkQuality(delay_ms=0.1, jitter_ms=40, has_tail=True, reorders=True, fragments=True),
+    "narrow network": LinkQuality(delay_ms=5, bytes_per_second=20_000, window_bytes=8_192),
 }
 
 End = Callable[[], Awaitable[None]]
@@ -48,6 +53,11 @@ class Striker:
         if strike.target and strike.target not in self._cluster.up:
             self._cluster.record.states["strikes at what wasn't up"] += 1
             return
+        await self._world.run_for(ms=strike.detail % 1_000 / 1_000)
+        for _ in range(strike.detail // 1_000 % NUDGES_MAX):
+            await asyncio.sleep(0)  # Between any two steps of what runs at that moment.
+        if strike.target and strike.target not in self._cluster.up:
+            return
         self._cluster.record.note(FaultBegan(self._cluster.now_ms, strike.kind, strike.target))
         self._cluster.record.states[strike.kind] += 1
         restore = await self._strike(strike)
@@ -66,7 +76,7 @@ class Striker:
     async def _strike(self, strike: Strike) -> End:
         """Break it; return what makes it work again."""
         kind, target = strike.kind, strike.target
-        if kind in QUALITIES or kind.endswith("network"):
+        if kind in QUALITIES:
             return self._strike_network(strike)
         match kind.split()[0]:
             case "kill" | "lose" if kind.endswith("step"):
@@ -87,6 +97,12 @@ class Striker:
                 here, there = (strike.other, target) if kind.endswith("way") else (target, strike.other)
                 self._world.partition(here, there, one_way=kind.endswith("way"))
                 return self._later(lambda: self._world.heal(target, strike.other))
+            case "reset":
+                self._world.network.reset_connections(target)
+                return self._later(lambda: None)
+            case "no":
+                self._world.network.full.add(target)
+                return self._later(lambda: self._world.network.full.discard(target))
             case _:
                 return self._strike_disk(strike)
 
@@ -128,6 +144,12 @@ class Striker:
                 trouble.fail(WRITES, share, chance)
             case "failing syncs":
                 trouble.fail(SYNCS, share, chance)
+            case "failing reads":
+                trouble.fail_reads(share * share, chance, lambda: self._cluster.kill(strike.target))
+            case "misdirected reads":
+                trouble.misdirect_reads(MISDIRECTED_SHARE, chance)
+            case "bit rot":
+                trouble.rot(chance)
             case _:
                 raise AssertionError(f"nobody knows how to do {strike.kind}")
 
@@ -135,7 +157,11 @@ class Striker:
             disk.sync_ms, disk.bytes_left = 0.0, None
             trouble.mend()
 
-        return self._later(mend)
+        async def end() -> None:
+            mend()
+            await self._cluster.start(strike.target)  # A read of a map that failed has ended it.
+
+        return end
 
     def _strike_network(self, strike: Strike) -> End:
         network = self._world.network

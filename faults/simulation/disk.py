@@ -5,7 +5,7 @@ the one above, and each removal. A file that was replaced is safe with its name,
 programs see and what is durable: inode.py.
 
 Faults are set by hand: `bytes_left`, `others_bytes`, `fail_write`, `fail_sync`, `evicts`, `reorders`, `sync_ms`,
-`on_write`, and `before`, which sees every step that changes something.
+`rot`, `on_write`, `on_read`, and `before`, which sees every step that changes something.
 """
 
 import errno
@@ -48,6 +48,9 @@ class Disk:
         self.before: Callable[[str, str], object] | None = None  # house: a fault, set while a test runs
         """Called before each step with what it is (create, write, truncate, sync, rename, sync names, make folder,
         remove) and its path. What it raises, the program gets; an OSError makes the step fail."""
+        self.on_read: Callable[[str, int, int, bool], int] | None = None  # house: a fault, set while a test runs
+        """Called before each read with path, position, size and whether it is of a map; returns the position that is
+        read instead. What it raises, the program gets."""
         self.files: dict[str, Inode] = {}
         self._top = Folder()
         self.folders: dict[str, Folder] = {"/": self._top, ".": self._top}
@@ -75,6 +78,10 @@ class Disk:
     def is_bad(self, path: str, position: int, size: int) -> bool:
         """Whether a read touches a bad sector."""
         return any(path == bad and position < end and start < position + size for bad, start, end in self.bad_sectors)
+
+    def rot(self, path: str, position: int, mask: int = 1) -> None:
+        """Flip bits of a byte that is on the disk for good."""
+        self.files[path].rot(position, mask)
 
     def lose_power(self, torn: Random | None) -> None:
         """Keep only what is on the disk for good; `torn`: and a part of the rest, chosen by chance."""

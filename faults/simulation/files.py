@@ -40,12 +40,18 @@ class SimulatedFile:
         self._require_open()
         if self._map_bytes and self._files.disk.is_bad(self._path, position, size):
             raise ProcessKilled  # SIGBUS
-        return self.read_unmapped(position, size)
+        return self._read(position, size, is_map=self._map_bytes > 0)
 
     def read_unmapped(self, position: int, size: int) -> bytes:
+        return self._read(position, size, is_map=False)
+
+    def _read(self, position: int, size: int, is_map: bool) -> bytes:
         self._require_open()
-        if self._files.disk.is_bad(self._path, position, size):
+        disk = self._files.disk
+        if disk.is_bad(self._path, position, size):
             raise disk_error(errno.EIO, self._path)
+        if disk.on_read is not None:
+            position = disk.on_read(self._path, position, size, is_map)
         return self._inode.read(position, size)
 
     def sync(self) -> None:

@@ -3,17 +3,17 @@
 import hashlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from staticfire.protocol.checksums import crc32
 from staticfire.runtime.machine import Bytes
 
 EVENTS_MAX = 10_000
 # Kept, the newest; the fingerprint covers all.
+_HASHED_AT_ONCE = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that a process did or that was done to it."""
 
     uptime_ns: int
@@ -33,12 +33,19 @@ class History:
         self.count = 0
         self._uptime_ns = uptime_ns
         self._hash = hashlib.blake2b(digest_size=16)
+        self._unhashed: list[Event] = []
 
     def record(self, process: str, what: str, *details: object) -> None:
         event = Event(self._uptime_ns(), process, what, details)
         self.events.append(event)
         self.count += 1
-        self._hash.update(str(event).encode())
+        if len(self._unhashed) >= _HASHED_AT_ONCE:
+            self._hash_all()
+        self._unhashed.append(event)
+
+    def _hash_all(self) -> None:
+        self._hash.update("\n".join(map(str, self._unhashed)).encode())
+        self._unhashed.clear()
 
     def record_bytes(self, process: str, what: str, data: Bytes, *details: object) -> None:
         """Record something done with these bytes, by their number and checksum."""
@@ -47,6 +54,7 @@ class History:
     @property
     def fingerprint(self) -> str:
         """The same for two runs in which the same happened at the same time."""
+        self._hash_all()
         return self._hash.hexdigest()
 
     def last(self, count: int = 50) -> str:

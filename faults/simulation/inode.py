@@ -117,6 +117,12 @@ class Inode(Image):
         if len(self._pending.changes) > PENDING_MAX:
             self.synced(self._pending.changes[PENDING_MAX // 2][0])
 
+    def rot(self, position: int, mask: int) -> None:
+        """Flip bits of a byte, in what programs see and in what is durable."""
+        for image in (self, self._durable):
+            if position < len(image.content):
+                image.content[position] ^= mask
+
     def synced(self, changes: int) -> None:
         """Take the first so many changes as on the disk."""
         for change in self._pending.take(changes):

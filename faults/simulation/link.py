@@ -1,6 +1,7 @@
 """The way from one process to another: all arrives in the order in which it was sent, or waits while the link is cut.
 
-A cut link loses nothing for good, as TCP would send it again: what was under way arrives after the link is healed.
+Nothing is lost for good, as TCP would send it again: what a cut link had under way arrives after it is healed, and a
+piece that is lost arrives late, with all that was sent behind it.
 """
 
 from collections import deque
@@ -10,6 +11,9 @@ from dataclasses import dataclass
 from random import Random
 
 from staticfire.faults.simulation.loop import JumpingLoop
+
+RESEND_MS, RESEND_MS_MAX = 200.0, 60_000.0
+# As TCP does it, about.
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,25 @@ class LinkQuality:
     """Bytes arrive in pieces, cut at places by chance."""
     window_bytes: int = 256 * 1024
     """Of a connection: as much is under way or unread at the other side before the sender has to buffer."""
+    has_tail: bool = False
+    """The jitter is exponentially distributed with `jitter_ms` as its mean: few pieces take very long."""
+    loss: float = 0.0
+    """The share of pieces that are lost and sent again, after 200 ms, 400 ms, and so on."""
+    resets: float = 0.0
+    """The share of pieces that end their connection instead: both sides find it reset."""
+    bytes_per_second: float = 0.0
+    """0: no limit."""
+    reorders: bool = False
+    """Only within a connection the order is kept."""
+
+
+class Lane:
+    """What of a link belongs to one connection."""
+
+    __slots__ = ("last_arrival_ns",)
+
+    def __init__(self) -> None:
+        self.last_arrival_ns = 0
 
 
 class Link:
@@ -33,13 +56,23 @@ class Link:
         self.is_cut = False
         self._loop = loop
         self._chance = chance
-        self._last_arrival_ns = 0
+        self._whole = Lane()
+        self._free_at_ns = 0
         self._held: deque[Callable[[], object]] = deque()
 
-    def carry(self, arrive: Callable[[], object]) -> None:
-        """Call `arrive` when it has got to the other end."""
-        arrival_ns = max(self._loop.uptime_ns + self._delay_ns(), self._last_arrival_ns)
-        self._last_arrival_ns = arrival_ns
+    def carry(self, arrive: Callable[[], object], lane: Lane | None = None, size: int = 0) -> None:
+        """Call `arrive` when it has got to the other end. `lane`: of the connection that it belongs to."""
+        arrival_ns = self._loop.uptime_ns + self._delay_ns()
+        whole = self._whole
+        if self.quality.bytes_per_second:
+            arrival_ns += self._queueing_ns(size)
+        if lane is not None:
+            lane.last_arrival_ns = arrival_ns = max(arrival_ns, lane.last_arrival_ns)
+        if not self.quality.reorders or lane is None:
+            arrival_ns = max(arrival_ns, whole.last_arrival_ns)
+            if lane is not None:
+                lane.last_arrival_ns = arrival_ns
+        whole.last_arrival_ns = max(arrival_ns, whole.last_arrival_ns)
         self._loop.call_at_ns(arrival_ns, self._arrived, arrive, context=WIRE)
 
     def cut(self) -> None:
@@ -56,10 +89,32 @@ class Link:
         return self._chance.randint(1, available_bytes) if self.quality.fragments else available_bytes
 
     def _delay_ns(self) -> int:
-        delay_ms = self.quality.delay_ms
-        if self.quality.jitter_ms:
-            delay_ms += self._chance.random() * self.quality.jitter_ms
+        quality = self.quality
+        delay_ms = quality.delay_ms
+        if quality.jitter_ms:
+            share = self._chance.expovariate(1.0) if quality.has_tail else self._chance.random()
+            delay_ms += share * quality.jitter_ms
+        if quality.loss:
+            delay_ms += self._resending_ms(quality.loss)
         return round(delay_ms * 1e6)
+
+    def _resending_ms(self, loss: float) -> float:
+        """Return how long it takes until a piece gets through: the pause doubles each time."""
+        total_ms, pause_ms = 0.0, RESEND_MS
+        while self._chance.random() < loss and total_ms < RESEND_MS_MAX:
+            total_ms += pause_ms
+            pause_ms *= 2
+        return total_ms
+
+    def _queueing_ns(self, size: int) -> int:
+        """Return how long the link is busy with this and all before it."""
+        now_ns = self._loop.uptime_ns
+        self._free_at_ns = max(now_ns, self._free_at_ns) + round(size / self.quality.bytes_per_second * 1e9)
+        return self._free_at_ns - now_ns
+
+    def resets(self) -> bool:
+        """Whether this piece, by chance, ends its connection."""
+        return self.quality.resets > 0 and self._chance.random() < self.quality.resets
 
     def _arrived(self, arrive: Callable[[], object]) -> None:
         # What is held was sent before this.

@@ -15,13 +15,14 @@ from functools import partial
 
 from staticfire.faults.simulation.chance import source_of_chance
 from staticfire.faults.simulation.history import History
-from staticfire.faults.simulation.link import Link, LinkQuality
+from staticfire.faults.simulation.link import WIRE, Link, LinkQuality
 from staticfire.faults.simulation.loop import JumpingLoop
 from staticfire.faults.simulation.process import Process
 from staticfire.faults.simulation.transport import End, SimulatedTransport
 from staticfire.runtime.reach import Surroundings
 
 EVERYWHERE = "0.0.0.0"
+ACCEPT_AGAIN_NS = 1_000_000_000
 FREE_PORTS = range(40_000, 65_536)
 
 
@@ -63,6 +64,16 @@ class SimulatedListener:
     def is_listening(self) -> bool:
         return self._network.listeners.get(self.place) is self
 
+    @property
+    def is_full(self) -> bool:
+        """Whether its process has no descriptor left."""
+        return self.process.name in self._network.full
+
+    def later(self, accept: Callable[[], object]) -> None:
+        """Look again in a while, as asyncio does: the connection waits in the backlog."""
+        loop = self._network.loop
+        loop.call_at_ns(loop.uptime_ns + ACCEPT_AGAIN_NS, accept, context=WIRE)
+
     async def close(self) -> None:
         if self.is_listening:
             del self._network.listeners[self.place]
@@ -81,6 +92,8 @@ class SimulatedNetwork:
     """Those whose socket isn't closed, oldest first."""
     hosts: dict[str, str] = field(default_factory=dict)
     """Process name -> host."""
+    full: set[str] = field(default_factory=set)
+    """Processes that have no descriptor left for a further connection."""
     surroundings: Surroundings = Surroundings()  # noqa: RUF009 (it is frozen)
     """The networks that every machine is in."""
     _links: dict[tuple[str, str], Link] = field(default_factory=dict)
@@ -166,6 +179,13 @@ class SimulatedNetwork:
         for transport in [transport for transport in self.transports if transport.process is process]:
             transport.close_socket(End.RESET)
 
+    def reset_connections(self, name: str) -> int:
+        """Let all connections of a process be reset on their way; return how many there were."""
+        broken = [transport for transport in self.transports if transport.process.name == name]
+        for transport in broken:
+            transport.break_off()
+        return len(broken)
+
     def _forget(self, transport: SimulatedTransport) -> None:
         self.transports.pop(transport, None)
 
@@ -210,6 +230,8 @@ class ProcessNetwork:
 
     async def _connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Transport:
         network, process = self._network, self._process
+        if process.name in network.full:
+            raise _network_error(errno.EMFILE, host, port)
         place = network.destination(process, host, port)
         listener = await self._knock(place)
         network.history.record(process.name, "connected" if listener else "was refused", place)
@@ -252,7 +274,9 @@ def _open(transport: SimulatedTransport, protocol: asyncio.Protocol, opened: asy
 
 def _accept(listener: SimulatedListener, transport: SimulatedTransport) -> None:
     """Give a connection to who listens; a listener that has gone meanwhile resets it."""
-    if listener.is_listening:
+    if listener.is_full:
+        listener.later(partial(_accept, listener, transport))
+    elif listener.is_listening:
         transport.call_in_process(lambda: transport.open(listener.factory()))
     else:
         transport.close_socket(End.RESET)

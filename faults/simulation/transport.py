@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from staticfire.faults.simulation.history import History
-from staticfire.faults.simulation.link import Link
+from staticfire.faults.simulation.link import Lane, Link
 from staticfire.faults.simulation.loop import JumpingLoop
 from staticfire.faults.simulation.process import Process
 from staticfire.runtime.machine import Bytes
@@ -62,6 +62,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self.peer: SimulatedTransport
         self.outgoing = outgoing
         self._gone = gone
+        self._lane = Lane()
         self._context = process.context.copy()
         self._history = history
         self._backlog = bytearray()
@@ -160,14 +161,21 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
             return 0
         piece = bytes(data[:room])
         self._window_used_bytes += len(piece)
-        self.outgoing.carry(partial(self.peer.arrive, piece))
+        self.outgoing.carry(partial(self.peer.arrive, piece), self._lane, len(piece))
+        if self.outgoing.resets():
+            self.break_off()
         return len(piece)
+
+    def break_off(self) -> None:
+        """Let somebody on the way reset the connection: both sides learn of it."""
+        self.outgoing.carry(partial(self.peer.arrive, End.RESET), self._lane)
+        self.peer.outgoing.carry(partial(self.arrive, End.RESET), self.peer._lane)
 
     def _peer_read(self, size: int) -> None:
         """Free a part of the window. The news of it only has to travel when somebody waits for it."""
         self._window_used_bytes -= size
         if self._backlog:
-            self.peer.outgoing.carry(partial(self.call_in_process, self._send_backlog))
+            self.peer.outgoing.carry(partial(self.call_in_process, self._send_backlog), self.peer._lane)
 
     def _send_backlog(self) -> None:
         if self._is_lost or not self._backlog:
@@ -183,7 +191,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         """Take what the wire brings: the operating system's part, whatever the process is doing."""
         if self._is_closed:
             if isinstance(item, bytes):
-                self.outgoing.carry(partial(self.peer.arrive, End.RESET))
+                self.outgoing.carry(partial(self.peer.arrive, End.RESET), self._lane)
             return
         self._unread.append(item)
         if isinstance(item, bytes):
@@ -273,7 +281,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self._backlog.clear()
         self._unread.clear()
         self._unread_bytes = 0
-        self.outgoing.carry(partial(self.peer.arrive, end))
+        self.outgoing.carry(partial(self.peer.arrive, end), self._lane)
         self._gone(self)
 
 

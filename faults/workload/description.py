@@ -11,7 +11,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ConsumeContext, OrderedContext, ReceivedMessage
 from staticfire.faults.simulation.link import LinkQuality
 from staticfire.faults.workload.spelling import check_known
-from staticfire.faults.workload.strikes import STRIKES
+from staticfire.faults.workload.strikes import STRIKES, USUAL_STRIKES
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import group_fault, topic_fault
@@ -189,7 +189,7 @@ def _check_settings(owner: str, kind: type[Any], settings: dict[str, Any]) -> No
 class Nemesis:
     """What breaks: one thing every so often, for a while. Each seed picks some of what `may` happen."""
 
-    may: Iterable[str] = tuple(STRIKES)
+    may: Iterable[str] = USUAL_STRIKES
     every_seconds: float = 30.0
     """On average, from one to the next."""
     lasts_seconds: tuple[float, float] = (0.5, 45.0)

@@ -21,6 +21,8 @@ class StrikeKind(msgspec.Struct, frozen=True):
 
     at: At
     words: str
+    is_usual: bool = True
+    """One of those that happen where nobody chooses. The others destroy what no broker could keep."""
 
 
 STRIKES = {
@@ -35,6 +37,13 @@ STRIKES = {
     "full disk": StrikeKind(At.BROKER, "no write finds space"),
     "failing writes": StrikeKind(At.BROKER, "some of its writes fail"),
     "failing syncs": StrikeKind(At.BROKER, "some of its syncs fail, and what they covered may be lost with the power"),
+    "failing reads": StrikeKind(
+        At.BROKER, "some of its reads fail; a failing map is the end of the process", is_usual=False
+    ),
+    "misdirected reads": StrikeKind(At.BROKER, "some of its reads get what lies elsewhere", is_usual=False),
+    "bit rot": StrikeKind(At.BROKER, "bits of its queues' files flip; the log has all that is in them"),
+    "reset connections": StrikeKind(At.BROKER, "all its connections are reset at once"),
+    "no descriptors": StrikeKind(At.BROKER, "it can neither open nor accept a further connection"),
     "kill member": StrikeKind(At.MEMBER, "its process is killed, and started again later"),
     "restart member": StrikeKind(At.MEMBER, "it leaves in order, and joins later"),
     "freeze member": StrikeKind(At.MEMBER, "its process stands still"),
@@ -46,8 +55,14 @@ STRIKES = {
     "kill nameserver": StrikeKind(At.NAMESERVER, "its process is killed, and started again later"),
     "freeze nameserver": StrikeKind(At.NAMESERVER, "its process stands still"),
     "slow network": StrikeKind(At.NETWORK, "a tenth of a second per way on average, with a long tail"),
+    "losing network": StrikeKind(At.NETWORK, "one piece in twenty is sent again after a while, and holds up the rest"),
+    "resetting network": StrikeKind(At.NETWORK, "one piece in two hundred resets its connection"),
+    "reordering network": StrikeKind(At.NETWORK, "connections overtake each other"),
     "narrow network": StrikeKind(At.NETWORK, "20 KB per second and link"),
 }
+
+
+USUAL_STRIKES = tuple(name for name, kind in STRIKES.items() if kind.is_usual)
 
 
 class Strike(msgspec.Struct, frozen=True):

@@ -34,42 +34,53 @@ class Hours(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
 
 
 @click.command(short_help="Whole clusters on virtual time, from seeds: do all promises hold?")
-@click.argument("workload", metavar="FILE")
+@click.argument("workload", metavar="[FILE]", required=False, default="")
 @click.option("--seeds", type=Whole(1), help="How many. [default: 100]")
 @click.option("--first", type=Whole(0), default=1, show_default=True, help="The first of them.")
 @click.option("--seed", metavar="SEED", help="One only: a number, or what a run has printed, like 4711@3f9a2c.")
 @click.option("--hours", type=Hours(), default=0.1, show_default=True, help="Of virtual time, before it comes to rest.")
 @click.option("--trace", is_flag=True, help="With --seed: write its timeline, a page for a browser.")
+@click.option(
+    "--shrink/--no-shrink", default=True, help="Look for the fewest faults with which it fails. [default: on]"
+)
 @click.option("--jobs", type=Whole(1), help="Processes. [default: one per core]")
 def simulate(
-    workload: str, seeds: int | None, first: int, seed: str | None, hours: float, trace: bool, jobs: int | None
+    workload: str,
+    seeds: int | None,
+    first: int,
+    seed: str | None,
+    hours: float,
+    trace: bool,
+    shrink: bool,
+    jobs: int | None,
 ) -> int:
-    """Play a workload FILE (docs/simulation.md) with each seed, and check what brokers and clients promise.
+    """Play a workload FILE (docs/simulation.md) with each seed, and check what brokers and clients promise. Without a
+    FILE each seed makes up its own.
 
     The same seed does the same on any machine.
     """
     if seed is not None:
         if seeds is not None:
             raise UsageError("--seed and --seeds exclude each other: one run, or many")
-        return _one(workload, seed, hours, trace)
+        return _one(workload, seed, hours, trace, shrink)
     if trace:
         raise UsageError("--trace needs --seed: a page shows one run")
     from staticfire.faults.runs.many import cores
 
     count = 100 if seeds is None else seeds
-    return _many(workload, range(first, first + count), hours, jobs or min(cores(), count))
+    return _many(workload, range(first, first + count), hours, jobs or min(cores(), count), shrink)
 
 
-def _one(path: str, text: str, hours: float, trace: bool) -> int:
+def _one(path: str, text: str, hours: float, trace: bool, shrink: bool) -> int:
     from staticfire.faults.runs.play import Play, play
     from staticfire.faults.runs.seeds import read_seed, version_of
-    from staticfire.faults.workload.loading import load_workload
+    from staticfire.faults.runs.swarm import maker_of
 
     seed, version = read_seed(text)
-    make = load_workload(path)
+    make = maker_of(path)
     if version and version != version_of(path, hours):
         click.echo(
-            f"simulate: seed {text} is from another version of staticfire, of {path}, or of another length (now "
+            f"simulate: seed {text} is from another version of staticfire, of the workload, or of another length (now "
             f"{version_of(path, hours)}): it may do something else",
             err=True,
         )
@@ -79,23 +90,39 @@ def _one(path: str, text: str, hours: float, trace: bool) -> int:
     click.echo(str(outcome))
     for strike in outcome.strikes:
         click.echo(f"  {strike}")
+    if not outcome.passed and shrink:
+        _shrink(path, outcome, hours)
     return 0 if outcome.passed else EXIT_FAILED
+
+
+def _shrink(path: str, outcome: "RunOutcome", hours: float) -> None:
+    """Print the smallest run that fails the same way, as a test."""
+    from staticfire.faults.runs.shrinking import Shrinker, as_scenario
+    from staticfire.faults.runs.swarm import maker_of
+
+    click.echo("simulate: looking for the fewest faults with which it fails", err=True)
+    shrinker = Shrinker(maker_of(path), outcome, hours)
+    smallest = shrinker.shrink()
+    faults = f"{len(smallest.strikes)} of {len(outcome.strikes)} faults"
+    click.echo(f"simulate: {faults} are enough, found in {shrinker.tries} tries; as a test:\n")
+    click.echo(as_scenario(smallest, shrinker.hours, path))
 
 
 def _write_page(path: str, outcome: "RunOutcome") -> str:
     """Write the timeline of a run into the current folder; return the file's name."""
     from staticfire.faults.runs.trace_page import trace_page
 
+    path = path or "the swarm"
     name = f"simulation-{outcome.seed}.html"
     with open(name, "w", encoding="utf-8") as file:
         file.write(trace_page(outcome, path))
     return name
 
 
-def _many(path: str, seeds: range, hours: float, jobs: int) -> int:
-    from staticfire.faults.workload.loading import load_workload
+def _many(path: str, seeds: range, hours: float, jobs: int, shrink: bool) -> int:
+    from staticfire.faults.runs.swarm import maker_of
 
-    load_workload(path)  # What is wrong with it is told before anything is started.
+    maker_of(path)  # What is wrong with it is told before anything is started.
     summary = _Summary(path, hours)
     try:
         _follow(summary, path, seeds, hours, jobs)
@@ -104,6 +131,8 @@ def _many(path: str, seeds: range, hours: float, jobs: int) -> int:
         summary.show()
         return EXIT_SIGNAL_BASE + SIGINT
     summary.show()
+    if summary.first_failed is not None and shrink:
+        _shrink(path, summary.first_failed, hours)
     return EXIT_FAILED if summary.failed else 0
 
 
@@ -142,6 +171,7 @@ class _Summary:
         self._count = 0
         self._states: Counter[str] = Counter()
         self.failed: list[int] = []
+        self.first_failed: RunOutcome | None = None
 
     def add(self, outcome: "RunOutcome") -> None:
         self._count += 1
@@ -150,6 +180,8 @@ class _Summary:
         self._states.update(outcome.states)
         if not outcome.passed:
             self.failed.append(outcome.seed)
+            if self.first_failed is None or outcome.seed < self.first_failed.seed:
+                self.first_failed = outcome
 
     @property
     def line(self) -> str:
@@ -162,7 +194,7 @@ class _Summary:
         repeat = (
             f"staticfire simulate --seed {seed_text(outcome.seed, self._path, self._hours)} --hours {self._hours:g}"
         )
-        return f"{outcome}\n  again: {repeat} --trace {self._path}"
+        return f"{outcome}\n  again: {repeat} --trace {self._path}".rstrip()
 
     def show(self) -> None:
         """Print it."""

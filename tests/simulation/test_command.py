@@ -35,7 +35,7 @@ def test_one_seed_is_played_and_written_as_a_page(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nowhere.py"], "no workload file nowhere.py"),
+        (["--first", "3", "nowhere.py"], "no workload file nowhere.py"),
         (["--seed", "4x", "small.py"], "'4x' is no seed"),
         (["--seed", "4", "--seeds", "5", "small.py"], "exclude each other"),
         (["--trace", "small.py"], "--trace needs --seed"),

@@ -5,13 +5,15 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from staticfire.broker.groups.queue_locks import QueueLocks
+from staticfire.client.consume import concurrent_policy
 from staticfire.faults.runs.play import Play, planned, play
+from staticfire.faults.runs.shrinking import Shrinker, as_scenario, minimal
 from staticfire.faults.runs.trace_page import trace_page
+from staticfire.faults.workload.strikes import Strike
 from tests.house.source import ROOT
 from tests.simulation.small import HOURS, WORKLOAD, outcome_of, told
 
@@ -35,12 +37,16 @@ def test_seeds_differ_in_what_breaks() -> None:
     assert len({strike.kind for plan in plans for strike in plan}) > 15
 
 
-def test_a_run_with_a_broken_lock_is_told_with_its_cause_and_as_a_page(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(QueueLocks, "lock", lambda _, group, client_id, queues, uptime_ms: list(queues))
+@pytest.fixture
+def failures_count_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant of the consumer."""
+    monkeypatch.setattr(concurrent_policy, "count_done", lambda _status, _ack_index, count, *_: count)
+
+
+@pytest.mark.usefixtures("failures_count_as_done")
+def test_a_run_that_failed_is_told_with_its_cause_and_as_a_page() -> None:
     outcome = play(WORKLOAD, Play(3, HOURS, keeps_events=True))
-    assert {violation.checker for violation in outcome.violations} & {"InOrder", "OneOwner"}
+    assert {violation.checker for violation in outcome.violations} == {"ReachesAll"}
     page = trace_page(outcome, "shop.py")
     assert "{{" not in page
     data = re.search(r"const run = (\{.*\});", page)
@@ -48,6 +54,32 @@ def test_a_run_with_a_broken_lock_is_told_with_its_cause_and_as_a_page(
     facts = json.loads(data[1])
     assert facts["violations"] == [[each.at_ms, str(each)] for each in outcome.violations]
     assert {kind for _, kind, _ in facts["events"]} >= {"SendBegan", "CallBegan", "FaultBegan", "ProcessEnded"}
+
+
+@pytest.mark.usefixtures("failures_count_as_done")
+def test_a_run_that_failed_is_made_smaller_and_told_as_a_test() -> None:
+    outcome = outcome_of(3)
+    shrinker = Shrinker(lambda _: WORKLOAD, outcome, HOURS)
+    smallest = shrinker.shrink()
+    assert smallest.strikes == []  # It needs no fault at all.
+    text = as_scenario(smallest, shrinker.hours, "small.py")
+    program: dict[str, Any] = {"WORKLOAD": WORKLOAD}
+    exec(text.replace('load_workload("small.py")', "WORKLOAD"), program)
+    with pytest.raises(AssertionError, match="ReachesAll"):
+        program["test_seed_3"]()
+
+
+def test_the_fewest_faults_are_found() -> None:
+    strikes = [Strike(at_ms, "kill broker") for at_ms in range(20)]
+    needed = {strikes[3], strikes[17]}
+    tries: list[int] = []
+
+    def fails(some: list[Strike]) -> bool:
+        tries.append(len(some))
+        return needed <= set(some)
+
+    assert minimal(strikes, fails) == [strikes[3], strikes[17]]
+    assert len(tries) < 40
 
 
 def test_a_run_counts_what_broke() -> None:

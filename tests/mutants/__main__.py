@@ -1,0 +1,62 @@
+"""`python -m tests.mutants`: finds each mutant anew and writes known.json; with --known only the seeds that it has."""
+
+import argparse
+import multiprocessing
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.mutants.finding import SEEDS_MAX, Found, find, keep, known, played
+from tests.mutants.mutants import MUTANTS
+
+OTHERS = 12
+
+
+def is_still_found(found: Found) -> tuple[Found, bool]:
+    """Play a known seed again, and when the program has changed since, a few others."""
+    seeds = (found.seed, *range(1, OTHERS + 1))
+    return found, any(not played(found.mutant, seed).passed for seed in seeds)
+
+
+def look_anew(names: list[str], first: int, pool: ProcessPoolExecutor) -> int:
+    """Find mutants; return how many weren't."""
+    results = known()
+    missed = 0
+    for name, found in zip(names, pool.map(find, names, [first] * len(names)), strict=True):
+        if found is None:
+            missed += 1
+            results.pop(name, None)
+            print(f"mutants: NOT FOUND within {SEEDS_MAX} seeds: {name}", flush=True)
+        else:
+            results[name] = found
+            print(f"mutants: seed {found.seed} ({found.tries} tries, {found.checker}): {name}", flush=True)
+        keep([found for name, found in results.items() if name in MUTANTS])
+    return missed
+
+
+def look_again(pool: ProcessPoolExecutor) -> int:
+    """Play the known seeds; return how many find nothing any more."""
+    missed = 0
+    for found, is_found in pool.map(is_still_found, known().values()):
+        if not is_found:
+            missed += 1
+            print(f"mutants: seed {found.seed} doesn't find it any more: {found.mutant}; make mutants", flush=True)
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    parser.add_argument("mutants", nargs="*", help="some of them, by a part of their names; all when none is given")
+    parser.add_argument("--known", action="store_true", help="only the seeds that are known to find one")
+    parser.add_argument("--first", type=int, default=1, help="the first seed to try")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    names = [name for name in MUTANTS if not arguments.mutants or any(part in name for part in arguments.mutants)]
+    with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
+        missed = look_again(pool) if arguments.known else look_anew(names, arguments.first, pool)
+    print(f"mutants: {len(known()) if arguments.known else len(names)} looked for, {missed} missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

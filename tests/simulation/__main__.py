@@ -1,0 +1,104 @@
+"""`python -m tests.simulation`: every seed that ever failed (failed.json), then fresh ones for as long as is said.
+
+Fresh means: other seeds each day. The swarm has many kinds of workloads, so each of them is one run. What failed and
+what was seen is kept in .venv/simulation; a seed that failed belongs into failed.json together with its repair.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from staticfire.faults.runs.many import cores, play_many
+from staticfire.faults.runs.outcome import RunOutcome
+from staticfire.faults.runs.play import Play
+from staticfire.faults.runs.seeds import seed_text
+from tests.house.source import ROOT
+
+FAILED = Path(__file__).with_name("failed.json")
+KEPT = ROOT / ".venv" / "simulation"
+HOURS = 0.03
+DAY_S = 86_400
+SEEDS_PER_DAY = 1_000_000
+SHOWN_MAX = 12
+
+
+class Night:
+    """What has come out so far."""
+
+    def __init__(self) -> None:
+        self.began_s = time.monotonic()
+        self.runs = 0
+        self.virtual_ms = 0
+        self.cpu_s = 0.0
+        self.states: Counter[str] = Counter()
+        self.failed: list[dict[str, Any]] = []
+
+    def add(self, outcome: RunOutcome, hours: float) -> None:
+        """Count a run, and tell of one that has failed."""
+        self.runs += 1
+        self.virtual_ms += outcome.virtual_ms
+        self.cpu_s += outcome.cpu_s
+        self.states.update(outcome.states)
+        if not outcome.passed:
+            self.failed.append({"seed": outcome.seed, "hours": hours, "words": str(outcome.violations[0])})
+            print(
+                f"{outcome}\n  again: staticfire simulate --seed {seed_text(outcome.seed, '', hours)} --hours {hours:g}"
+            )
+            sys.stdout.flush()
+
+    def keep(self) -> None:
+        """Write down what there is, so that a night that is cut off has its figures, too."""
+        KEPT.mkdir(parents=True, exist_ok=True)
+        facts = {
+            "runs": self.runs, "virtual hours": round(self.virtual_ms / 3_600_000, 2), "cpu s": round(self.cpu_s),
+            "states": dict(self.states.most_common()), "failed": self.failed,
+        }  # fmt: skip
+        (KEPT / "night.json").write_text(json.dumps(facts, indent=1))
+
+    @property
+    def words(self) -> str:
+        hours, took_s = self.virtual_ms / 3_600_000, time.monotonic() - self.began_s
+        return f"{self.runs} seeds, {len(self.failed)} failed, {hours:.1f} h of virtual time in {took_s:.0f} s"
+
+
+def fresh(until_s: float) -> Iterator[Play]:
+    """Yield seeds of today as long as there is time."""
+    first = int(time.time() // DAY_S % 10_000) * SEEDS_PER_DAY + int(time.time() % DAY_S)
+    number = 0
+    while time.monotonic() < until_s:
+        yield Play(first + number, HOURS)
+        number += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation")
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--night", action="store_true", help="print what was seen, too")
+    parser.add_argument("--jobs", type=int, default=cores())
+    arguments = parser.parse_args()
+    night = Night()
+    again = [Play(row["seed"], row["hours"]) for row in json.loads(FAILED.read_text())]
+    hours = {what.seed: what.hours for what in again}
+    try:
+        for outcome in play_many("", again, arguments.jobs):
+            night.add(outcome, hours[outcome.seed])
+        for outcome in play_many("", fresh(time.monotonic() + 60 * arguments.minutes), arguments.jobs):
+            night.add(outcome, HOURS)
+            if night.runs % 50 == 0:
+                night.keep()
+    except KeyboardInterrupt:
+        print("simulation: interrupted")
+    night.keep()
+    for state, count in night.states.most_common(None if arguments.night else SHOWN_MAX):
+        print(f"  {count:8,}  {state}")
+    print(f"simulation: {night.words}; kept in {(KEPT / 'night.json').relative_to(ROOT)}")
+    return 1 if night.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
