@@ -50,6 +50,14 @@ def half_of(record: NewRecord, unique_id: str, queue: Queue) -> NewRecord:
     return replace(record, queue=queue, properties=properties, sys_flag=sys_flag)
 
 
+def stored_half(half: NewRecord, queue_offset: int, log_position: int, stored_ms: int) -> StoredRecord:
+    """Return a half message as its end needs it, without having read it: its sizes and checksums aren't there."""
+    return StoredRecord(
+        0, 0, 0, log_position, half.queue.queue_id, queue_offset, stored_ms, half.born_ms, half.sys_flag, half.flag,
+        half.reconsume_times, 0, 0, half.born_host, half.queue.topic, half.properties, half.body,
+    )  # fmt: skip
+
+
 def place_of(half: StoredRecord) -> tuple[str, int]:
     """Return topic and queue of a half message. Raises: ProtocolError (it names none)."""
     place = real_place(half.properties)

@@ -42,6 +42,8 @@ log = logger("broker")
 
 SLICE_MAX = 64
 # Half messages asked about between two looks at the sockets.
+RECENT_MAX, RECENT_BODY_BYTES_MAX = 1_024, 8_192
+# Half messages in memory until they are ended, and how large one may be: 8 MiB together.
 RETRY_MS = 1_000
 ANSWER_MS_MAX = 5_000
 # So long an advance waits for the answer of a producer that was asked.
@@ -58,6 +60,8 @@ class TransactionService:
         self._intake = intake
         self._settle = settle
         self._open = OpenHalves()
+        self._recent: dict[int, StoredRecord] = {}
+        # The newest halves by log position: most are ended soon, and don't have to be read for it.
         self._ending: set[int] = set()
         # Ended on a burst that isn't written yet.
         self._asked: dict[int, tuple[Connection, UptimeMs]] = {}
@@ -101,6 +105,7 @@ class TransactionService:
     def forget(self) -> None:
         """Start anew: the queues were deleted."""
         self._open.forget()
+        self._recent.clear()
         self._asked.clear()
         self._kept.forget()
 
@@ -110,12 +115,16 @@ class TransactionService:
         """Store a message as a half one. Raises: BrokerAnswer, StorageError, ProtocolError."""
         half, stored_ms = forms.half_of(record, unique_id, self._halves), self._state.clock.message_ms()
         self._intake.check_time(half, stored_ms)
-        self._store.put(half, stored_ms, self._half_stored, (half.properties, stored_ms, on_stored, context))
+        self._store.put(half, stored_ms, self._half_stored, (half, stored_ms, on_stored, context))
 
     def _half_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-        properties, stored_ms, on_stored, call = context
+        half, stored_ms, on_stored, call = context
         if outcome is not PutOutcome.FAILED:
-            self._begin(queue_offset, log_position, stored_ms, properties)
+            self._begin(queue_offset, log_position, stored_ms, half.properties)
+            if len(half.body) <= RECENT_BODY_BYTES_MAX:
+                if len(self._recent) >= RECENT_MAX:
+                    del self._recent[next(iter(self._recent))]
+                self._recent[log_position] = forms.stored_half(half, queue_offset, log_position, stored_ms)
         on_stored(call, queue_offset, log_position, outcome)
 
     def _begin(self, offset: int, log_position: int, stored_ms: int, properties: bytes, checks: int = 0) -> None:
@@ -128,6 +137,9 @@ class TransactionService:
 
     def half_at(self, log_position: int) -> StoredRecord | None:
         """Return the half message at a position of the log, None when there is none."""
+        recent = self._recent.pop(log_position, None)
+        if recent is not None:
+            return recent
         try:
             data = self._store.record_at(log_position)
             record = None if data is None else decode_record(data)
