@@ -26,7 +26,9 @@ from staticfire.protocol.properties import (
     find_property,
     format_properties,
     text_property,
+    with_last_end,
     with_property,
+    without_property,
 )
 from staticfire.protocol.record import StoredRecord, pack_stored
 from staticfire.protocol.sys_flag import TransactionKind, with_transaction_kind
@@ -40,9 +42,13 @@ _NOWHERE = bytes(8)
 
 def half_of(record: NewRecord, unique_id: str, queue: Queue) -> NewRecord:
     """Return a message as a half one. Raises: BrokerAnswer (its properties get too long)."""
-    properties = with_property(record.properties, TRANSACTION_ID, unique_id)
-    properties = with_property(properties, REAL_TOPIC, record.queue.topic)
-    properties = with_property(properties, REAL_QID, str(record.queue.queue_id))
+    properties = record.properties
+    if b"REAL_" in properties or b"__transactionId__" in properties:
+        for name in (TRANSACTION_ID, REAL_TOPIC, REAL_QID):
+            properties = without_property(properties, name)
+    added = b"__transactionId__\x01%b\x02REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02"
+    place = record.queue.topic.encode("utf-8", "replace"), record.queue.queue_id
+    properties = with_last_end(properties) + added % (unique_id.encode("utf-8", "replace"), *place)
     if len(properties) > PROPERTIES_BYTES_MAX:
         words = f"a half message has {len(properties)} bytes of properties, {PROPERTIES_BYTES_MAX} fit into a record"
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
@@ -111,6 +117,8 @@ def producer_group(properties: bytes) -> str:
 
 def immunity_ms(properties: bytes, least_ms: int) -> int | None:
     """Return for how long a message asks to be left alone, None when it doesn't ask. RocketMQ: getImmunityTime."""
+    if b"CHECK_IMMUNITY" not in properties:
+        return None
     text = find_property(properties, CHECK_IMMUNITY_TIME_IN_SECONDS)
     if text is None:
         return None
