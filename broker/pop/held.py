@@ -94,9 +94,11 @@ class HeldPops:
 
     def take_all(self) -> list[HeldPop]:
         """Remove and return all."""
-        pops = [pop for _, _, pop in sorted(self._dues, key=_order_of) if pop.is_held]
-        for pop in pops:
-            self._remove(pop)
+        pops = []
+        for _, _, pop in sorted(self._dues, key=_order_of):
+            if pop.is_held:  # One that was held again stands in the list more than once.
+                self._remove(pop)
+                pops.append(pop)
         return pops
 
     def drop(self, is_gone: Callable[[HeldPop], bool]) -> None:
