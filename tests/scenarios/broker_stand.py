@@ -12,6 +12,7 @@ from staticfire.protocol.properties import find_property, format_properties
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.recall import RecallMessage
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.topics import UpdateTopic
@@ -21,6 +22,11 @@ NAME = "broker-a"
 ADDRESS = "10.0.0.2:10911"
 OLD_VERSION = 100
 # V3_4_6: the broker doesn't believe such a client how often it wants a message.
+
+TIMER_ILLEGAL_WORDS = (
+    "timer message illegal, the delay time should not be bigger than the max delay 259200000ms; or if set del msg, "
+    "the delay time should be bigger than the current time"
+)
 
 
 class BrokerStand:
@@ -100,6 +106,9 @@ class BrokerStand:
     ) -> Answer:
         answer: Answer = await self.ask(SendBack(record.log_position, group, delay_level, **fields))
         return answer
+
+    async def recall(self, handle: str | None, topic: str = "orders") -> Any:
+        return await self.ask(RecallMessage(topic, handle, "producers"))
 
     async def put_group(self, name: str, **fields: Any) -> None:
         assert (await self.ask(UpdateGroup(body=SubscriptionGroupConfig(name, **fields)))).code == 0

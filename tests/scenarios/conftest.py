@@ -8,6 +8,7 @@ import pytest_asyncio
 from staticfire.client import ClientSettings
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
+from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import logged
 from tests.scenarios.ordering import Ordering
@@ -21,6 +22,15 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
     shop = Shop(world, getattr(request, "param", ClientSettings()))
     yield await shop.open(brokers=2)
     await shop.close()
+
+
+@pytest_asyncio.fixture
+async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
+    """One broker that is asked by hand; some modules have another one of this name."""
+    stand = BrokerStand(world)
+    await stand.start()
+    yield stand
+    await stand.close()
 
 
 @pytest_asyncio.fixture

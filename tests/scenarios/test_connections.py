@@ -1,11 +1,10 @@
 """Who is connected to a broker, and what it asks of clients for others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -39,14 +38,6 @@ INFO = ConsumerRunningInfo(
     [SubscriptionData("orders")],
     {MessageQueue("orders", "broker-a", 0): ProcessQueueInfo(commit_offset=7, droped=True)},
 )
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
 
 
 class Client:

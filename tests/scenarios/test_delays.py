@@ -1,10 +1,8 @@
 """Delayed messages: on time, in order, once, whatever happens to the broker meanwhile."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.faults.simulation.world import SimulatedWorld
@@ -16,14 +14,6 @@ from staticfire.protocol.requests.topics import DeleteTopic
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
 
 
 @pytest.mark.row("D1", "A6")

@@ -1,12 +1,9 @@
 """What isn't built is refused in words: never stored as something else, never answered with a success."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
@@ -18,14 +15,6 @@ TIMER_WORDS = "accurate timer message is not enabled, timerWheelEnable is false"
 HALF_WORDS = "the broker[10.0.0.2] sending transaction message is forbidden"
 
 TIMERS = [{"TIMER_DELAY_SEC": "5"}, {"TIMER_DELAY_MS": "1"}, {"TIMER_DELIVER_MS": "1"}]
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
 
 
 async def send_as(stand: BrokerStand, sys_flag: int, reconsume_times: int = 0, **properties: Any) -> Any:

@@ -1,9 +1,6 @@
 """A topic is there again after a kill, however early: what was acknowledged can be consumed."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation import ProcessKilled, SimulatedWorld
 from staticfire.protocol.requests.send import ManyMessage, SendMany
@@ -11,14 +8,6 @@ from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig
 from tests.scenarios.broker_stand import NAME, BrokerStand
 
 TOPIC_NOT_EXIST = 17
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
 
 
 async def send_and_kill(world: SimulatedWorld, stand: BrokerStand, *queue_ids: int, queues: int = 4) -> None:

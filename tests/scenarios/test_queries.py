@@ -1,11 +1,10 @@
 """Messages looked up by key, by unique id, by position and by place in a queue."""
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.broker import key_index
 from staticfire.faults.simulation.world import SimulatedWorld
@@ -18,14 +17,6 @@ from tests.scenarios.broker_stand import BrokerStand
 
 pytestmark = pytest.mark.row("F3")
 FOREVER = (1 << 63) - 1
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
 
 
 async def ask(stand: BrokerStand, key: str, topic: str = "orders", messages_max: int = 32, **fields: Any) -> Any:

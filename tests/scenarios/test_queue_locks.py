@@ -1,23 +1,12 @@
 """Queue locks over the wire, and what they do to retries."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient, UnlockQueues
 from tests.scenarios.broker_stand import BrokerStand
 
 pytestmark = pytest.mark.row("O1")
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
 
 
 def queues(*ids: int) -> list[MessageQueue]:

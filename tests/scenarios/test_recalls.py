@@ -1,52 +1,31 @@
 """Messages that wait for their time are called back: before it, after it, twice, with forged handles."""
 
-from collections.abc import AsyncIterator
-from typing import Any
-
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation.world import SimulatedWorld
+from staticfire.protocol.names import WHEEL_TIMER_TOPIC
 from staticfire.protocol.recall_handle import RecallHandle, decode_handle, encode_handle
-from staticfire.protocol.requests.recall import RecallMessage
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
-from tests.scenarios.broker_stand import NAME, BrokerStand, text
+from tests.scenarios.broker_stand import NAME, TIMER_ILLEGAL_WORDS, BrokerStand, text
 
 pytestmark = pytest.mark.row("D4")
 
-WHEEL = "rmq_sys_wheel_timer"
 OK, ILLEGAL, NO_TOPIC, REFUSED = 0, 13, 17, 604
-ILLEGAL_WORDS = (
-    "timer message illegal, the delay time should not be bigger than the max delay 259200000ms; or if set del msg, "
-    "the delay time should be bigger than the current time"
-)
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
-
-
-async def recall(stand: BrokerStand, handle: str | None, topic: str = "orders") -> Any:
-    return await stand.ask(RecallMessage(topic, handle, "producers"))
 
 
 async def test_a_recalled_message_never_comes(world: SimulatedWorld, stand: BrokerStand) -> None:
     handle = (await stand.send("orders", b"x", UNIQ_KEY="U1", TIMER_DELAY_SEC="5")).recall_handle
     await stand.send("orders", b"y", UNIQ_KEY="U2", TIMER_DELAY_SEC="5")
-    answer = await recall(stand, handle)
+    answer = await stand.recall(handle)
     assert (answer.code, answer.msg_id, answer.region) == (OK, "U1", "DefaultRegion")
-    marker = (await stand.stored(WHEEL))[-1]
+    marker = (await stand.stored(WHEEL_TIMER_TOPIC))[-1]
     names = ("TAGS", "TIMER_DEL_UNIQKEY", "UNIQ_KEY", "PGROUP")
     assert marker.body == b"0"
     assert [text(marker, name) for name in names] == ["_RECALL_TAG_", "orders+U1", "U1", "producers"]
-    again = await recall(stand, handle)
+    again = await stand.recall(handle)
     assert (again.code, again.msg_id, "was recalled before" in (again.remark or "")) == (OK, "U1", True)
-    assert len(await stand.stored(WHEEL)) == 3
+    assert len(await stand.stored(WHEEL_TIMER_TOPIC)) == 3
     await world.run_for(seconds=10)
     assert await stand.bodies("orders") == [b"y"]
 
@@ -54,7 +33,7 @@ async def test_a_recalled_message_never_comes(world: SimulatedWorld, stand: Brok
 async def test_a_message_that_was_delivered_cant_be_recalled(world: SimulatedWorld, stand: BrokerStand) -> None:
     handle = (await stand.send("orders", b"x", TIMER_DELAY_SEC="5")).recall_handle
     await world.run_for(seconds=6)
-    answer = await recall(stand, handle)
+    answer = await stand.recall(handle)
     assert (answer.code, answer.remark) == (REFUSED, "recall failed, timestamp invalid")
 
 
@@ -62,7 +41,7 @@ async def test_a_message_can_be_recalled_up_to_its_last_moment(world: SimulatedW
     due_ms = stand.message_ms // 1000 * 1000 + 5_900
     handle = (await stand.send("orders", b"x", TIMER_DELIVER_MS=str(due_ms))).recall_handle
     await world.run_for(due_ms - stand.message_ms - 50)
-    assert (await recall(stand, handle)).code == OK
+    assert (await stand.recall(handle)).code == OK
     await world.run_for(seconds=2)
     assert await stand.bodies("orders") == []
 
@@ -72,7 +51,7 @@ async def test_what_was_recalled_and_is_overdue_at_a_start_doesnt_come(
 ) -> None:
     """A real broker delivers it."""
     handle = (await stand.send("orders", b"x", TIMER_DELAY_SEC="5")).recall_handle
-    await recall(stand, handle)
+    await stand.recall(handle)
     world.kill(NAME)
     await world.run_for(minutes=1)
     await stand.start()
@@ -87,10 +66,10 @@ async def test_all_messages_of_an_id_are_recalled_and_no_other(world: SimulatedW
         answer = await stand.send("orders", b"%d" % number, UNIQ_KEY=unique_id, TIMER_DELIVER_MS=str(due_ms))
         handle = answer.recall_handle if number == 400 else None
     await stand.send("others", b"x", UNIQ_KEY="U1", TIMER_DELIVER_MS=str(due_ms))
-    answered = await recall(stand, encode_handle(decode_handle(handle or answer.recall_handle)))
+    answered = await stand.recall(encode_handle(decode_handle(handle or answer.recall_handle)))
     assert answered.code == OK
     again = encode_handle(RecallHandle("orders", NAME, (due_ms - 1) // 1000 * 1000 + 1, "U1"))
-    assert (await recall(stand, again)).code == OK
+    assert (await stand.recall(again)).code == OK
     await world.run_for(seconds=80)
     left = {b"%d" % number for number in range(500)} - {b"7", b"400", b"499"}
     assert set(await stand.bodies("orders")) == left
@@ -117,7 +96,7 @@ async def test_handles_that_cant_be(
 ) -> None:
     await stand.ask(UpdateTopic("orders", 4, 4, 6))
     encoded = encode_handle(handle) if isinstance(handle, RecallHandle) else handle
-    answer = await recall(stand, encoded, topic)
+    answer = await stand.recall(encoded, topic)
     assert (answer.code, answer.remark) == (code, remark)
 
 
@@ -129,7 +108,7 @@ async def test_a_forged_recall_does_no_harm(world: SimulatedWorld, stand: Broker
     out_ms = (due_ms - 1) // 1000 * 1000
     for topic, timestamp_ms, unique_id in (("orders", out_ms + 1001, "U1"), ("orders", out_ms + 1, "U2"),
                                            ("others", out_ms + 1, "U1")):  # fmt: skip
-        answer = await recall(stand, encode_handle(RecallHandle(topic, NAME, timestamp_ms, unique_id)), topic)
+        answer = await stand.recall(encode_handle(RecallHandle(topic, NAME, timestamp_ms, unique_id)), topic)
         assert answer.code == OK
     refused = await stand.send("orders", b"0", TIMER_DEL_UNIQKEY="orders+U1", TIMER_DELIVER_MS=str(out_ms + 1))
     assert refused.code == ILLEGAL
@@ -140,7 +119,7 @@ async def test_a_forged_recall_does_no_harm(world: SimulatedWorld, stand: Broker
 async def test_a_recall_that_cant_be_stored_is_none(world: SimulatedWorld, stand: BrokerStand) -> None:
     handle = (await stand.send("orders", b"x", TIMER_DELAY_SEC="5")).recall_handle
     world.disk(NAME).bytes_left = 0
-    assert (await recall(stand, handle)).code != OK
+    assert (await stand.recall(handle)).code != OK
     world.disk(NAME).bytes_left = None
     await world.run_for(seconds=6)
     assert await stand.bodies("orders") == [b"x"]
@@ -149,4 +128,4 @@ async def test_a_recall_that_cant_be_stored_is_none(world: SimulatedWorld, stand
 async def test_a_half_message_with_a_time_that_cant_be_is_refused_at_once(stand: BrokerStand) -> None:
     properties = "UNIQ_KEY\x01A\x02PGROUP\x01producers\x02TRAN_MSG\x01true\x02TIMER_DELAY_SEC\x01x\x02"
     answer = await stand.ask(SendMessage("producers", "orders", "TBW102", 4, 0, 4, 0, 0, properties, body=b"x"))
-    assert (answer.code, answer.remark) == (ILLEGAL, ILLEGAL_WORDS)
+    assert (answer.code, answer.remark) == (ILLEGAL, TIMER_ILLEGAL_WORDS)

@@ -1,10 +1,8 @@
 """A consumer gives messages back: retries, dead letters, and everything that a broker answers to it."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.broker.groups.retries import DeadLetterStored, SentBack
 from staticfire.faults.simulation.world import SimulatedWorld
@@ -14,14 +12,6 @@ from staticfire.protocol.requests.send_back import SendBack
 from tests.scenarios.broker_stand import NAME, BrokerStand, ask_as_an_old_client, text
 
 RETRY, DEAD = "%RETRY%billing", "%DLQ%billing"
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
 
 
 async def sent(stand: BrokerStand, **properties: Any) -> StoredRecord:

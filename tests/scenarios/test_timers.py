@@ -1,41 +1,22 @@
 """Messages with a delivery time of their own: on time, once, whatever happens to the broker meanwhile."""
 
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.names import WHEEL_TIMER_TOPIC
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
-from staticfire.protocol.requests.recall import RecallMessage
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.send_back import SendBack
-from tests.scenarios.broker_stand import NAME, BrokerStand, text
+from tests.scenarios.broker_stand import NAME, TIMER_ILLEGAL_WORDS, BrokerStand, text
 
 pytestmark = pytest.mark.row("D4")
 
-WHEEL = "rmq_sys_wheel_timer"
 OK, SYSTEM_ERROR, ILLEGAL, NO_PERMISSION = 0, 1, 13, 16
-ILLEGAL_WORDS = (
-    "timer message illegal, the delay time should not be bigger than the max delay 259200000ms; or if set del msg, "
-    "the delay time should be bigger than the current time"
-)
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    yield stand
-    await stand.close()
-
-
-async def recall(stand: BrokerStand, handle: str | None, topic: str = "orders") -> Any:
-    return await stand.ask(RecallMessage(topic, handle, "producers"))
 
 
 # -- what a send asks for ----------------------------------------------------------------------------------------------
@@ -47,7 +28,7 @@ async def test_a_timer_message_waits_in_rocketmqs_topic(stand: BrokerStand, queu
     due_ms = stand.message_ms + 90_000
     answer = await stand.send("orders", b"x", queue_id, UNIQ_KEY="U1", TAGS="paid", TIMER_DELIVER_MS=str(due_ms))
     assert (answer.code, answer.queue_id, answer.queue_offset, answer.transaction_id) == (OK, queue_id, 1, "U1")
-    (record,) = await stand.stored(WHEEL, 0, offset=1)
+    (record,) = await stand.stored(WHEEL_TIMER_TOPIC, 0, offset=1)
     assert (answer.msg_id or "").endswith(f"{record.log_position:016X}")
     out_ms = (due_ms - 1) // 1000 * 1000
     names = ("TIMER_OUT_MS", "REAL_TOPIC", "REAL_QID", "TIMER_DELIVER_MS", "TAGS")
@@ -121,8 +102,8 @@ async def test_what_is_due_already_or_names_no_time_is_stored_at_once(
 )
 async def test_a_time_that_cant_be_is_refused(stand: BrokerStand, properties: dict[str, Any]) -> None:
     answer = await stand.send("orders", b"x", **properties)
-    assert (answer.code, answer.remark) == (ILLEGAL, ILLEGAL_WORDS)
-    assert await stand.bodies("orders") == await stand.bodies(WHEEL) == []
+    assert (answer.code, answer.remark) == (ILLEGAL, TIMER_ILLEGAL_WORDS)
+    assert await stand.bodies("orders") == await stand.bodies(WHEEL_TIMER_TOPIC) == []
 
 
 async def test_the_farthest_time(world: SimulatedWorld, stand: BrokerStand) -> None:
@@ -149,12 +130,12 @@ async def test_settings_say_whether_and_how_far(stand: BrokerStand) -> None:
     await stand.restart(timer_wheel_enable=False, recall_message_enable=False)
     refused = await stand.send("orders", b"x", TIMER_DELAY_SEC="1")
     assert refused.code == SYSTEM_ERROR
-    assert (await recall(stand, handle)).code == NO_PERMISSION
+    assert (await stand.recall(handle)).code == NO_PERMISSION
 
 
 async def test_nobody_sends_to_the_timers_topic(stand: BrokerStand) -> None:
     """A real broker stores it, and its timers stand still from then on."""
-    assert (await stand.send(WHEEL, b"x")).code == NO_PERMISSION
+    assert (await stand.send(WHEEL_TIMER_TOPIC, b"x")).code == NO_PERMISSION
 
 
 async def test_each_of_many_has_a_time_of_its_own(world: SimulatedWorld, stand: BrokerStand) -> None:
@@ -259,7 +240,7 @@ async def test_a_killed_broker_delivers_nothing_twice_and_forgets_nothing(
         await world.run_for(40)
     await stand.send("orders", b"last", TIMER_DELAY_SEC="60")
     recalled = (await stand.send("orders", b"never", TIMER_DELAY_SEC="30")).recall_handle
-    assert (await recall(stand, recalled)).code == OK
+    assert (await stand.recall(recalled)).code == OK
     await world.run_for(seconds=wait_s)
     await stand.kill_and_start(power_loss)
     await world.run_for(seconds=5)
