@@ -5,11 +5,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from staticfire.broker.server import Broker
-from staticfire.broker.settings import BrokerSettings
 from staticfire.client import (
     Admin,
-    ClientSettings,
     ConsumeContext,
     ConsumeStatus,
     Message,
@@ -22,11 +19,11 @@ from staticfire.client import (
 )
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.nameserver.server import Nameserver
-from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.clock import Clock, ClockAnswer
+from tests.scenarios.simulated_cluster import NAMESRV, SimulatedCluster
 
-NAMESRV = "10.0.0.1:9876"
+__all__ = ["NAMESRV"]
+
 TOPIC, GROUP = "orders", "billing"
 
 Messages = tuple[ReceivedMessage, ...]
@@ -48,24 +45,14 @@ class Heard:
 
 
 @dataclass
-class Shop:
+class Shop(SimulatedCluster):
     """The cluster, a program that sends and asks, and all that listeners have heard, in order."""
 
-    world: SimulatedWorld
-    settings: ClientSettings = field(default_factory=ClientSettings)
-    broker_settings: dict[str, object] = field(default_factory=dict)
     heard: list[Heard] = field(default_factory=list)
-    nameserver_settings: NameserverSettings = field(default_factory=NameserverSettings)
-    namesrv: str = NAMESRV
-    """Of several, separated by semicolons, each becomes a nameserver: namesrv, namesrv-2 ..."""
-    brokers: dict[str, Broker] = field(default_factory=dict)
     _running: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def open(self, brokers: int = 1, queues: int = 4) -> "Shop":
-        for number, address in enumerate(self.namesrv.split(";")):
-            await self.start_nameserver(f"namesrv-{number + 1}" if number else "namesrv", address.partition(":")[0])
-        for number in range(brokers):
-            await self.start_broker(f"broker-{'abc'[number]}", f"10.0.1.{number + 1}")
+        await self.start_servers(brokers)
         machine = self.world.machine("shop", host="10.0.2.1")
         producer = Producer("shop", self.namesrv, ProducerSettings(client=self.settings), machine)
         self.producer = await self._running.enter_async_context(producer)
@@ -75,20 +62,6 @@ class Shop:
 
     async def close(self) -> None:
         await self._running.aclose()
-
-    async def start_nameserver(self, name: str, host: str | None = None) -> Nameserver:
-        machine = self.world.machine(name, host=host)
-        return await self.world.start(name, Nameserver(machine, self.nameserver_settings))
-
-    async def start_broker(self, name: str, host: str | None = None) -> None:
-        machine = self.world.machine(name, host=host)
-        settings = BrokerSettings(
-            broker_name=name,
-            namesrv_addr=self.namesrv,
-            store_path_root_dir="/store",
-            **self.broker_settings,  # type: ignore[arg-type]
-        )
-        self.brokers[name] = await self.world.start(name, Broker(machine, settings))
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -114,11 +87,7 @@ class Shop:
 
     async def advance(self, hours: float) -> ClockAnswer:
         """Move message time; return when the cluster is at rest there."""
-        request = Clock("advance", by_ms=round(hours * 3_600_000))
-        answer = await self.producer.client.pool.ask(NAMESRV, request, 3_600_000)
-        assert answer.code == 0, answer.remark
-        assert isinstance(answer, ClockAnswer)
-        return answer
+        return await self.move_clock(self.producer.client.pool, round(hours * 3_600_000))
 
     async def clock(self, action: str) -> None:
         """Change how message time goes: freeze, run ..."""

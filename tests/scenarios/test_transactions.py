@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.server import Broker
-from staticfire.broker.settings import BrokerSettings
 from staticfire.client import (
     ClientSettings,
     Message,
@@ -18,8 +16,6 @@ from staticfire.client import (
     TransactionState,
 )
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.nameserver.server import Nameserver
-from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import BrokerAnswer, ClientError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
@@ -30,7 +26,8 @@ from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.transactions import EndTransaction
 from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
 from staticfire.runtime.pool import ConnectionPool
-from tests.scenarios.test_client import NAMESRV, read_all
+from tests.scenarios.simulated_cluster import NAMESRV, SimulatedCluster
+from tests.scenarios.test_client import read_all
 
 pytestmark = pytest.mark.row("F5")
 
@@ -42,34 +39,16 @@ BOTH_PROTOCOLS = pytest.mark.parametrize("stand", ["staticfire", "rocketmq"], in
 
 
 @dataclass
-class Stand:
+class Stand(SimulatedCluster):
     """A cluster, and a program that sends in transactions and remembers what it was asked."""
 
-    world: SimulatedWorld
-    settings: ClientSettings
-    broker_settings: dict[str, object] = field(default_factory=dict)
     asked: list[ReceivedMessage] = field(default_factory=list)
     answer: Callable[[ReceivedMessage], TransactionState] = lambda _: UNKNOWN
-    brokers: dict[str, Broker] = field(default_factory=dict)
 
     async def open(self, brokers: int = 1) -> "Stand":
-        machine = self.world.machine("namesrv", host="10.0.0.1")
-        await self.world.start("namesrv", Nameserver(machine, NameserverSettings()))
-        for name in ("broker-a", "broker-b")[:brokers]:
-            await self.start_broker(name)
+        await self.start_servers(brokers)
         self.pool = ConnectionPool(self.world.machine("tools", host="10.0.2.9"))
         return self
-
-    async def start_broker(self, name: str = "broker-a") -> None:
-        machine = self.world.machine(name, host=f"10.0.1.{ord(name[-1]) - 96}")
-        settings = BrokerSettings(
-            broker_name=name,
-            namesrv_addr=NAMESRV,
-            store_path_root_dir="/store",
-            **self.broker_settings,  # type: ignore[arg-type]
-        )
-        self.brokers[name] = Broker(machine, settings)
-        await self.world.start(name, self.brokers[name])
 
     def producer(self, name: str = "shop") -> TransactionProducer:
         def check(message: ReceivedMessage) -> TransactionState:
@@ -85,9 +64,7 @@ class Stand:
             return sorted(await read_all(consumer, topic))
 
     async def advance(self, ms: int) -> ClockAnswer:
-        answer = await self.pool.ask(NAMESRV, Clock("advance", by_ms=ms), 3_600_000)
-        assert isinstance(answer, ClockAnswer), answer.remark
-        return answer
+        return await self.move_clock(self.pool, ms)
 
 
 @pytest_asyncio.fixture
