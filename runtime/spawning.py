@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-BROKER_PROGRAM, NAMESERVER_PROGRAM = "staticfire.broker", "staticfire.nameserver"
+BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM = "staticfire.broker", "staticfire.nameserver", "staticfire.proxy"
 
 Started = tuple["subprocess.Popen[bytes]", socket.socket]
 """A process, and a socket to it: its end is the end of either side."""

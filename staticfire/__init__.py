@@ -11,6 +11,7 @@ a name's module is loaded when the name is first asked for.
 - `cluster_faults.py`: what goes wrong there on purpose; `process_faults.py`: with its processes
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
+- `grpc_extra.py`: whether RocketMQ 5's clients can be served
 - `container_health.py`: whether the servers of a container are ready
 - `cli/`: the command line; `control/`: the control endpoint; `testing/`: pytest's plugin and unittest's mixin
 - links to the packages beneath: `pipeline/`, `proxy/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`,

@@ -43,7 +43,7 @@ NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
 class Cluster(ClusterFacts):
     """A nameserver and brokers, from `with` (or `async with`) to its end. All methods may be called from any thread."""
 
-    def __init__(
+    def __init__(  # house: what people give a cluster are its parameters
         self,
         brokers: int = 1,
         settings: Mapping[str, object] | None = None,
@@ -52,9 +52,13 @@ class Cluster(ClusterFacts):
         directory: str | PathLike[str] | None = None,
         namesrv_port: int = 0,
         broker_port: int = 0,
+        grpc: bool = False,
         control_hosts: Sequence[str] = (),
     ) -> None:
         """`settings`: under RocketMQ's names, for every process that knows them. Port 0: any free one.
+
+        `grpc`: with an endpoint for RocketMQ 5's clients, at `grpc_endpoint`; off, since it takes a tenth of a second
+        of a start, and the extra staticfire[grpc].
 
         `control_hosts`: host names under which the control endpoint may be asked, besides this machine's loopback.
         Raises: UsageError, ClientError.
@@ -62,7 +66,7 @@ class Cluster(ClusterFacts):
         if isolation not in ("thread", "process"):
             raise ClientError(f"isolation={isolation!r} is unknown; there are 'thread' and 'process'")
         self.isolation = isolation
-        self._wanted = WantedCluster.of_parameters(brokers, settings, directory, namesrv_port, broker_port)
+        self._wanted = WantedCluster.of_parameters(brokers, settings, directory, namesrv_port, broker_port, grpc)
         self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
         self._thread: LoopThread | None = None
         self._stack = AsyncExitStack()

@@ -4,6 +4,7 @@ from typing import Generic, TypeVar
 
 from staticfire.cluster_calls import Face
 from staticfire.plan import NAMESERVER
+from staticfire.protocol.errors import ClientError
 from staticfire.running_cluster import RunningCluster
 
 
@@ -19,6 +20,14 @@ class ClusterFacts(Face[RunningCluster]):
     def addresses(self) -> dict[str, str]:
         """Where each broker is, by its name."""
         return self._behind()[1].cluster.addresses
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """Where RocketMQ 5's clients connect to. Raises: ClientError (the cluster has no gRPC endpoint)."""
+        endpoint = self._behind()[1].cluster.plan.grpc_endpoint
+        if endpoint is None:
+            raise ClientError("this cluster has no gRPC endpoint: Cluster(grpc=True) has one")
+        return endpoint
 
     @property
     def directory(self) -> str:

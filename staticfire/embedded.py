@@ -10,7 +10,7 @@ from staticfire.broker.groups.retries import SentBack
 from staticfire.broker.server import Broker
 from staticfire.nameserver.server import Nameserver
 from staticfire.places import WantedCluster, describe_cluster
-from staticfire.plan import NAMESERVER
+from staticfire.plan import NAMESERVER, PROXY
 from staticfire.processes import prepare_places
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
@@ -46,14 +46,15 @@ class EmbeddedCluster:
     @property
     def pids(self) -> dict[str, int]:
         """This process, for everybody."""
-        return {} if self._pid is None else dict.fromkeys([NAMESERVER, *self.addresses], self._pid)
+        proxy = [] if self.plan.proxy is None else [PROXY]
+        return {} if self._pid is None else dict.fromkeys([NAMESERVER, *self.addresses, *proxy], self._pid)
 
     @property
     def process_faults(self) -> None:
         """There is one process, and it isn't the cluster's to kill."""
 
     async def start(self, on_crash: Callable[[str], None]) -> None:
-        """Start the nameserver, then the brokers. Raises: UsageError, StorageError."""
+        """Start the nameserver, the brokers, then the gRPC endpoint, if any. Raises: UsageError, StorageError."""
         machine = live_machine(is_durable=not self.folder.temporary)
         self._pid = machine.identity.pid
         self._running.push_async_callback(machine.workers.close)
@@ -65,6 +66,11 @@ class EmbeddedCluster:
             broker = Broker(machine, settings, self._ports.hand_over(name))
             self._brokers.append(broker)
             await self._enter(name, broker, on_crash)
+        if self.plan.proxy is not None:
+            from staticfire.proxy.server import Proxy  # here, since the extra needn't be installed
+
+            proxy = Proxy(machine, self.plan.proxy, self._ports.hand_over(PROXY))
+            await self._enter(PROXY, proxy, on_crash)
 
     async def _enter(self, name: str, service: Service, on_crash: Callable[[str], None]) -> None:
         """Start a service, and tell when one of its loops crashes."""
@@ -92,7 +98,7 @@ class EmbeddedCluster:
         return end
 
     async def stop(self) -> None:
-        """Stop the brokers, then the nameserver; let go of the ports and the temporary folder."""
+        """Stop the gRPC endpoint, the brokers, then the nameserver; let go of the ports and the temporary folder."""
         try:
             await self._running.aclose()
         finally:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from staticfire.plan import BROKER_PORT, HOST, NAMESERVER, NAMESRV_PORT, ClusterPlan, broker_names
+from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.plan import BROKER_PORT, HOST, NAMESERVER, NAMESRV_PORT, PROXY, ClusterPlan, broker_names
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
 from staticfire.runtime.ports import listen_on, port_of
@@ -24,7 +25,8 @@ class Words:
 
 
 FLAGS = Words(
-    "stop it, or choose another port with --namesrv-port, --broker-port or --control-port (0: any free one)",
+    "stop it, or choose another port with --namesrv-port, --broker-port, --grpc-port or --control-port"
+    " (0: any free one)",
     "--dir",
     "--set",
 )
@@ -40,6 +42,8 @@ class WantedCluster:
     brokers: int = 1
     namesrv_port: int = NAMESRV_PORT
     broker_port: int = BROKER_PORT
+    grpc_port: int | None = None
+    """Of the gRPC endpoint; None: there is none."""
     directory: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     file: str | None = None
@@ -53,6 +57,7 @@ class WantedCluster:
         directory: object,
         namesrv_port: object,
         broker_port: object,
+        grpc: object = False,
     ) -> "WantedCluster":
         """Return what the parameters of `Cluster` mean, whatever their types are. Raises: UsageError."""
         ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
@@ -67,9 +72,12 @@ class WantedCluster:
             raise UsageError(f'settings={settings!r}: a dictionary is needed, like {{"autoCreateTopicEnable": False}}')
         if directory is not None and not isinstance(directory, str | os.PathLike):
             raise UsageError(f"directory={directory!r}: a path is needed, or None for a temporary folder")
+        if grpc and not grpc_is_installed():
+            raise UsageError(f"grpc={grpc!r}: the gRPC endpoint needs an extra, {HOW_TO_GET_IT}")
         texts = {str(key): _as_text(value) for key, value in (settings or {}).items()}
         folder = None if directory is None else os.fsdecode(directory)
-        return cls(brokers, namesrv_port, broker_port, folder, texts, words=PARAMETERS)  # type: ignore[arg-type]
+        grpc_port = 0 if grpc else None
+        return cls(brokers, namesrv_port, broker_port, grpc_port, folder, texts, words=PARAMETERS)  # type: ignore[arg-type]
 
 
 def is_whole(value: object) -> bool:
@@ -154,10 +162,14 @@ def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str
     def process(name: str, address: str) -> dict[str, Any]:
         return {"name": name, "address": address, "pid": pids.get(name), "directory": f"{folder.path}/{name}"}
 
+    places = {NAMESERVER: plan.namesrv, **plan.addresses}
+    if plan.grpc_endpoint is not None:
+        places[PROXY] = plan.grpc_endpoint
     return {
         "namesrv": plan.namesrv,
+        "grpc": plan.grpc_endpoint,
         "cluster": plan.brokers[0].broker_cluster_name,
         "directory": folder.path,
         "temporary": folder.temporary,
-        "processes": [process(name, address) for name, address in {NAMESERVER: plan.namesrv, **plan.addresses}.items()],
+        "processes": [process(name, address) for name, address in places.items()],
     }

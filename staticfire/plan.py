@@ -6,20 +6,22 @@ Pure: ports are bound and folders made by who carries the plan out.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
+from typing import TypeVar
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
+from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import format_address
 from staticfire.runtime.config import field_of, load_settings
 
 HOST = "127.0.0.1"
-NAMESRV_PORT, BROKER_PORT, CONTROL_PORT = 9876, 10911, 8082
+NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT = 9876, 10911, 8081, 8082
 BROKER_PORT_STEP = 20
 # As the official compose files count: 10911, 10931. A broker also uses the ports two below and one above its own.
 BROKERS_MAX = len(ascii_lowercase)
 
-NAMESERVER = "nameserver"
+NAMESERVER, PROXY = "nameserver", "proxy"
 STAND_DEFAULTS = {
     "answerNewerSubscriptionUnfiltered": "true",
     "journalEnable": "true",
@@ -28,6 +30,12 @@ STAND_DEFAULTS = {
     "wakePopsOfReturning": "true",
 }
 # Of the brokers of a test stand. One that was started by itself behaves as RocketMQ's unless it is told otherwise.
+
+
+PROGRAMS = (NameserverSettings, BrokerSettings, ProxySettings)
+"""Whose settings may stand in the same flags and file."""
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,8 @@ class ClusterPlan:
     directory: str
     nameserver: NameserverSettings
     brokers: tuple[BrokerSettings, ...]
+    proxy: ProxySettings | None = None
+    """The gRPC endpoint, if the cluster has one."""
 
     @property
     def namesrv(self) -> str:
@@ -62,6 +72,17 @@ class ClusterPlan:
     def addresses(self) -> dict[str, str]:
         """Where each broker is, by its name."""
         return {broker.broker_name: format_address(HOST, broker.listen_port) for broker in self.brokers}
+
+    @property
+    def grpc_endpoint(self) -> str | None:
+        """Where RocketMQ 5's clients connect to, if the cluster has a gRPC endpoint."""
+        return None if self.proxy is None else format_address(HOST, self.proxy.listen_port)
+
+    def settings_of(self, name: str) -> NameserverSettings | BrokerSettings | ProxySettings:
+        """Return the settings of a process. Raises: KeyError."""
+        if name == NAMESERVER:
+            return self.nameserver
+        return self.proxy if name == PROXY and self.proxy is not None else self.broker(name)
 
     def broker(self, name: str) -> BrokerSettings:
         """Return one broker's settings. Raises: KeyError."""
@@ -85,40 +106,46 @@ def plan_cluster(
     namesrv_port: int,
     ports: Sequence[int],
     given: GivenSettings,
+    grpc_port: int | None = None,
 ) -> ClusterPlan:
-    """Return the plan of a nameserver and one broker per port. A setting goes to every program that knows it.
+    """Return the plan of a nameserver, one broker per port, and a gRPC endpoint if that has a port.
+
+    A setting goes to every program that knows it.
 
     Raises: UsageError.
     """
     _refuse_places(given)
-    nameserver = load_settings(
-        NameserverSettings,
-        {**given.settings, **_nameserver_place(directory, namesrv_port)},
-        given.environment,
-        given.file,
-        others=(BrokerSettings,),
-        tell=given.tell,
-        source=given.source,
-    )
+    namesrv = format_address(HOST, namesrv_port)
+    nameserver = _load(NameserverSettings, given, _nameserver_place(directory, namesrv_port))
     brokers = [
-        load_settings(
-            BrokerSettings,
-            {**given.settings, **_broker_place(directory, name, port, format_address(HOST, namesrv_port))},
-            given.environment,
-            given.file,
-            others=(NameserverSettings,),
-            tell=given.tell,
-            defaults=STAND_DEFAULTS,
-            source=given.source,
-        )
+        _load(BrokerSettings, given, _broker_place(directory, name, port, namesrv), STAND_DEFAULTS)
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]
-    return ClusterPlan(directory, nameserver, tuple(brokers))
+    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(grpc_port, namesrv))
+    return ClusterPlan(directory, nameserver, tuple(brokers), proxy)
+
+
+def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> S:
+    """Return the settings of one process. Raises: UsageError."""
+    return load_settings(
+        cls,
+        {**given.settings, **place},
+        given.environment,
+        given.file,
+        others=tuple(other for other in PROGRAMS if other is not cls),
+        tell=given.tell,
+        defaults=defaults,
+        source=given.source,
+    )
 
 
 def _refuse_places(given: GivenSettings) -> None:
     """Refuse what the cluster decides for each of its processes: it would be ignored. Raises: UsageError."""
-    own = [(NameserverSettings, _nameserver_place("", 0)), (BrokerSettings, _broker_place("", "", 0, ""))]
+    own = [
+        (NameserverSettings, _nameserver_place("", 0)),
+        (BrokerSettings, _broker_place("", "", 0, "")),
+        (ProxySettings, _proxy_place(0, "")),
+    ]
     for key in given.settings:
         for cls, place in own:
             name = field_of(cls, key)
@@ -131,6 +158,10 @@ def _refuse_places(given: GivenSettings) -> None:
 
 def _nameserver_place(directory: str, port: int) -> dict[str, str]:
     return {"listenHost": HOST, "listenPort": str(port), "folder": f"{directory}/{NAMESERVER}"}
+
+
+def _proxy_place(port: int, namesrv: str) -> dict[str, str]:
+    return {"listenHost": HOST, "grpcServerPort": str(port), "namesrvAddr": namesrv}
 
 
 def _broker_place(directory: str, name: str, port: int, namesrv: str) -> dict[str, str]:

@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from staticfire.places import ClusterFolder, Ports, WantedCluster, describe_cluster
-from staticfire.plan import NAMESERVER, ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
+from staticfire.plan import NAMESERVER, PROXY, ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.config import non_defaults
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.signals import SignalInbox
-from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, EarlyStart
+from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
 if TYPE_CHECKING:
     from staticfire.process_faults import ProcessFaults
@@ -80,13 +80,14 @@ class ProcessCluster:
 
     @property
     def names(self) -> list[str]:
-        """All processes, the nameserver first."""
-        return [NAMESERVER, *(broker.broker_name for broker in self.plan.brokers)]
+        """All processes: the nameserver first, the gRPC endpoint last."""
+        proxy = [] if self.plan.proxy is None else [PROXY]
+        return [NAMESERVER, *(broker.broker_name for broker in self.plan.brokers), *proxy]
 
     def start(self) -> None:
         """Start all processes and return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
-        nameserver, *brokers = self.names
-        self._wait_ready(*(self._spawn(name) for name in [*brokers, nameserver]))  # Brokers take longer.
+        nameserver, *others = self.names
+        self._wait_ready(*(self._spawn(name) for name in [*others, nameserver]))  # The others take longer.
 
     def kill(self, name: str) -> None:
         """Kill a process with SIGKILL, as a power cut would. Raises: ClientError."""
@@ -107,17 +108,20 @@ class ProcessCluster:
         """
         child = self._child(name)
         self.children.stop([child])
-        settings = self.plan.nameserver if name == NAMESERVER else self.plan.broker(name)
-        self._ports.bind(name, settings.listen_port)
+        self._ports.bind(name, self.plan.settings_of(name).listen_port)
         self._wait_ready(self._spawn(name))
 
     def stop(self) -> list[str]:
-        """Stop the brokers, then the nameserver, remove a temporary folder; return who had to be killed."""
+        """Stop the gRPC endpoint, the brokers, then the nameserver; remove a temporary folder.
+
+        Returns who had to be killed.
+        """
         late: list[Child] = []
         try:
             running = [self.children[name] for name in self.names if name in self.children]
-            late += self.children.stop(running[1:])
-            late += self.children.stop(running[:1])
+            late += self.children.stop([child for child in running if child.name == PROXY])
+            late += self.children.stop([child for child in running if child.name not in (PROXY, NAMESERVER)])
+            late += self.children.stop([child for child in running if child.name == NAMESERVER])
         finally:
             self.children.close()
             self._ports.close()
@@ -140,11 +144,11 @@ class ProcessCluster:
         return child
 
     def _spawn(self, name: str) -> Child:
-        is_nameserver = name == NAMESERVER
-        settings = self.plan.nameserver if is_nameserver else self.plan.broker(name)
-        module = NAMESERVER_PROGRAM if is_nameserver else BROKER_PROGRAM
-        temporary = f"{self.folder.path}/{name}" if self.folder.temporary else ""
-        plan = ChildPlan(name, module, non_defaults(settings), self._ports.hand_over(name), temporary)
+        module = {NAMESERVER: NAMESERVER_PROGRAM, PROXY: PROXY_PROGRAM}.get(name, BROKER_PROGRAM)
+        # The endpoint keeps nothing on the disk.
+        temporary = f"{self.folder.path}/{name}" if self.folder.temporary and name != PROXY else ""
+        settings = non_defaults(self.plan.settings_of(name))
+        plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary)
         return self.children.spawn(plan)
 
     def _wait_ready(self, *children: Child) -> None:
@@ -163,11 +167,16 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
     """
     names = broker_names(wanted.brokers)
     ports_wanted = [wanted.namesrv_port, *broker_ports(wanted.broker_port, wanted.brokers)]
+    if wanted.grpc_port is not None:
+        names.append(PROXY)
+        ports_wanted.append(wanted.grpc_port)
+    last_broker = 1 + wanted.brokers
     told: dict[str, None] = {}
     given = GivenSettings(wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings)
 
     def planned(folder: str, ports: list[int]) -> ClusterPlan:
-        return plan_cluster(folder, ports[0], ports[1:], given)
+        grpc_port = ports[last_broker] if wanted.grpc_port is not None else None
+        return plan_cluster(folder, ports[0], ports[1:last_broker], given, grpc_port)
 
     # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
     planned(wanted.directory or "", ports_wanted)

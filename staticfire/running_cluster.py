@@ -1,7 +1,7 @@
 """What can be done with a running cluster, from within the event loop that it lives in.
 
 `Cluster` (which blocks) and `AsyncCluster` (which is awaited) have these methods: see cluster_calls.py. Names of
-processes are `nameserver` and those of the brokers.
+processes are `nameserver`, those of the brokers, and `proxy`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from staticfire.control.port import ControlPort
 from staticfire.places import PARAMETERS, is_whole, url_of
-from staticfire.plan import HOST, NAMESERVER
+from staticfire.plan import HOST, NAMESERVER, PROXY
 from staticfire.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.ports import listen_on, port_of
@@ -142,7 +142,7 @@ class RunningCluster:
 
     def _processes(self, name: str) -> ProcessCluster:
         """Return the processes, one of which has this name. Raises: ClientError."""
-        if name != NAMESERVER:
+        if name not in (NAMESERVER, PROXY):
             self.check_broker(name)
         if not isinstance(self.cluster, ProcessCluster):
             raise ClientError(

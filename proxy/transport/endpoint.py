@@ -2,8 +2,8 @@
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from staticfire.proxy.transport.calls import CallKind, GrpcStatus, Methods
 from staticfire.proxy.transport.entrance import Entrance
@@ -12,13 +12,16 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Listener, Machine
 from staticfire.runtime.server import ANY_IPV4, ANY_IPV6
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
 log = logger("grpc")
 
 LOOK_MS = 5_000
 # How often connections are looked for that are idle or stuck.
 STOPPING = "the endpoint stops"
 
-TlsSource = Callable[[], ssl.SSLContext]
+TlsSource = Callable[[], "SSLContext"]
 """Makes what TLS sessions are made of; it may block."""
 
 
@@ -31,7 +34,7 @@ class GrpcEndpoint:
         """`tls`: None where it isn't spoken."""
         self._machine = machine
         self._tls_source = tls
-        self._tls: ssl.SSLContext | None = None
+        self._tls: SSLContext | None = None
         self._tls_task: asyncio.Task[None] | None = None
         self._when_tls: list[Callable[[], None]] = []
         self._listeners: list[Listener] = []
@@ -84,7 +87,7 @@ class GrpcEndpoint:
         self._held_bytes += size
         return self._held_bytes <= self.limits.unfinished_bytes_max
 
-    def tls_context(self) -> ssl.SSLContext | None:
+    def tls_context(self) -> "SSLContext | None":
         return self._tls
 
     def when_tls_is_ready(self, act: Callable[[], None]) -> None:
@@ -97,7 +100,7 @@ class GrpcEndpoint:
         assert self._tls_source is not None
         try:
             self._tls = await self._machine.workers.run(self._tls_source)
-        except (OSError, ssl.SSLError, ImportError) as error:
+        except (OSError, ImportError) as error:
             log.error("grpc_without_tls", reason=str(error))
             self._tls_task = None
             self._when_tls.clear()

@@ -4,16 +4,20 @@ socket -> Entrance -> (TlsSession) -> GrpcConnection
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
+from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport.first_bytes import Speaks, recognise
 from staticfire.proxy.transport.grpc_connection import GrpcConnection, Shared
-from staticfire.proxy.transport.tls import TlsFailed, TlsSession
 from staticfire.runtime.addresses import Address, format_address, plain_host
 from staticfire.runtime.log import logger
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from staticfire.proxy.transport.tls import TlsSession
 
 log = logger("grpc")
 
@@ -31,7 +35,7 @@ class Porch(Shared, Protocol):
 
     def gone(self, entrance: "Entrance") -> None: ...
 
-    def tls_context(self) -> ssl.SSLContext | None:
+    def tls_context(self) -> "SSLContext | None":
         """Return what sessions are made of, if it is there yet."""
 
     def when_tls_is_ready(self, act: Callable[[], None]) -> None:
@@ -123,6 +127,8 @@ class Entrance(asyncio.Protocol):
             return
         if self._is_closing:
             return
+        from staticfire.proxy.transport.tls import TlsSession  # here, since plain text does without OpenSSL
+
         self._tls = TlsSession(context)
         self._receive = self._receive_tls
         hello, self._first = self._first, b""
@@ -138,7 +144,7 @@ class Entrance(asyncio.Protocol):
         assert self._tls is not None
         try:
             plain = self._tls.receive(data)
-        except TlsFailed as failed:
+        except ProtocolError as failed:
             self._write_out(self._tls.to_send())  # The alert that says so.
             self.refuse(str(failed))
             return

@@ -7,7 +7,8 @@ one line.
   several share
 - `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
   `stay.py`: what both do before and while it runs
-- `broker.py`, `nameserver.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names; `serve.py`: all four
+- `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names;
+  `serve.py`: what they share
 - `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages; `messages.py`: how they are
   shown; `life.py`: what became of one
 - `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: what happened
@@ -30,9 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Before anything else: what these start takes as long as finding out what the flags say.
     from subprocess import DEVNULL
 
-    from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, EarlyStart
+    from staticfire.grpc_extra import grpc_is_installed
+    from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
-    early = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], DEVNULL if given[0] == "run" else None)
+    programs = [BROKER_PROGRAM, NAMESERVER_PROGRAM]
+    if "--no-grpc" not in given and grpc_is_installed():
+        programs.append(PROXY_PROGRAM)
+    early = EarlyStart(programs, DEVNULL if given[0] == "run" else None)
     try:
         return _main(given, early)
     finally:

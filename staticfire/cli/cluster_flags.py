@@ -8,19 +8,25 @@ import click
 
 from staticfire.cli.options import Command, Whole, all_flags, as_settings, settings_flags
 from staticfire.cli.stand import ClusterFlags
+from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
 from staticfire.places import WantedCluster
+from staticfire.protocol.errors import UsageError
 
 
-def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Callable[[Command], Command]:
+def cluster_flags(
+    namesrv_port: int, broker_port: int, grpc_port: int, control_port: int
+) -> Callable[[Command], Command]:
     """Give a command `flags`, a ClusterFlags. The ports are the defaults."""
 
     def add(command: Command) -> Command:
         @wraps(command)
         def with_flags(**given: Any) -> Any:
+            namesrv = given.pop("namesrv_port")
             wanted = WantedCluster(
                 brokers=given.pop("brokers"),
-                namesrv_port=given.pop("namesrv_port"),
+                namesrv_port=namesrv,
                 broker_port=given.pop("broker_port"),
+                grpc_port=_grpc_port(given.pop("grpc_port"), given.pop("no_grpc"), grpc_port if namesrv else 0),
                 directory=given.pop("directory"),
                 settings=as_settings(given.pop("assignments")),
                 file=given.pop("file"),
@@ -35,6 +41,12 @@ def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Cal
             _port_flag(
                 "--broker-port", broker_port, "Port of the first broker; the next ones are 20 above each other."
             ),
+            click.option(
+                "--grpc-port", type=Whole(0, 65535),
+                help="Port of the gRPC endpoint, for RocketMQ 5's clients. 0: any free one. "
+                f"[default: {'any free one' if grpc_port == 0 else f'{grpc_port}, or any with --namesrv-port 0'}]",
+            ),
+            click.option("--no-grpc", is_flag=True, help="Without the gRPC endpoint."),
             _port_flag("--control-port", control_port, "Port of the control endpoint."),
             click.option(
                 "--control-hosts", envvar="STATICFIRE_CONTROL_HOSTS", default="", metavar="NAME,NAME",
@@ -45,6 +57,17 @@ def cluster_flags(namesrv_port: int, broker_port: int, control_port: int) -> Cal
         )  # fmt: skip
 
     return add
+
+
+def _grpc_port(given: int | None, is_unwanted: bool, default: int) -> int | None:
+    """Return the port of the gRPC endpoint; None where there will be none. Raises: UsageError."""
+    if is_unwanted and given is not None:
+        raise UsageError("--grpc-port and --no-grpc exclude each other")
+    if is_unwanted or grpc_is_installed():
+        return None if is_unwanted else default if given is None else given
+    if given is not None:
+        raise UsageError(f"--grpc-port: the gRPC endpoint needs an extra, {HOW_TO_GET_IT}")
+    return None
 
 
 def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:

@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "A cluster around a command: free ports, a temporary folder, gone afterwards.",
     "nameserver": "One nameserver in the foreground.",
     "broker": "One broker in the foreground.",
+    "proxy": "One gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
     "send": "Send messages: given ones, or the lines of standard input.",
     "peek": "Show messages of a topic, without side effects.",
     "message": "Show a message by one of its ids or keys: where it is, and who has consumed it.",
@@ -27,7 +28,7 @@ COMMANDS = {
     "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }
-STAYING = ("up", "run", "nameserver", "broker", "mqnamesrv", "mqbroker")
+STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker")
 """Commands that start processes or become one: a signal to stop waits until they can take it (runtime/signals.py)."""
 ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker")
 """For compose files and scripts that call RocketMQ's own by these names; `nameserver` and `broker` are for people."""

@@ -1,7 +1,8 @@
 """`staticfire run`: a cluster around a command.
 
-The command has our terminal, NAMESRV_ADDR and STATICFIRE_CONTROL, and its exit code is ours. A process of the cluster
-that dies meanwhile is told at once, but the command is left alone: it ends by itself, and the code is 125 then.
+The command has our terminal, NAMESRV_ADDR, ROCKETMQ_ENDPOINT and STATICFIRE_CONTROL, and its exit code is ours. A
+process of the cluster that dies meanwhile is told at once, but the command is left alone: it ends by itself, and the
+code is 125 then.
 
 A signal that comes before the command is there ends `run`. From then on each one is the command's, and its exit code
 is ours whatever comes behind its end.
@@ -31,12 +32,13 @@ STOP_TIMEOUT_S = 10
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@cluster_flags(0, 0, 0)
+@cluster_flags(0, 0, 0, 0)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
     """A cluster around a command: `staticfire run -- pytest tests/`.
 
-    The command finds NAMESRV_ADDR and STATICFIRE_CONTROL in its environment. The exit code is the command's own;
+    The command finds NAMESRV_ADDR, STATICFIRE_CONTROL and, for RocketMQ 5's gRPC clients, ROCKETMQ_ENDPOINT in its
+    environment (that one with the extra staticfire[grpc]). The exit code is the command's own;
     128+N when signal N killed it; 125 when staticfire failed or a process of the cluster died; 126 and 127 when the
     command can't be run or isn't there.
     """
@@ -54,6 +56,8 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
 def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
     """Run the command to its end; return the exit code of `run`."""
     environment = {**os.environ, "NAMESRV_ADDR": stand.cluster.namesrv, "STATICFIRE_CONTROL": stand.control_url}
+    if (endpoint := stand.cluster.plan.grpc_endpoint) is not None:
+        environment["ROCKETMQ_ENDPOINT"] = endpoint
     try:
         process = subprocess.Popen(command, env=environment)
     except FileNotFoundError:

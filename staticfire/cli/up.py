@@ -4,7 +4,8 @@ import click
 
 from staticfire.cli.cluster_flags import cluster_flags
 from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
-from staticfire.plan import BROKER_PORT, CONTROL_PORT, NAMESRV_PORT
+from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.plan import BROKER_PORT, CONTROL_PORT, GRPC_PORT, NAMESRV_PORT
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_STOPPED
 from staticfire.runtime.log_sink import say
@@ -12,18 +13,19 @@ from staticfire.runtime.signals import StopAsked
 
 
 @click.command()
-@cluster_flags(NAMESRV_PORT, BROKER_PORT, CONTROL_PORT)
+@cluster_flags(NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT)
 def up(flags: ClusterFlags) -> int:
     """A RocketMQ cluster in the foreground: a nameserver and brokers, each a process.
 
     When clients can use it, one line says where it is, and everything else is written to stderr:
 
     \b
-        ready NAMESRV_ADDR=127.0.0.1:9876 CONTROL=http://127.0.0.1:8082 DIR=...
+        ready NAMESRV_ADDR=127.0.0.1:9876 ROCKETMQ_ENDPOINT=127.0.0.1:8081 CONTROL=http://127.0.0.1:8082 DIR=...
 
     NAMESRV_ADDR is what RocketMQ's clients are given, unchanged, and `staticfire send`, `peek`, `consume`, `clock`
-    and `mqadmin` look there by themselves. CONTROL answers GET /health, POST /reset, POST /clock/advance?by=2h; GET /
-    lists the rest.
+    and `mqadmin` look there by themselves. ROCKETMQ_ENDPOINT is what RocketMQ 5's gRPC clients are given (with TLS or
+    without); it is there if the extra staticfire[grpc] is, and --no-grpc isn't. CONTROL answers GET /health, POST
+    /reset, POST /clock/advance?by=2h; GET / lists the rest.
 
     Ctrl-C or SIGTERM stops it (exit code 0): brokers write what they have first. Data is in a temporary folder and
     gone then, unless --dir says where to keep it. Exit code 125: a process of the cluster died, and the rest was
@@ -40,6 +42,8 @@ def up(flags: ClusterFlags) -> int:
     try:
         with standing(flags, click.get_current_context().obj) as stand:
             say(ready_line(stand))
+            if not grpc_is_installed():
+                tell(f"there is no gRPC endpoint for RocketMQ 5's clients; to have one: {HOW_TO_GET_IT}")
             return _stay(stand)
     except StopAsked:
         return EXIT_STOPPED
@@ -51,7 +55,9 @@ def up(flags: ClusterFlags) -> int:
 def ready_line(stand: Stand) -> str:
     """Return the line that scripts wait for."""
     cluster = stand.cluster
-    return f"ready NAMESRV_ADDR={cluster.namesrv} CONTROL={stand.control_url} DIR={cluster.folder}"
+    endpoint = cluster.plan.grpc_endpoint
+    grpc = "" if endpoint is None else f" ROCKETMQ_ENDPOINT={endpoint}"
+    return f"ready NAMESRV_ADDR={cluster.namesrv}{grpc} CONTROL={stand.control_url} DIR={cluster.folder}"
 
 
 def _stay(stand: Stand) -> int:

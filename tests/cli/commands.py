@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FREE_PORTS = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
+FREE_PORTS = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0", "--no-grpc"]
 TIMEOUT_S = 30
 
 

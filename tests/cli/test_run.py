@@ -48,7 +48,7 @@ def test_process_that_dies_meanwhile_makes_it_125_and_lets_the_command_end() -> 
     program = (
         "import json, os, signal, urllib.request as u\n"
         "there = json.load(u.urlopen(os.environ['STATICFIRE_CONTROL']))\n"
-        "os.kill(there['processes'][-1]['pid'], signal.SIGKILL)\n"
+        "os.kill(there['processes'][1]['pid'], signal.SIGKILL)\n"
         "print('still here')\n"
     )
     done = call("run", "--", sys.executable, "-c", program)

@@ -1,0 +1,80 @@
+"""The gRPC endpoint: a client of the cluster that serves clients. RocketMQ: ProxyStartup, in cluster mode.
+
+async with Proxy(live_machine(), ProxySettings(listen_port=0, namesrv_addr=...)) as proxy:
+    ... RocketMQ 5's clients, endpoint 127.0.0.1:{proxy.port}
+"""
+
+import socket
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.protocol.errors import UsageError, os_words
+from staticfire.proxy.services.service import MessagingService
+from staticfire.proxy.settings import ProxySettings
+from staticfire.proxy.transport.endpoint import LOOK_MS, GrpcEndpoint
+from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+from staticfire.runtime.service import Service
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+log = logger("proxy")
+
+
+class Proxy(Service):
+    """One endpoint: ready when entered, its port free when left."""
+
+    def __init__(
+        self, machine: Machine, settings: ProxySettings | None = None, sock: socket.socket | None = None
+    ) -> None:
+        """`sock`: a listening socket to take over, in place of host and port of the settings."""
+        super().__init__()
+        self._settings = settings or ProxySettings()
+        self._sock = sock
+        self._client = ClusterClient(self._settings.namesrv_addr, machine=machine)
+        self._messaging = MessagingService(self._client)
+        limits = TransportLimits(
+            request_bytes_max=self._settings.grpc_max_inbound_message_size,
+            idle_ms_max=self._settings.grpc_client_idle_time_mills,
+            unfinished_bytes_max=self._settings.unfinished_request_bytes_max,
+            connections_max=self._settings.connections_max,
+        )
+        self._endpoint = GrpcEndpoint(machine, self._messaging.methods(), limits, self._make_tls)
+        self._parts = AsyncExitStack()
+
+    @property
+    def port(self) -> int:
+        """The port in use, also when 0 was asked for."""
+        return self._endpoint.port
+
+    async def _start(self) -> None:
+        await self._parts.enter_async_context(self._client)
+        await self._parts.enter_async_context(self._messaging)
+        await self._listen()
+        self.spawn(self._look_loop(), "proxy_connections")
+        log.info("proxy_started", port=self.port)
+
+    async def _stop(self) -> None:
+        await self._endpoint.close()
+        await self._parts.aclose()
+
+    async def _listen(self) -> None:
+        try:
+            await self._endpoint.listen(self._settings.listen_host, self._settings.listen_port, self._sock)
+        except OSError as error:
+            words = f"the gRPC endpoint can't listen: {os_words(error)}; choose another grpcServerPort, or 0 for any"
+            raise UsageError(words) from None
+
+    async def _look_loop(self) -> None:
+        while True:
+            await self.pause_for(LOOK_MS)
+            self._endpoint.look()
+
+    def _make_tls(self) -> "SSLContext":
+        # Imported here: 10 ms and 3 MiB of OpenSSL, and more of the library that makes the certificate.
+        from staticfire.proxy.transport.certificate import server_context
+
+        return server_context([name.strip() for name in self._settings.tls_names.split(",") if name.strip()])

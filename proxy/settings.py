@@ -1,0 +1,38 @@
+"""What can be set on a gRPC endpoint. Names and defaults are RocketMQ's where RocketMQ has them. RocketMQ: ProxyConfig.
+
+On the command line and in a configuration file the same names stand in camel case (`grpcServerPort=8081`).
+"""
+
+from dataclasses import dataclass, field
+
+from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PORT, SettingsValue, within
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+# Of a message. A request that can't hold one is of no use.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ProxySettings(SettingsValue):
+    """One endpoint. Read once, passed down as a value."""
+
+    namesrv_addr: str = "127.0.0.1:9876"
+    """Nameservers, separated by semicolons."""
+
+    # Where it listens
+    listen_host: str = "0.0.0.0"
+    """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
+    listen_port: int = field(default=8081, metadata={**PORT, "rocketmq": "grpcServerPort"})
+    """TLS and plain text, decided by a connection's first byte. 0: any free port."""
+    tls_names: str = ""
+    """Host names and addresses, separated by commas, that the certificate has beside localhost, 127.0.0.1 and ::1.
+    Only for clients that check it: most of RocketMQ's don't."""
+
+    # What clients may take
+    grpc_max_inbound_message_size: int = field(default=130 * 1024 * 1024, metadata=within(BODY_BYTES_MAX, INT32_MAX))
+    """Of one request, in bytes."""
+    grpc_client_idle_time_mills: int = field(default=120_000, metadata=PERIOD)
+    """A connection without calls is closed after so many milliseconds."""
+    unfinished_request_bytes_max: int = field(default=256 * 1024 * 1024, metadata=within(BODY_BYTES_MAX, INT64_MAX))
+    """Of requests that aren't whole, or that wait, on all connections together. Above it they are refused."""
+    connections_max: int = field(default=10_000, metadata=within(1, INT32_MAX))
+    """More are closed at once."""

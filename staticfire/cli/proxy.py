@@ -1,0 +1,39 @@
+"""`staticfire proxy`: one gRPC endpoint in the foreground."""
+
+import click
+
+from staticfire.cli.options import Whole, as_settings, settings_flags
+from staticfire.cli.serve import become, settings_list_flag, settings_of, show_settings
+from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.protocol.errors import UsageError
+from staticfire.proxy.settings import ProxySettings
+
+
+@click.command()
+@click.option("--port", type=Whole(0, 65535), help="Its port; 0: any free one. [default: 8081]")
+@click.option("-n", "--namesrv", envvar="NAMESRV_ADDR", metavar="HOST:PORT", help="Nameservers; also NAMESRV_ADDR.")
+@settings_flags
+@settings_list_flag
+def proxy(
+    port: int | None,
+    namesrv: str | None,
+    assignments: tuple[tuple[str, str], ...],
+    file: str | None,
+    listing: str | None,
+) -> None:
+    """One gRPC endpoint in the foreground: RocketMQ 5's clients connect to it, with TLS or without.
+
+    It is a client of the cluster whose nameservers it is given. It says `startup successfully` on stdout when it can be
+    used, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come from flags, then STATICFIRE_<NAME> in the
+    environment, then --config; --settings lists them all. `staticfire up` has one already.
+    """
+    if listing is not None:
+        show_settings(ProxySettings, listing == "toml")
+        return
+    if not grpc_is_installed():
+        raise UsageError(f"the gRPC endpoint needs an extra: {HOW_TO_GET_IT}")
+    flags = {
+        "grpcServerPort": None if port is None else str(port),
+        "namesrvAddr": namesrv,
+    }
+    become("staticfire.proxy", settings_of(ProxySettings, flags, as_settings(assignments), file))
