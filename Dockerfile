@@ -1,12 +1,12 @@
-# One image for nameserver and brokers, with RocketMQ's names and paths in it: docs/containers.md.
+# One image for nameserver, brokers and gRPC endpoint, with RocketMQ's names and paths in it: docs/containers.md.
 
 FROM python:3.11-slim AS build
 WORKDIR /src
 # Dependencies first: they change less often than the code.
 RUN python3 -m venv --without-pip /opt/staticfire
 COPY pyproject.toml constraints.txt ./
-RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
-      > requirements.txt \
+RUN python3 -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+      print(*p["dependencies"], *p["optional-dependencies"]["grpc"], sep="\n")' > requirements.txt \
  && python3 -m pip --python /opt/staticfire/bin/python install --no-cache-dir --disable-pip-version-check \
       --constraint constraints.txt --requirement requirements.txt
 COPY . .
@@ -34,6 +34,6 @@ ENV PATH=/home/rocketmq/rocketmq-5.3.3/bin:/opt/staticfire/bin:$PATH \
     STATICFIRE_EXTERNAL_HOST=127.0.0.1
 WORKDIR /home/rocketmq/rocketmq-5.3.3/bin
 USER rocketmq
-EXPOSE 9876 10909 10911
+EXPOSE 8081 9876 10909 10911
 HEALTHCHECK --interval=3s --timeout=5s --start-period=30s --retries=3 CMD ["staticfire-health"]
 CMD ["staticfire", "--help"]

@@ -1,6 +1,6 @@
 """The gRPC endpoint: a client of the cluster that serves clients. RocketMQ: ProxyStartup, in cluster mode.
 
-async with Proxy(live_machine(), ProxySettings(listen_port=0, namesrv_addr=...)) as proxy:
+async with Proxy(live_machine(), ProxySettings(grpc_server_port=0, namesrv_addr=...)) as proxy:
     ... RocketMQ 5's clients, endpoint 127.0.0.1:{proxy.port}
 """
 
@@ -63,7 +63,7 @@ class Proxy(Service):
 
     async def _listen(self) -> None:
         try:
-            await self._endpoint.listen(self._settings.listen_host, self._settings.listen_port, self._sock)
+            await self._endpoint.listen(self._settings.listen_host, self._settings.grpc_server_port, self._sock)
         except OSError as error:
             words = f"the gRPC endpoint can't listen: {os_words(error)}; choose another grpcServerPort, or 0 for any"
             raise UsageError(words) from None

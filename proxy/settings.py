@@ -21,7 +21,7 @@ class ProxySettings(SettingsValue):
     # Where it listens
     listen_host: str = "0.0.0.0"
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
-    listen_port: int = field(default=8081, metadata={**PORT, "rocketmq": "grpcServerPort"})
+    grpc_server_port: int = field(default=8081, metadata=PORT)
     """TLS and plain text, decided by a connection's first byte. 0: any free port."""
     tls_names: str = ""
     """Host names and addresses, separated by commas, that the certificate has beside localhost, 127.0.0.1 and ::1.

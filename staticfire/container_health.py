@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 2.0
-NAMESERVER, BROKER = "staticfire.nameserver", "staticfire.broker"
+NAMESERVER, BROKER, PROXY = "staticfire.nameserver", "staticfire.broker", "staticfire.proxy"
 RUNTIME_INFO, CLUSTER_INFO = 28, 106
 # Request codes: what a broker says of itself, and which brokers a nameserver knows.
-DEFAULT_PORTS = {NAMESERVER: 9876, BROKER: 10911}
+DEFAULT_PORTS = {NAMESERVER: 9876, BROKER: 10911, PROXY: 8081}
+HTTP_2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
+SETTINGS = 4
+# The type of the frame with which HTTP/2 answers.
 VIP_PORT_BELOW = 2
 DEFAULT_BROKER = "broker-a"
 OWN_ADDRESS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -57,7 +60,11 @@ def running_servers(proc: Path) -> Iterator[tuple[str, dict[str, str]]]:
 def check(module: str, settings: dict[str, str]) -> None:
     """Ask a server, and the nameservers about a broker. Raises: NotReady."""
     host = settings.get("listen_host", "")
-    host, port = OWN_ADDRESS.get(host, host), int(settings.get("listen_port", DEFAULT_PORTS[module]))
+    port_name = "grpc_server_port" if module == PROXY else "listen_port"
+    host, port = OWN_ADDRESS.get(host, host), int(settings.get(port_name, DEFAULT_PORTS[module]))
+    if module == PROXY:
+        greet(host, port)
+        return
     ask(host, port, CLUSTER_INFO if module == NAMESERVER else RUNTIME_INFO)
     if module == NAMESERVER:
         return
@@ -88,6 +95,18 @@ def ask(host: str, port: int, code: int) -> bytes:
     if answered["code"] != 0:
         raise NotReady(f"{host}:{port} answers {answered['code']}: {answered.get('remark')}")
     return frame[header_bytes & 0xFFFFFF :]
+
+
+def greet(host: str, port: int) -> None:
+    """Begin to speak HTTP/2 with a gRPC endpoint. Raises: NotReady."""
+    with connect(host, port) as connection:
+        try:
+            connection.sendall(HTTP_2_HELLO)
+            answer = connection.recv(9)
+        except OSError as error:
+            raise NotReady(f"{host}:{port} doesn't answer: {error}") from None
+    if answer[3:4] != bytes((SETTINGS,)):
+        raise NotReady(f"{host}:{port} doesn't speak HTTP/2")
 
 
 def connect(host: str, port: int) -> socket.socket:

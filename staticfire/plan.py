@@ -76,13 +76,18 @@ class ClusterPlan:
     @property
     def grpc_endpoint(self) -> str | None:
         """Where RocketMQ 5's clients connect to, if the cluster has a gRPC endpoint."""
-        return None if self.proxy is None else format_address(HOST, self.proxy.listen_port)
+        return None if self.proxy is None else format_address(HOST, self.proxy.grpc_server_port)
 
     def settings_of(self, name: str) -> NameserverSettings | BrokerSettings | ProxySettings:
         """Return the settings of a process. Raises: KeyError."""
         if name == NAMESERVER:
             return self.nameserver
         return self.proxy if name == PROXY and self.proxy is not None else self.broker(name)
+
+    def port_of(self, name: str) -> int:
+        """Return the port of a process. Raises: KeyError."""
+        settings = self.settings_of(name)
+        return settings.grpc_server_port if isinstance(settings, ProxySettings) else settings.listen_port
 
     def broker(self, name: str) -> BrokerSettings:
         """Return one broker's settings. Raises: KeyError."""

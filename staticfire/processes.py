@@ -108,7 +108,7 @@ class ProcessCluster:
         """
         child = self._child(name)
         self.children.stop([child])
-        self._ports.bind(name, self.plan.settings_of(name).listen_port)
+        self._ports.bind(name, self.plan.port_of(name))
         self._wait_ready(self._spawn(name))
 
     def stop(self) -> list[str]:

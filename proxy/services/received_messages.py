@@ -4,7 +4,6 @@ Bodies stay as they were sent, compressed ones too: the client looks at the dige
 """
 
 from collections.abc import Mapping
-from hashlib import md5
 
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
@@ -53,6 +52,8 @@ def received_message(record: StoredRecord, topic: str, store_host: bytes, attemp
     `topic`: the one it subscribed to; `store_host`: 8 or 20 bytes; `attempt`: the how-manieth it is, from 1 on;
     `receipt`: empty for a message that nobody acknowledges.
     """
+    from hashlib import md5  # here, since a start does without OpenSSL
+
     properties = parse_properties(record.properties)
     system = SystemProperties(
         message_id=properties.get(UNIQ_KEY) or offset_id(offset_id_prefix(store_host), record.log_position),

@@ -7,7 +7,8 @@ one line.
   several share
 - `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
   `stay.py`: what both do before and while it runs
-- `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`: under RocketMQ's names;
+- `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`, `mqproxy.py`: under RocketMQ's
+  names;
   `serve.py`: what they share
 - `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages; `messages.py`: how they are
   shown; `life.py`: what became of one

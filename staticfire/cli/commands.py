@@ -28,10 +28,10 @@ COMMANDS = {
     "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }
-STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker")
+STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker", "mqproxy")
 """Commands that start processes or become one: a signal to stop waits until they can take it (runtime/signals.py)."""
-ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker")
-"""For compose files and scripts that call RocketMQ's own by these names; `nameserver` and `broker` are for people."""
+ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker", "mqproxy")
+"""For compose files and scripts that call RocketMQ's own by these names; people say `nameserver` and so on."""
 
 
 class LazyCommands(click.Group):

@@ -8,15 +8,14 @@ import os
 import click
 
 from staticfire.broker.settings import BrokerSettings
-from staticfire.cli.serve import become, print_settings, rocketmq_flags, settings_of, tell
+from staticfire.cli.mqproxy import proxy_settings
+from staticfire.cli.serve import accompany, become, print_settings, rocketmq_flags, settings_of, tell
 from staticfire.runtime.config import load_settings
-
-NO_PROXY = "there is no proxy here: clients of the 5.x gRPC protocol can't connect, remoting clients can"
 
 
 @click.command()
 @rocketmq_flags
-@click.option("--enable-proxy", "proxy", is_flag=True, help="Not here: a warning.")
+@click.option("--enable-proxy", "proxy", is_flag=True, help="With a gRPC endpoint beside it.")
 def mqbroker(namesrv: str | None, file: str | None, printing: bool, important: bool, proxy: bool) -> None:
     """A broker with the flags of RocketMQ's mqbroker."""
     settings = settings_of(BrokerSettings, {"namesrvAddr": namesrv}, {}, file)
@@ -26,8 +25,8 @@ def mqbroker(namesrv: str | None, file: str | None, printing: bool, important: b
     if printing or important:
         print_settings(load_settings(BrokerSettings, settings, {}, None))
         return
-    if proxy:
-        tell(NO_PROXY)
     if not settings.get("namesrv_addr"):
         tell("no nameserver is named (-n, namesrvAddr or NAMESRV_ADDR): nobody will find this broker")
+    if proxy:
+        accompany("staticfire.proxy", proxy_settings(settings.get("namesrv_addr")))
     become("staticfire.broker", settings)

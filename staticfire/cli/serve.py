@@ -6,6 +6,8 @@ signal to stop that comes meanwhile is held back (commands.py) until the server 
 
 import json
 import os
+import socket
+import subprocess
 import tempfile
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -35,6 +37,16 @@ def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoR
     if temporary:
         command += ["--temporary", temporary]
     os.execve(command[0], command, child_environment())
+
+
+def accompany(module: str, settings: Mapping[str, str]) -> None:
+    """Start another server that ends with this process, whatever that becomes."""
+    ours, its = socket.socketpair()
+    os.set_inheritable(ours.fileno(), True)  # Its end is the other's order to stop: `become` has to leave it open.
+    command = [*interpreter(), "-m", module, "--settings", json.dumps(dict(settings)), "--parent-fd", str(its.fileno())]
+    subprocess.Popen(command, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=child_environment())
+    ours.detach()
+    its.close()
 
 
 def temporary_folder(name: str) -> str:

@@ -21,7 +21,7 @@ from tests.containers.ports import free_ports
 IMAGE = "staticfire:test"
 TIMEOUT_S = 120
 EVENT_TIMEOUT_S = 60
-NAMES = ("rmqnamesrv", "rmqbroker-b", "rmqbroker")
+NAMES = ("rmqnamesrv", "rmqbroker-b", "rmqbroker", "rmqproxy")
 NAMED = re.compile(rf"\b({'|'.join(NAMES)})\b")
 
 
@@ -53,7 +53,7 @@ class Project:
         """`text`: a compose file as people write it; names, ports and the image are replaced. `files`: beside it."""
         self.name = name
         self.network = f"{name}_{network}"
-        self._ports = dict(zip(("9876", "10909", "10911", "10929", "10931"), free_ports(), strict=True))
+        self._ports = dict(zip(("9876", "10909", "10911", "10929", "10931", "8081"), free_ports(), strict=True))
         self.folder = folder
         self._names = [found[0] for found in NAMED.finditer(text)]
         text = NAMED.sub(lambda found: self.container(found[0]), self.with_own_ports(text))
@@ -65,8 +65,9 @@ class Project:
         self._began = server_time()
 
     def with_own_ports(self, text: str) -> str:
-        """Return a text with our ports in place of RocketMQ's, but for the nameserver's inside of its container."""
-        text = text.replace("9876:9876", f"{self._ports['9876']}:9876")
+        """Return a text with our ports in place of RocketMQ's, but where nameserver and proxy are inside."""
+        for inside in ("9876", "8081"):
+            text = text.replace(f"{inside}:{inside}", f"{self._ports[inside]}:{inside}")
         return re.sub(r"\b(10909|10911|10929|10931)\b", lambda found: str(self._ports[found[0]]), text)
 
     @property

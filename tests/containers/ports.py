@@ -8,15 +8,15 @@ BELOW_EPHEMERAL = range(20_000, 32_000)
 TRIES = 200
 
 
-def free_ports() -> tuple[str, str, str, str, str]:
-    """Return a nameserver's port, and for two brokers each the port two below its own, and its own."""
+def free_ports() -> tuple[str, str, str, str, str, str]:
+    """Return a nameserver's port, for two brokers each the port two below its own and its own, and a gRPC port."""
     chance = Random()
     for _ in range(TRIES):
         first = chance.choice(BELOW_EPHEMERAL)
-        ports = (first, first + 1, first + 3, first + 5, first + 7)
+        ports = (first, first + 1, first + 3, first + 5, first + 7, first + 9)
         if all(_is_free(port) for port in ports):
-            names, vip, broker, vip_b, broker_b = map(str, ports)
-            return names, vip, broker, vip_b, broker_b
+            names, vip, broker, vip_b, broker_b, grpc = map(str, ports)
+            return names, vip, broker, vip_b, broker_b, grpc
     raise AssertionError("no free ports")
 
 

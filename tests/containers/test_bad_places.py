@@ -62,7 +62,7 @@ def test_a_file_that_is_not_there_is_named(image: str) -> None:
     assert (exit_code, said) == (EXIT_USAGE, "staticfire: /opt/broker.conf can't be read: No such file or directory\n")
 
 
-def test_there_is_no_proxy_and_it_says_so(image: str) -> None:
-    exit_code, said = run_to_end(image, "sh", "mqproxy")
+def test_a_proxy_in_local_mode_is_refused_in_words(image: str) -> None:
+    exit_code, said = run_to_end(image, "sh", "mqproxy", "-pm", "local")
     assert exit_code == EXIT_USAGE
-    assert "there is no proxy here" in said
+    assert "mqbroker --enable-proxy starts both" in said

@@ -9,6 +9,7 @@ import pytest
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ClientSettings, ProducerSettings, PullSettings, PushSettings
 from staticfire.nameserver.settings import NameserverSettings
+from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.config import default_of
 from staticfire.runtime.ranges import is_within
 from tests.house.source import LAYERS, Source, sources
@@ -40,7 +41,8 @@ def _is_refusal(field: ast.AnnAssign) -> bool:
 
 
 @pytest.mark.parametrize(
-    "cls", [BrokerSettings, NameserverSettings, ClientSettings, ProducerSettings, PullSettings, PushSettings]
+    "cls",
+    [BrokerSettings, NameserverSettings, ClientSettings, ProducerSettings, ProxySettings, PullSettings, PushSettings],
 )
 def test_each_number_that_people_set_has_a_range_with_its_default(cls: type) -> None:
     numbers = [
