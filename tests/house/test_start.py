@@ -38,12 +38,12 @@ OWN_MODULES_MAX = {"nameserver": 109, "broker": 221, "proxy": 230}
 
 @pytest.mark.parametrize("program", ["nameserver", "broker", "proxy"])
 def test_server_starts_without_what_it_doesnt_need(program: str, tmp_path: Path) -> None:
-    settings: dict[str, object] = {
+    settings: dict[str, dict[str, object]] = {
         "nameserver": {"listen_port": 0, "folder": str(tmp_path)},
         "broker": {"listen_port": 0, "store_path_root_dir": str(tmp_path)},
         "proxy": {"grpc_server_port": 0},
-    }[program]
-    modules = set(run(START, program, json.dumps(settings)))
+    }
+    modules = set(run(START, program, json.dumps(settings[program])))
     assert modules & NEEDLESS == set()
     own = [name for name in modules if name.startswith("staticfire.")]
     assert len(own) <= OWN_MODULES_MAX[program]
