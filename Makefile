@@ -106,7 +106,7 @@ MYPY := $(BIN)/mypy $(if $(wildcard $(SPARK)),,--config-file tools/without_spark
 check-types: $(READY)
 	$(MYPY) -p staticfire -p tools -p tests -p benchmarks
 	$(MYPY) examples/flights
-	$(MYPY) examples/groups
+	$(MYPY) examples/groups examples/faults
 	$(MYPY) examples/testing
 
 check-house: $(READY)

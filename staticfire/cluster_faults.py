@@ -46,7 +46,7 @@ class ClusterFaults:
         if processes is None:
             raise UsageError(IN_A_THREAD)
         try:
-            number = max([processes.next_number, *(view.number + 1 for view in await self._rules.views())])
+            number = await self._rules.take_number(processes.next_number)
         except NetworkError:
             number = processes.next_number  # The nameserver is struck already.
         return processes.add(numbered(wanted.rule, number), wanted.places)

@@ -47,13 +47,14 @@ class ProcessFaults:
     def __init__(self, cluster: "ProcessCluster") -> None:
         self._cluster = cluster
         self._faults: dict[int, ProcessFault] = {}
+        self._last_number = 0
         machine = live_machine()
         self._clock, self._pid = machine.clock, machine.identity.pid
 
     @property
     def next_number(self) -> int:
-        """A number that no rule here has, nor a later one."""
-        return max(self._faults, default=0) + 1
+        """A number that no rule here has had."""
+        return self._last_number + 1
 
     def add(self, rule: FaultRule, names: Sequence[str]) -> FaultView:
         """Strike processes, all or none. Raises: UsageError (no such process), ClientError (it doesn't run)."""
@@ -67,6 +68,7 @@ class ProcessFaults:
         for name in names:
             (cluster.freeze if rule.action == actions.FREEZE else cluster.kill)(name)
         fault = self._faults[rule.number] = ProcessFault(rule, names)
+        self._last_number = max(self._last_number, rule.number)
         if rule.lifetime_ms:
             fault.ends_ms = self._clock.uptime_ms() + rule.lifetime_ms
             fault.timer = asyncio.get_running_loop().call_at(fault.ends_ms / 1_000, self._expire, rule.number)

@@ -1,14 +1,13 @@
 """What goes wrong on purpose on this broker. staticfire's own; docs/faults.md.
 
 Behaviour
-- Rules come, are shown and go: `faults/rules/desk.py`, which is loaded with the first request about them.
+- Rules come, are shown and go: `faults/rules/desk.py`, which is loaded with the first one.
 - Read-only: its routes lose the permission to write, and sends that come all the same are refused.
 - Disk full: the store refuses, as it does above diskSpaceWarningLevelRatio.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from staticfire.broker.state import BrokerState
@@ -16,7 +15,7 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.names import is_client
-from staticfire.protocol.requests.faults import FaultRule
+from staticfire.protocol.requests.faults import FaultRemovedAnswer, FaultRule, FaultsAnswer, FaultsThere
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
@@ -37,6 +36,7 @@ class FaultHandlers:
         self._state = state
         self._dispatcher = dispatcher
         self._connections = connections
+        self._opened: FaultDesk | None = None
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -50,14 +50,20 @@ class FaultHandlers:
 
     def get(self, call: Call) -> Answer:
         """Show what goes wrong."""
-        return self._desk.get(call)
+        return FaultsAnswer(body=FaultsThere()) if self._opened is None else self._opened.get(call)
 
     def remove(self, call: Call) -> Answer:
         """Do it right again."""
-        return self._desk.remove(call)
+        return FaultRemovedAnswer() if self._opened is None else self._opened.remove(call)
 
-    @cached_property
+    @property
     def _desk(self) -> "FaultDesk":
+        """Who keeps the rules, from the first one on."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self) -> "FaultDesk":
         from staticfire.faults.rules import actions  # here: most brokers never have a rule
         from staticfire.faults.rules.desk import FaultDesk
         from staticfire.faults.rules.site import FaultSite
@@ -70,6 +76,7 @@ class FaultHandlers:
                 message_ms=state.clock.message_ms,
                 dispatcher=self._dispatcher,
                 connections=self._connections,
+                waiting=lambda: (pull.call for pull in state.held),
                 switches={actions.READ_ONLY: self._read_only, actions.DISK_FULL: self._disk_full},
                 unseen=self._unseen,
                 brokers=lambda _: {},

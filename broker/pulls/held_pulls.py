@@ -36,6 +36,10 @@ class HeldPulls:
     def __len__(self) -> int:
         return self._count
 
+    def __iter__(self) -> Iterator[HeldPull]:
+        for waiting in self._by_queue.values():
+            yield from waiting
+
     def hold(self, pull: HeldPull) -> bool:
         """Keep a pull; False when there are too many already."""
         if self._count >= self._pulls_max:

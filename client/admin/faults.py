@@ -5,13 +5,13 @@ keep it from.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from staticfire.faults.rules import actions
-from staticfire.faults.rules.matching import is_address
+from staticfire.faults.rules.matching import is_address, may_touch
 from staticfire.faults.rules.parsing import WantedFault
 from staticfire.faults.rules.showing import in_words
 from staticfire.protocol.codes import ResponseCode
@@ -86,7 +86,7 @@ class FaultAdmin:
         Raises: UsageError (no such server, or none that could do it), BrokerAnswer, NetworkError.
         """
         servers, states, silent = await self._look()
-        number = max([least_number, *(state.rule.number + 1 for state in states_of(states))])
+        number = await self._take_number(max([least_number, *(state.rule.number + 1 for state in states_of(states))]))
         rules = self._placed(wanted, servers)
         refusals: dict[str, str] = {}
         hits: dict[str, int] = {}
@@ -133,6 +133,11 @@ class FaultAdmin:
                 removed[name] = answer.removed if isinstance(answer, FaultRemovedAnswer) else 0
         return removed
 
+    async def take_number(self, least_number: int) -> int:
+        """Return a number for a rule that is kept elsewhere. Raises: NetworkError, BrokerAnswer."""
+        _, states, _ = await self._look()
+        return await self._take_number(max([least_number, *(state.rule.number + 1 for state in states_of(states))]))
+
     # -- servers -----------------------------------------------------------------------------------------------------
 
     async def _look(self) -> tuple[dict[str, str], dict[str, list[FaultState]], dict[str, str]]:
@@ -165,6 +170,19 @@ class FaultAdmin:
             else:
                 silent[name] = str(found)
         return servers, states, silent
+
+    async def _take_number(self, least_number: int) -> int:
+        """Return a number that nobody else gets. Raises: NetworkError."""
+        lost: NetworkError | None = None
+        for address in self._nameservers:
+            try:
+                answer = await self._ask(address, GetFaults(least_number))
+            except NetworkError as error:
+                lost = error
+                continue
+            if isinstance(answer, FaultsAnswer) and answer.body is not None:
+                return int(answer.body.number)
+        raise lost or NetworkError(NOT_OURS)
 
     async def _there(self, address: str) -> FaultsThere | NetworkError | BrokerAnswer:
         try:
@@ -223,6 +241,26 @@ class FaultAdmin:
 def _is_host(text: str) -> bool:
     """Tell whether a text is an IP address."""
     return is_address(f"{text}:1", text) and text.replace(".", "").isdecimal()
+
+
+def warnings_of_rules(
+    states: Mapping[str, list[FaultState]], group: str, topics: Container[str], clients: Iterable[str]
+) -> list[str]:
+    """Return the rules that a group may feel, in words, with their hits; those that have hit often enough are left out.
+
+    `states`: by server. `topics`, `clients`: what it consumes, and its members.
+    """
+    found: dict[int, tuple[FaultRule, list[str]]] = {}
+    ids = list(clients)
+    for name, there in states.items():
+        for state in there:
+            rule = state.rule
+            if may_touch(rule, group, topics, ids) and not (rule.times and state.hits >= rule.times):
+                found.setdefault(rule.number, (rule, []))[1].append(f"{name} {state.hits:,}")
+    return [
+        f"goes wrong on purpose, by fault rule {number}: {in_words(rule)} (hits: {', '.join(hits)})"
+        for number, (rule, hits) in sorted(found.items())
+    ]
 
 
 def states_of(states: Mapping[str, list[FaultState]]) -> list[FaultState]:

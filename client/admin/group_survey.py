@@ -23,6 +23,7 @@ from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.names import dead_letter_topic
 from staticfire.protocol.requests.connections import ConsumerConnections, GetConsumerConnections, GetConsumerRunningInfo
+from staticfire.protocol.requests.faults import GetFaults
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.journal import JOINED, LEFT, GetJournal
 from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetTopicStats
@@ -54,7 +55,7 @@ class GroupSurvey:
         findings = await self._states()
         await self._progress()
         view.dead_letters = await self._dead_letters()
-        view.warnings = [*warnings_of(view, findings), *await self._flapping()]
+        view.warnings = [*await self._faults(), *warnings_of(view, findings), *await self._flapping()]
         return view
 
     async def _ask_all(self, request: Request) -> dict[str, Answer]:
@@ -134,6 +135,19 @@ class GroupSurvey:
             if answer.code == SUCCESS and answer.body is not None
             for offset in answer.body.offset_table.values()
         )
+
+    async def _faults(self) -> list[GroupWarning]:
+        """Ask which rules make something go wrong on purpose that this group may feel."""
+        asked = await self._ask_all(GetFaults())
+        there = {name: answer.body for name, answer in asked.items() if answer.code == SUCCESS and answer.body}
+        if not any(one.states for one in there.values()):
+            return []
+        from staticfire.client.admin.faults import warnings_of_rules  # here: hardly any cluster has rules
+
+        topics = {queue.topic for queue in self._view.progress}
+        clients = [member.client_id for member in self._view.members]
+        states = {name: one.states for name, one in there.items()}
+        return [GroupWarning("fault", words) for words in warnings_of_rules(states, self._view.group, topics, clients)]
 
     async def _flapping(self) -> list[GroupWarning]:
         """Look in the journals, where there are any, for members that come and go."""

@@ -2,9 +2,11 @@
 
 from difflib import get_close_matches
 from enum import IntEnum
+from functools import cache
+from typing import Any
 
 from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
-from staticfire.protocol.command import REQUESTS
+from staticfire.protocol.command import REQUESTS, Request
 from staticfire.protocol.errors import UsageError
 
 _SENDS = (
@@ -51,6 +53,17 @@ def _request_codes(text: str) -> list[int]:
     if code not in REQUESTS:
         raise UsageError(f"{RequestCode(code).name} isn't built: it is refused without any rule")
     return [code]
+
+
+def code_of(request: Request) -> int:
+    """Return the code of a request that was read; over JSON its class is made from the declared one."""
+    declared = _declared()
+    return next((declared[kind] for kind in type(request).__mro__ if kind in declared), -1)
+
+
+@cache
+def _declared() -> dict[type[Any], int]:
+    return {declaration.request.command: code for code, declaration in REQUESTS.items()}
 
 
 def response_code(text: str) -> int:

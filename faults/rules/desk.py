@@ -1,7 +1,8 @@
 """Rules come and go, on one server. They live in its memory: a process that starts has none.
 
 Behaviour
-- A rule counts from its answer on; the numbers of rules are given by who adds them, and none is taken twice.
+- A rule counts from its answer on. The first nameserver gives their numbers to who adds them; none comes twice, so that
+  nobody removes another one's rule whose own is gone already.
 - A rule about requests that this server doesn't handle isn't taken: another one may.
 - Its lifetime over, a rule is removed as by hand. What it holds back at that moment still comes.
 """
@@ -39,6 +40,7 @@ class FaultDesk:
         self._book = RuleBook(site.name)
         self._gate = FaultGate(site, self._book)
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._last_number = 0
 
     def add(self, call: Call) -> Answer:
         """Take one more rule."""
@@ -68,9 +70,11 @@ class FaultDesk:
         return FaultAddedAnswer(body=FaultAdded(unseen))
 
     def get(self, call: Call) -> Answer:
-        """Show all rules."""
-        states = self._book.states(self._site.clock.uptime_ms())
-        return FaultsAnswer(body=FaultsThere(states, self._site.brokers(call.connection)))
+        """Show all rules, and give the number of a new one away."""
+        states, number = self._book.states(self._site.clock.uptime_ms()), 0
+        if call.request.number_from > 0:
+            number = self._last_number = max(self._last_number + 1, call.request.number_from)
+        return FaultsAnswer(body=FaultsThere(states, self._site.brokers(call.connection), number))
 
     def remove(self, call: Call) -> Answer:
         """Remove one rule, or all."""
@@ -105,7 +109,7 @@ class FaultDesk:
         if rule.action in self._site.switches and not self._book.has(rule.action):
             self._site.switches[rule.action](False)
         if not len(self._book):
-            self._gate.open()
+            self._gate.unshut()
         log.warning("fault_removed", server=self._site.name, number=number, rule=in_words(rule), reason=why)
         return True
 

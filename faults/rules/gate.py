@@ -11,7 +11,7 @@ from typing import cast
 from staticfire.faults.rules import actions
 from staticfire.faults.rules.book import REFUSALS, RuleBook, Ruling
 from staticfire.faults.rules.bundles import remark_of, without
-from staticfire.faults.rules.codes import RULE_CODES
+from staticfire.faults.rules.codes import RULE_CODES, code_of
 from staticfire.faults.rules.matching import Subject, subject_of
 from staticfire.faults.rules.outlet import OpenRequest, Outlet
 from staticfire.faults.rules.site import FaultSite
@@ -28,23 +28,28 @@ class FaultGate:
     def __init__(self, site: FaultSite, book: RuleBook) -> None:
         self._site = site
         self._book = book
-        self.is_open = True
-        """Whether nobody is stopped here."""
+        self._is_shut = False
 
     def shut(self) -> None:
         """Stand in the way of all, open connections included."""
-        if self.is_open:
-            self.is_open = False
-            self._site.dispatcher.intercept(self)
-            for connection in self._site.connections():
-                if connection.transport is not None:
-                    connection.transport = self.outlet(connection, connection.transport)
-
-    def open(self) -> None:
-        """Let everything pass as if nobody had ever been here, but for what is on its way."""
-        if self.is_open:
+        if self._is_shut:
             return
-        self.is_open = True
+        self._is_shut = True
+        self._site.dispatcher.intercept(self)
+        for connection in self._site.connections():
+            if connection.transport is not None:
+                connection.transport = self.outlet(connection, connection.transport)
+        for call in self._site.waiting():
+            outlet = _outlet_of(call.connection)
+            if outlet is not None:
+                subject = subject_of(code_of(call.request), call.request, outlet.who())
+                outlet.note(call.opaque, OpenRequest(subject))
+
+    def unshut(self) -> None:
+        """Let everything pass as if nobody had ever been here, but for what is on its way."""
+        if not self._is_shut:
+            return
+        self._is_shut = False
         self._site.dispatcher.intercept(None)
         for connection in self._site.connections():
             outlet = _outlet_of(connection)

@@ -1,6 +1,6 @@
 """What a rule sees of a request, and whether it means it. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -115,6 +115,17 @@ def is_meant(rule: FaultRule, subject: Subject) -> bool:
 def is_meant_of(rule: FaultRule, topic: str, queue_id: int) -> bool:
     """Tell whether a rule is about a message, when it is about the request that brings it."""
     return rule.topic in ("", topic) and rule.queue_id in (-1, queue_id)
+
+
+def may_touch(rule: FaultRule, group: str, topics: Container[str], clients: Iterable[str]) -> bool:
+    """Tell whether a group may feel a rule: one about its requests, its topics or members, or about everybody."""
+    ids = list(clients)
+    return (
+        rule.group in ("", group)
+        and (not rule.topic or rule.topic in topics)
+        and (not rule.client or any(is_client(one, rule.client) for one in ids))
+        and (not rule.parties or any(is_client(one, party) for one in ids for party in rule.parties))
+    )
 
 
 def is_address(address: str, wanted: str) -> bool:

@@ -161,6 +161,8 @@ class Outlet:
 
     def _put(self, data: bytes, bytes_per_second: int) -> None:
         """Write, now or behind what is slow."""
+        if self.transport.is_closing():
+            return  # It was delayed for too long.
         if not bytes_per_second and not self._slow:
             self.transport.write(data)
             return

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from staticfire.faults.rules import actions
 from staticfire.faults.rules.actions import ACTIONS, DIRECTIONS, Action
 from staticfire.faults.rules.codes import OF_SERVERS, language_code, request_codes, response_code
-from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.durations import DURATION_FORMS, ms_of, parse_duration, parse_moment
+from staticfire.protocol.codes import LanguageCode, ResponseCode
+from staticfire.protocol.durations import DURATION_FORMS, DURATION_MS_MAX, ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.faults import FaultRule
 
@@ -99,6 +99,10 @@ def checked(rule: FaultRule) -> FaultRule:
         raise UsageError(f"a jitter of {rule.jitter_ms} ms around a delay of {rule.delay_ms} ms would answer too early")
     if rule.action == actions.BANDWIDTH and not 0 < rule.bytes_per_second <= BANDWIDTH_MAX:
         raise UsageError(f"bandwidth={rule.bytes_per_second}: bytes per second are needed, up to {BANDWIDTH_MAX}")
+    if rule.language >= 0 and rule.language not in frozenset(LanguageCode):
+        raise UsageError(f"there is no language {rule.language}")
+    if max(rule.delay_ms, abs(rule.skew_ms), rule.lifetime_ms) > DURATION_MS_MAX:
+        raise UsageError("a duration of more than a hundred years: whoever means that has taken the wrong unit")
     if rule.until_ms and rule.until_ms <= rule.from_ms:
         raise UsageError("until comes before from: the rule would never hit")
     return rule

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from staticfire.protocol.requests.faults import FaultRule
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
-from staticfire.runtime.dispatcher import Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.machine import Clock
 
 
@@ -19,6 +19,8 @@ class FaultSite(NamedTuple):
     dispatcher: Dispatcher
     connections: Callable[[], Iterable[Connection]]
     """Those that are open."""
+    waiting: Callable[[], Iterable[Call]]
+    """Requests that have come and wait for their answers."""
     switches: Mapping[str, Callable[[bool], None]]
     """By action: what makes the whole server so, or not any more."""
     unseen: Callable[[FaultRule], list[str]]

@@ -1,18 +1,17 @@
 """What goes wrong on purpose on this nameserver. staticfire's own; docs/faults.md.
 
-Behaviour: rules come, are shown and go (`faults/rules/desk.py`, loaded with the first request about them). Clients tell
+Behaviour: rules come, are shown and go (`faults/rules/desk.py`, loaded with the first one). Clients tell
 a nameserver no id, so that rules mean them by address here; brokers say who they are.
 """
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from staticfire.nameserver.route_table import MASTER_ID
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.requests.faults import FaultRule
+from staticfire.protocol.requests.faults import FaultRemovedAnswer, FaultRule, FaultsAnswer, FaultsThere
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
@@ -30,6 +29,7 @@ class NameserverFaultHandlers:
         self._state = state
         self._dispatcher = dispatcher
         self._connections = connections
+        self._opened: FaultDesk | None = None
 
     def by_code(self) -> dict[RequestCode, Handler]:
         return {
@@ -43,15 +43,23 @@ class NameserverFaultHandlers:
         return self._desk.add(call)
 
     def get(self, call: Call) -> Answer:
-        """Show what goes wrong, and where the brokers are."""
+        """Show what goes wrong, and where the brokers are; give away the number of a new rule."""
+        if self._opened is None and call.request.number_from <= 0:
+            return FaultsAnswer(body=FaultsThere(brokers=self._brokers(call.connection)))
         return self._desk.get(call)
 
     def remove(self, call: Call) -> Answer:
         """Do it right again."""
-        return self._desk.remove(call)
+        return FaultRemovedAnswer() if self._opened is None else self._opened.remove(call)
 
-    @cached_property
+    @property
     def _desk(self) -> "FaultDesk":
+        """Who keeps the rules, from the first one on."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self) -> "FaultDesk":
         from staticfire.faults.rules.actions import NAMESERVER  # here: most nameservers never have a rule
         from staticfire.faults.rules.desk import FaultDesk
         from staticfire.faults.rules.site import FaultSite
@@ -64,6 +72,7 @@ class NameserverFaultHandlers:
                 message_ms=state.clock.message_ms,
                 dispatcher=self._dispatcher,
                 connections=self._connections,
+                waiting=lambda: (),
                 switches={},
                 unseen=self._unseen,
                 brokers=self._brokers,

@@ -64,6 +64,8 @@ class FaultsThere(msgspec.Struct, rename="camel", gc=False):
 
     states: list[FaultState] = []
     brokers: dict[str, str] = {}
+    number: Int32 = 0
+    """For the next rule, when one was asked for: nobody else gets it."""
 
 
 class FaultsAnswer(Answer, rename="camel"):
@@ -100,7 +102,9 @@ class AddFault(Request, rename="camel"):
 
 @request(RequestCode.GET_FAULTS, answer=FaultsAnswer)
 class GetFaults(Request, rename="camel"):
-    """Ask for the rules, with their hits."""
+    """Ask for the rules, with their hits. `number_from` above 0: also for the number of a new one, that or a later."""
+
+    number_from: Int32 = 0
 
 
 @request(RequestCode.REMOVE_FAULT, answer=FaultRemovedAnswer)

@@ -1,10 +1,14 @@
-"""A cluster as if it were new, in milliseconds: brokers forget what they have, then the nameserver its routes."""
+"""A cluster as if it were new, in milliseconds: brokers forget what they have, then the nameserver its routes.
+
+Fault rules go first, since one of them may be about any of this. Killed and frozen processes stay so.
+"""
 
 import asyncio
 from collections.abc import Iterable
 from typing import Any
 
 from staticfire.protocol.errors import broker_answer
+from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
 from staticfire.runtime.pool import ConnectionPool
@@ -14,7 +18,9 @@ TIMEOUT_MS = 10_000
 
 async def reset(pool: ConnectionPool, namesrv: str, addresses: Iterable[str]) -> dict[str, Any]:
     """Reset the brokers at these addresses; return what they had. Raises: NetworkError, BrokerAnswer."""
-    forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in addresses))
+    brokers = list(addresses)
+    await asyncio.gather(*(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (namesrv, *brokers)))
+    forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in brokers))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it is told.

@@ -1,6 +1,8 @@
 """`staticfire fault`, `/faults` of the control endpoint and `cluster.faults`, on real processes and in a thread."""
 
 import json
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 
@@ -18,7 +20,7 @@ from staticfire import (
     UsageError,
 )
 from staticfire.cli import main
-from tests.cli.commands import TIMEOUT_S, call, get, one_line
+from tests.cli.commands import ROOT, TIMEOUT_S, call, get, one_line
 
 pytestmark = pytest.mark.row("S2")
 
@@ -69,8 +71,9 @@ def test_rules_meet_a_producer_of_real_processes(processes: Cluster, fault: Say)
         till.send(Message("orders", b"before"))
         sends = "--code", "SEND_MESSAGE", "--topic", "orders", "--times", "1"
         added = fault("add", *sends, "--answer", "SYSTEM_BUSY")
-        assert added == "1  SEND_MESSAGE of topic orders: answer with SYSTEM_BUSY, once (broker-a)\n"
-        with pytest.raises(BrokerAnswer, match="SYSTEM_BUSY by fault rule 1"):
+        number, _, words = added.partition("  ")
+        assert words == "SEND_MESSAGE of topic orders: answer with SYSTEM_BUSY, once (broker-a)\n"
+        with pytest.raises(BrokerAnswer, match=f"SYSTEM_BUSY by fault rule {number}"):
             till.send(Message("orders", b"busy"))
         assert fault("list").split("  ")[-1] == "broker-a 1\n"
         fault("add", *sends, "--client", "till-1", "--drop", "answer")
@@ -78,8 +81,8 @@ def test_rules_meet_a_producer_of_real_processes(processes: Cluster, fault: Say)
             till.send(Message("orders", b"twice"))
         till.send(Message("orders", b"twice"))
         assert bodies(processes) == ["before", "twice", "twice"]
-        fault("remove", "1")
-        assert [view.number for view in processes.faults.all()] == [2]
+        fault("remove", number)
+        assert [view.number for view in processes.faults.all()] == [int(number) + 1]
         fault("add", "--broker", "broker-a", "--disk-full")
         with pytest.raises(BrokerAnswer, match="the disk is full: a fault rule says so"):
             till.send(Message("orders", b"full"))
@@ -89,11 +92,12 @@ def test_rules_meet_a_producer_of_real_processes(processes: Cluster, fault: Say)
 
 
 def test_process_is_frozen_and_killed_until_the_rule_is_gone(processes: Cluster, fault: Say) -> None:
-    assert fault("add", "--broker", "broker-a", "--freeze", "1h").startswith("1  the process: freeze, for 1h")
+    number, _, words = fault("add", "--broker", "broker-a", "--freeze", "1h").partition("  ")
+    assert words == "the process: freeze, for 1h (broker-a)\n"
     with Producer("tills", processes.namesrv, ONE_TRY) as till:
         with pytest.raises(NetworkError):
             till.send(Message("orders", b"frozen"))
-        fault("remove", "1")
+        fault("remove", number)
         till.send(Message("orders", b"thawed"))
         pid = processes.pids["broker-a"]
         with processes.faults.add(broker="broker-a", kill=True):
@@ -148,6 +152,13 @@ def test_rules_over_http(thread: Cluster) -> None:
     assert get(f"{url}?drop=request&frequency=3", "POST")[0] == 400
     assert get(f"{url}?broker=broker-a&kill=true", "POST")[1]["error"].startswith("this cluster lives in a thread")
     assert get(url, "DELETE") == (200, {"removed": 1})
+
+
+def test_example_shows_where_duplicates_come_from() -> None:
+    printed = subprocess.run(
+        [sys.executable, "examples/faults/duplicates.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert printed.stdout == "200 orders, 22 lost answers, 222 messages consumed, 22 of them again\n", printed.stderr
 
 
 def test_rule_lasts_as_long_as_the_with(thread: Cluster) -> None:

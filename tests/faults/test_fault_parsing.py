@@ -92,6 +92,8 @@ def test_what_makes_no_sense_is_told(said: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     "fields",
     [{"action": "explode"}, {"action": "delay", "delay_ms": -1}, {"action": "drop", "probability": float("nan")},
+     {"action": "delay", "delay_ms": 1 << 60}, {"action": "skew", "skew_ms": -(1 << 63)},
+     {"action": "drop", "language": 99},
      {"action": "corrupt", "direction": "request"}, {"action": "bandwidth", "direction": "answer"}],
 )  # fmt: skip
 def test_rules_made_by_others_are_checked_too(fields: dict[str, Any]) -> None:

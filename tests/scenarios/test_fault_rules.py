@@ -20,11 +20,14 @@ from staticfire.client import (
     UsageError,
 )
 from staticfire.client.admin.faults import FaultAdmin, FaultView
+from staticfire.control.reset import reset
+from staticfire.faults.rules.outlet import Outlet
 from staticfire.faults.rules.parsing import parse_fault
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.protocol.codecs import JSON, NATIVE, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendMessageV2
+from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 
 pytestmark = pytest.mark.row("S2")
@@ -38,9 +41,16 @@ class FaultyShop(Shop):
     async def add(self, **words: Any) -> FaultView:
         return await self.faults.add(parse_fault(words))
 
-    @property
-    def faults(self) -> FaultAdmin:
-        return FaultAdmin(self.admin.client.pool, NAMESRV)
+    async def open(self, brokers: int = 1, queues: int = 4) -> "FaultyShop":
+        await super().open(brokers, queues)
+        # Connections of its own: a rule may close those of everybody else.
+        self.pool = ConnectionPool(self.world.machine("desk", host="10.0.4.2"))
+        self.faults = FaultAdmin(self.pool, NAMESRV)
+        return self
+
+    async def close(self) -> None:
+        await self.pool.close()
+        await super().close()
 
     async def hits(self) -> list[int]:
         return [view.hit for view in await self.faults.views()]
@@ -57,8 +67,8 @@ class FaultyShop(Shop):
 
 
 @pytest_asyncio.fixture
-async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
-    shop = FaultyShop(world)
+async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[FaultyShop]:
+    shop = FaultyShop(world, getattr(request, "param", ClientSettings()))
     await shop.open(brokers=1, queues=1)
     await shop.send(b"before")
     yield shop
@@ -72,6 +82,7 @@ async def till(shop: FaultyShop) -> AsyncIterator[Producer]:
         yield producer
 
 
+@pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
 async def test_sends_are_answered_as_a_rule_says_so_many_times_and_retries_get_through(shop: FaultyShop) -> None:
     added = await shop.add(code="SEND_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", times=2)
     assert added.words == f"SEND_MESSAGE of topic {TOPIC}: answer with SYSTEM_BUSY, 2 times"
@@ -130,6 +141,7 @@ async def test_dropped_request_is_not_carried_out(shop: FaultyShop, till: Produc
     assert (await shop.hits(), shop.stored()) == ([1], 2)
 
 
+@pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
 @pytest.mark.parametrize("how", ["drop", "close"])
 async def test_lost_answer_makes_a_duplicate_of_the_retry(shop: FaultyShop, how: str) -> None:
     await shop.add(code="SEND_MESSAGE", times=1, **{how: "answer"})
@@ -269,6 +281,39 @@ async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
         await shop.add(partition="till-1/till-2")
 
 
+@pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
+async def test_answer_that_a_pull_waits_for_already_is_meant_too(shop: FaultyShop) -> None:
+    await shop.start("clerk")
+    await shop.until_heard(1)
+    await shop.world.run_for(ms=1_000)
+    await shop.add(code="PULL_MESSAGE", topic=TOPIC, group=GROUP, drop="answer", times=1)
+    await shop.send(b"after")
+    await shop.world.run_for(ms=2_000)
+    assert (shop.bodies, await shop.hits()) == ([b"before"], [1])
+    await shop.until_heard(2)  # When the consumer has given the pull up.
+
+
+async def test_numbers_do_not_come_twice_and_a_reset_removes_rules(shop: FaultyShop) -> None:
+    first = await shop.add(code="SEND_MESSAGE", drop="request", lifetime="1s")
+    await shop.world.run_for(ms=1_001)
+    second = await shop.add(drop="request")
+    assert (first.number, second.number) == (1, 2)
+    await reset(shop.admin.client.pool, NAMESRV, [BROKER])
+    assert await shop.faults.views() == []
+
+
+async def test_group_says_which_rules_it_may_feel(shop: FaultyShop) -> None:
+    await shop.start("clerk")
+    await shop.until_heard(1)
+    await shop.add(code="PULL_MESSAGE", group=GROUP, delay="1s")
+    await shop.add(code="PULL_MESSAGE", group="others", drop="request")
+    await shop.add(topic="others", drop="request")
+    warnings = [warning.words for warning in (await shop.admin.group(GROUP)).warnings]
+    assert [words.partition(" (")[0] for words in warnings] == [
+        f"goes wrong on purpose, by fault rule 1: PULL_MESSAGE of group {GROUP}: delay by 1s"
+    ]
+
+
 async def test_restarted_broker_has_no_rules(shop: FaultyShop) -> None:
     await shop.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")
     await shop.world.stop("broker-a")
@@ -277,7 +322,51 @@ async def test_restarted_broker_has_no_rules(shop: FaultyShop) -> None:
     await shop.send(b"after")
 
 
-@pytest.mark.parametrize("codec", [NATIVE, JSON])
+async def test_without_rules_everything_is_as_if_there_had_been_none(shop: FaultyShop, till: Producer) -> None:
+    broker = shop.brokers["broker-a"]
+    handlers, hot = dict(broker.dispatcher.routes.handlers), dict(broker.dispatcher.routes.hot)
+    await shop.add(code="SEND_MESSAGE", delay="10ms")
+    await till.send(Message(TOPIC, b"one"))
+    assert broker.dispatcher.routes.handlers != handlers
+    await shop.faults.remove(0)
+    assert broker.dispatcher.routes.handlers == handlers
+    assert {mark: hot[mark] for mark in hot} == {mark: broker.dispatcher.routes.hot[mark] for mark in hot}
+    assert not any(isinstance(one.transport, Outlet) for one in broker._server.connections)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_goes_wrong_nothing_that_was_acknowledged_is_lost(shop: FaultyShop, seed: int) -> None:
+    chance, acknowledged = Random(seed), list[bytes]()
+    await shop.start("clerk-1")
+    await shop.start("clerk-2")
+    for number in range(60):
+        if chance.random() < 0.5:
+            await shop.add(**any_rule(chance), seed=chance.randrange(100))
+        if chance.random() < 0.2:
+            await shop.faults.remove(0)
+        try:
+            await shop.send(b"%d" % number)
+            acknowledged.append(b"%d" % number)
+        except (BrokerAnswer, NetworkError, ClientError):
+            pass
+        await shop.world.run_for(ms=chance.randrange(2_000))
+    await shop.faults.remove(0)
+    await shop.world.until(lambda: set(acknowledged) <= set(shop.bodies), 300_000, "all that was acknowledged is heard")
+    await shop.world.until(shop.is_committed, 120_000, "all is committed")
+
+
+def any_rule(chance: Random) -> dict[str, Any]:
+    """Return something that goes wrong sometimes. Nothing is corrupt: a changed body is delivered as it is."""
+    what: dict[str, Any] = chance.choice(
+        [{"delay": "300ms", "jitter": "300ms"}, {"drop": "request"}, {"drop": "answer"}, {"close": "request"},
+         {"close": "answer"}, {"duplicate": True}, {"bandwidth": 2_000}, {"answer": "SYSTEM_ERROR"},
+         {"drop": "server"}, {"skew": "-1h"}]
+    )  # fmt: skip
+    code = chance.choice([None, "SEND_MESSAGE", "PULL_MESSAGE", "HEART_BEAT", "UPDATE_CONSUMER_OFFSET"])
+    return {**what, "code": code, "probability": chance.choice([0.1, 0.5, 1]), "times": chance.choice([1, 3, 20])}
+
+
+@pytest.mark.parametrize("codec", [NATIVE, JSON, ROCKETMQ])
 async def test_plain_sends_of_one_read_meet_rules_one_by_one(shop: FaultyShop, codec: int) -> None:
     """Without rules the compiled twin takes such a run at once, past all handlers."""
     pool = shop.producer.client.pool
