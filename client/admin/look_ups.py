@@ -47,17 +47,23 @@ async def find_by_offset_id(
     """Return the message at the place that an offset message id names; none when it is no such id.
 
     `masters`: addresses by broker name. If none of them is in the id, since that is how others reach a broker, all are
-    asked: then it may be more than one message. Raises: NetworkError.
+    asked: then it may be more than one message, and who is away is passed over: a unique id looks the same. Raises:
+    NetworkError.
     """
     try:
         host, position = parse_offset_id(text)
         named = host_text(host)
     except ProtocolError:
         return []
-    chosen = {name: address for name, address in masters.items() if address == named} or masters
+    chosen = {name: address for name, address in masters.items() if address == named}
     found: list[ReceivedMessage] = []
-    for name, address in chosen.items():
-        answer = await client.pool.ask(address, ViewMessage(offset=position, bname=name), timeout_ms)
+    for name, address in (chosen or masters).items():
+        try:
+            answer = await client.pool.ask(address, ViewMessage(offset=position, bname=name), timeout_ms)
+        except NetworkError:
+            if chosen:
+                raise
+            continue
         if answer.code == SUCCESS:
             found += _messages(answer.body, name, address)
     return [message for message in found if message.log_position == position]

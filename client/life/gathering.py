@@ -18,7 +18,7 @@ from staticfire.client.trace.reading import read_traces
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.delay_levels import requested_time_ms
-from staticfire.protocol.errors import BrokerAnswer, TopicNotFound
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRACE_TOPIC
 from staticfire.protocol.properties import TIMER_OUT_MS, UNIQ_KEY
@@ -124,8 +124,8 @@ class LifeReader:
         for name, address in masters.items():
             try:
                 sets = await read_journals(self._admin.client, {name: address}, GetJournal(kinds=CLOCK_SET), TIMEOUT_MS)
-            except BrokerAnswer:
-                unheard.append(name)
+            except (BrokerAnswer, NetworkError):
+                unheard.append(name)  # Of one that is away the look-ups tell, too.
         if sets or len(unheard) < len(masters):
             return [_face(record) for record in sets], unheard
         return await self._clock_now(), unheard

@@ -131,3 +131,4 @@ async def test_a_broker_that_is_away_is_a_gap(world: SimulatedWorld, shop: Shop)
     assert [message.body for message in found] == [b"a"]
     assert len(found.gaps) == 1
     assert found.gaps[0].startswith("orders on broker-b: ")
+    assert [message.body for message in await shop.admin.find(found[0].message_id, TOPIC)] == [b"a"]

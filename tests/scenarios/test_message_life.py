@@ -183,3 +183,14 @@ async def test_a_broker_that_keeps_no_journal(world: SimulatedWorld) -> None:
     ]
     assert await lives_of(shop.admin, "nothing") == {}
     await shop.close()
+
+
+async def test_what_can_be_told_while_a_broker_is_away(world: SimulatedWorld, shop: Shop) -> None:
+    sent = await shop.producer.send(Message(TOPIC, b"a"), queue=QUEUE)
+    async with shop.consumer("one"):
+        await shop.until_heard(1)
+        await world.run_for(seconds=10)
+    world.partition("shop", "broker-b")
+    found = (await lives_of(shop.admin, sent.message_id))[sent.message_id]
+    assert told(found.events, "success") == [("stored", None), ("delivered", True)]
+    assert any("on broker-b" in note for note in found.notes)
