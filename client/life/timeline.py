@@ -24,11 +24,14 @@ PAST = {ConsumptionState.CONSUMED: True}
 def life_of(facts: MessageFacts) -> list[LifeEvent]:
     """Return what happened to a message, oldest first, and behind it how groups stand to it now."""
     events: list[LifeEvent] = []
+    traces = events_of(facts.traces)
     for copy in facts.copies:
         heard = _heard(copy)
-        events += [*told_by(copy, facts), *heard, *_standing(copy, {one.group for one in heard})]
+        known = {one.group for one in heard}
+        known |= {one.group for one in traces if one.retry_times == copy.message.reconsume_times}
+        events += [*told_by(copy, facts), *heard, *_standing(copy, known)]
     delivered = {(one.group, one.reconsume_times): one.time_ms or 0 for one in events if one.what == words_of.DELIVERED}
-    for one in events_of(facts.traces):
+    for one in traces:
         events.append(_traced(one, facts.message_ms(one.time_ms, delivered.get((one.group, one.retry_times), 0))))
     return sorted(events, key=_in_order)
 
@@ -74,7 +77,7 @@ def _noted(copy: StoredCopy, record: JournalRecord, what: str, success: bool | N
 
 
 def _standing(copy: StoredCopy, heard_of: set[str]) -> list[LifeEvent]:
-    """Return how groups stand to a copy of which no delivery to them is known, or whose delivery hasn't ended."""
+    """Return how groups stand to a copy, unless they are past it and it is known how they came to be."""
     wanted = [one for one in copy.groups if one.group not in heard_of or one.state is not ConsumptionState.CONSUMED]
     return [_stands(copy, one) for one in wanted]
 

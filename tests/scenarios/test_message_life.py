@@ -182,6 +182,14 @@ async def test_a_broker_that_keeps_no_journal(world: SimulatedWorld) -> None:
         ("consumed", GROUP, "offsets"),
     ]
     assert await lives_of(shop.admin, "nothing") == {}
+    async with shop.consumer("two", group="refunds", enable_trace=True):
+        await shop.until_heard(2)
+        await world.run_for(seconds=10)
+    assert told(await life(shop, sent.message_id), "group", "source") == [
+        ("stored", "", "store"),
+        ("consumed", "refunds", "trace"),
+        ("consumed", GROUP, "offsets"),
+    ]
     await shop.close()
 
 
