@@ -1,5 +1,6 @@
 """Real RocketMQ clients, each from its registry, against a cluster: `make test-clients`.
 
 - `toolchains.py`: the clients, and what they need; a folder for each has its driver
-- `behaviours.py`: what is asked of every client; `driving.py`: asks it
+- `behaviours.py`: what is asked of every client; `driving.py`: asks it; `our_side.py`: our client
+  beside it
 """

@@ -21,7 +21,7 @@ BEHAVIOURS = {
     "pull": "queues are pulled from any offset, to and behind their ends",
     "lite-pull": "the lite pull consumer subscribes, is assigned, seeks",
     "transactions": "a half message is committed, rolled back, asked about: what counts is consumed once",
-    "request-reply": "a request is answered by a consumer, and each gets its own reply",
+    "request-reply": "a request is answered, and each gets its own reply; so are ours by it, and its by ours",
     "trace": "what the client traces of sends, consumption and recalls is found in the life of the message",
     "queries": "messages are found by key, by unique id, by offset id",
     "too-large": "a message of more than 4 MiB is refused with code 13; the next one is stored",

@@ -8,24 +8,25 @@ writes one JSON line per behaviour, in any order, and whatever else it likes in 
     {"restart": "broker"}                  the broker is restarted; then the driver reads a line
     {"create": ["orders", "sync"]}         the topics are created, with 4 queues; then the driver reads a line
     {"life": "7F000001..."}                the driver reads a line with what is known of a message: `stored/store ...`
+    {"request": "rpc"}                     our client asks in that topic; the driver reads a line with the reply
+    {"answer": "rpc-ours"}                 our client answers there from now on; then the driver reads a line
 
 A behaviour of which it says nothing has failed.
 """
 
-import asyncio
 import json
 import os
 import subprocess
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from staticfire.client import Admin
-from staticfire.client.life.gathering import lives_of
 from staticfire.cluster import Cluster
 from tests.clients.behaviours import BEHAVIOURS
+from tests.clients.our_side import WORDS, OurSide
 
 DRIVER_TIMEOUT_S = 150
 TAIL_LINES = 12
@@ -60,7 +61,8 @@ def drive(command: list[str], strict_namesrv: str) -> dict[str, Outcome]:
         deadline = Timer(DRIVER_TIMEOUT_S, driver.kill)
         deadline.start()
         try:
-            outcomes, other = _listen(driver, cluster)
+            with ExitStack() as running:
+                outcomes, other = _listen(driver, cluster, OurSide(cluster.namesrv, running))
             code = driver.wait()
         finally:
             deadline.cancel()
@@ -77,7 +79,7 @@ def _at_home(command: list[str], home: str) -> list[str]:
     return [command[0], f"-Duser.home={home}", *command[1:]] if command[0] == "java" else command
 
 
-def _listen(driver: "subprocess.Popen[str]", cluster: Cluster) -> tuple[dict[str, Outcome], list[str]]:
+def _listen(driver: "subprocess.Popen[str]", cluster: Cluster, ours: OurSide) -> tuple[dict[str, Outcome], list[str]]:
     """Read what the driver writes until its end; return the outcomes and all lines that are none."""
     outcomes: dict[str, Outcome] = {}
     other: list[str] = []
@@ -87,8 +89,9 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster) -> tuple[dict[str
         told = _parse(line)
         if told is None:
             other.append(line.rstrip())
-        elif "restart" in told or "create" in told or "life" in told:
-            driver.stdin.write(f"{_do(told, cluster)}\n")
+        elif "restart" in told or "create" in told or any(word in told for word in WORDS):
+            said = ours.do(told) if any(word in told for word in WORDS) else _do(told, cluster)
+            driver.stdin.write(f"{said}\n")
             driver.stdin.flush()
         elif "cannot" in told:
             outcomes[told["behaviour"]] = Outcome("cannot", told["cannot"])
@@ -99,23 +102,13 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster) -> tuple[dict[str
 
 
 def _do(asked: dict[str, Any], cluster: Cluster) -> str:
-    """Do what a driver asks for; return the answer."""
-    if "life" in asked:
-        return asyncio.run(_life(cluster.namesrv, asked["life"]))
+    """Do what a driver wants of the cluster; return the answer."""
     for topic in asked.get("create", ()):
         cluster.create_topic(topic)
     if "restart" in asked:
         for name in cluster.addresses:
             cluster.broker(name).restart()
     return "done"
-
-
-async def _life(namesrv: str, message_id: str) -> str:
-    async with Admin(namesrv) as admin:
-        lives = await lives_of(admin, message_id)
-    return " ".join(
-        f"{event.what.replace(' ', '-')}/{event.source}" for life in lives.values() for event in life.events
-    )
 
 
 def _parse(line: str) -> dict[str, Any] | None:

@@ -403,34 +403,41 @@ public final class Driver {
         producer.send(message("rpc", 1_000)); // Its topic is there before anybody asks.
         answering.start();
         try {
-            int asked = 10;
-            CountDownLatch left = new CountDownLatch(asked);
-            AtomicReference<Throwable> failed = new AtomicReference<>();
-            Map<String, String> replies = Collections.synchronizedMap(new TreeMap<>());
-            for (int number = 0; number < asked; number++) {
-                String body = "question " + number;
-                producer.request(new Message("rpc", bytes(body)), new RequestCallback() {
-                    @Override
-                    public void onSuccess(Message reply) {
-                        if (reply != null) { // Null: sent, and no reply yet.
-                            replies.put(body, new String(reply.getBody(), StandardCharsets.UTF_8));
-                            left.countDown();
-                        }
-                    }
-
-                    @Override
-                    public void onException(Throwable error) {
-                        failed.set(error);
-                    }
-                }, PATIENCE_MS);
-            }
-            check(left.await(PATIENCE_MS, TimeUnit.MILLISECONDS), left.getCount() + " got no reply: " + failed.get());
-            for (Map.Entry<String, String> each : replies.entrySet()) {
-                same("answer to " + each.getKey(), each.getValue(), "reply");
-            }
-            return asked + " replies";
+            askAll("rpc", "answer to ");
+            same("answer to our question", answers.ask("request", "rpc"), "reply to our client");
+            answers.ask("answer", "rpc-ours");
+            askAll("rpc-ours", "our answer to ");
+            return "";
         } finally {
             answering.shutdown();
+        }
+    }
+
+    private void askAll(String topic, String begin) throws Exception {
+        int asked = 10;
+        CountDownLatch left = new CountDownLatch(asked);
+        AtomicReference<Throwable> failed = new AtomicReference<>();
+        Map<String, String> replies = Collections.synchronizedMap(new TreeMap<>());
+        for (int number = 0; number < asked; number++) {
+            String body = "question " + number;
+            producer.request(new Message(topic, bytes(body)), new RequestCallback() {
+                @Override
+                public void onSuccess(Message reply) {
+                    if (reply != null) { // Null: sent, and no reply yet.
+                        replies.put(body, new String(reply.getBody(), StandardCharsets.UTF_8));
+                        left.countDown();
+                    }
+                }
+
+                @Override
+                public void onException(Throwable error) {
+                    failed.set(error);
+                }
+            }, PATIENCE_MS);
+        }
+        check(left.await(PATIENCE_MS, TimeUnit.MILLISECONDS), left.getCount() + " got no reply: " + failed.get());
+        for (Map.Entry<String, String> each : replies.entrySet()) {
+            same(begin + each.getKey(), each.getValue(), "reply");
         }
     }
 
