@@ -16,6 +16,7 @@ from staticfire.broker.delay.service import DelayService
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.offset_check import take_back_offsets
+from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
 from staticfire.broker.handlers.faults import FaultHandlers
@@ -124,6 +125,7 @@ class Broker(Service):
             OffsetHandlers(state),
             LockHandlers(state),
             self._pops,
+            AssignmentHandlers(state, self._registration, self._pool),
             TopicHandlers(state, self._registration, self._pops),
             GroupHandlers(state, self._pops),
             GroupStateHandlers(state, self.delays, self.timers, self.transactions),

@@ -130,6 +130,12 @@ class BrokerSettings(SettingsValue):
     """Pops that wait, of one group for one queue or for all of a topic; one more is let in."""
     max_pop_polling_size: int = field(default=100_000, metadata=within(0, INT32_MAX))
     """Pops that wait, all together."""
+    server_load_balancer_enable: bool = True
+    """Queues are shared among a group's members that ask the broker for theirs; without this each gets all."""
+    default_message_request_mode: str = field(default="PULL", metadata={"choices": ("PULL", "POP")})
+    """How groups get topics for which nothing else was set."""
+    default_pop_share_queue_num: int = field(default=-1, metadata=within(-1, INT32_MAX))
+    """Of how many next members one pops the queues, too; below 1: all."""
     wake_pops_of_returning: bool = False
     """A held pop gets a message that has come back at once; in RocketMQ it waits for its deadline. On in `up`, `run`
     and `Cluster`."""

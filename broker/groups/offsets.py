@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from staticfire.protocol.numbers import INT64_MAX, INT64_MIN, Int32, LogPosition
+from staticfire.protocol.numbers import INT64_MAX, INT64_MIN, Int32, Int64, LogPosition
 from staticfire.protocol.requests.topics import DataVersion
 
 GroupTopic = tuple[str, str]
@@ -76,6 +76,7 @@ class OffsetTable:
         if queues is None:
             return None
         offset = queues.pop(queue_id, None)
+        self.dirty = True
         if not queues:
             del self._resets[group, topic]
         return offset
@@ -135,6 +136,8 @@ class OffsetTable:
             "offsetTable": table,
             "logPosition": log_position,
         }
+        if self._resets:
+            saved["resetOffsetTable"] = {f"{topic}@{group}": queues for (group, topic), queues in self._resets.items()}
         self.dirty = False
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
@@ -150,8 +153,12 @@ class OffsetTable:
             legal = {queue_id: offset for queue_id, offset in queues.items() if INT64_MIN <= offset <= INT64_MAX}
             self.left_out += [f"{key} queue {queue_id}" for queue_id in queues.keys() - legal.keys()]
             self._committed[group, topic] = legal
+        for key, queues in saved.reset_offset_table.items():
+            topic, _, group = key.partition("@")
+            self._resets[group, topic] = queues
 
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):
     offset_table: dict[str, dict[Int32, int]]
     log_position: LogPosition | None = None
+    reset_offset_table: dict[str, dict[Int32, Int64]] = {}

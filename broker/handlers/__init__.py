@@ -4,7 +4,8 @@
   `send_runs.py`: what is plain of these, all at once where there is a compiled twin
 - `pull.py`: messages go out; `send_back.py`: one comes back; `reply.py`: an answer is passed on;
   `transactions.py`: half messages end; `recall.py`: messages that wait are called back
-- `pop.py`: messages are taken for a while; `acks.py`: they are done, or hidden for longer
+- `pop.py`: messages are taken for a while; `acks.py`: they are done, or hidden for longer;
+  `assignment.py`: who takes which queues
 - `offsets.py`, `locks.py`: where groups stand, and queues that one member has for itself
 - `clients.py`: clients come and go; `group_watch.py`: what is wrong with their groups
 - `connections.py`: who is connected, and questions to them; `group_state.py`: a group from all sides

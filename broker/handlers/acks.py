@@ -1,4 +1,4 @@
-"""OnePop messages are done, or hidden for longer. RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
+"""Popped messages are done, or hidden for longer. RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 
 Behaviour
 - The checks of RocketMQ 5.3 in its order, with its codes and remarks. Whatever a handle says that means nothing (any

@@ -65,8 +65,8 @@ class ResetOffsetHandlers:
 
     # -- resets ------------------------------------------------------------------------------------------------------
 
-    def reset(self, call: Call) -> Answer:
-        """Move a group in one queue or in all of a topic."""
+    async def reset(self, call: Call) -> Answer:
+        """Move a group in one queue or in all of a topic; answered when it is saved."""
         request: ResetOffset = call.request
         topic = self._check(request)
         if not self._state.settings.use_server_side_reset_offset:
@@ -79,6 +79,8 @@ class ResetOffsetHandlers:
             self._offsets.reset(request.group, request.topic, queue.queue_id, offset)
         for queue in moved:
             self._free_held_pulls(request, queue.queue_id)
+        self._state.config_files.changed("consumerOffset.json")
+        await self._state.config_files.saved("consumerOffset.json")
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
 
     def _check(self, request: ResetOffset) -> TopicConfig:

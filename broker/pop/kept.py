@@ -129,7 +129,9 @@ class KeptPops:
 
     def _commit(self, event: Event) -> None:
         if not isinstance(event, Done) and event.committed != NO_OFFSET:
-            self._tables.commit(event.place, event.committed)
+            place = event.place
+            self._tables.state.offsets.take_reset(place.group, place.topic, place.queue_id)
+            self._tables.commit(place, event.committed)
 
     # -- rounds --------------------------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ class Returner:
     def _dead_letter(self, group: str, record: StoredRecord) -> NewRecord:
         properties = without_property(record.properties, POP_CK)
         if find_property(properties, RETRY_TOPIC) is None:
-            properties = append_property(properties, RETRY_TOPIC, record.topic)
+            properties = append_property(properties, RETRY_TOPIC, asked_for(record.topic, group))
         if find_property(properties, ORIGIN_MESSAGE_ID) is None:
             first_id = offset_id(offset_id_prefix(self._host), record.log_position)
             properties = append_property(properties, ORIGIN_MESSAGE_ID, first_id)
@@ -200,6 +200,12 @@ class Returner:
     def _sys_flag(self, record: StoredRecord) -> int:
         """Return a copy's flags: who has born it is the broker."""
         return record.sys_flag & ~BORN_HOST_V6 | (BORN_HOST_V6 if len(self._host) > IPV4_HOST_BYTES else 0)
+
+
+def asked_for(topic: str, group: str) -> str:
+    """Return the topic that a group asks for to get what lies in that one: its retry topic of it, or itself."""
+    prefix = f"%RETRY%{group}"
+    return topic[len(prefix) + 1 :] if topic.startswith((prefix + "_", prefix + "+")) else topic
 
 
 def _no_word(_context: Any, _queue_offset: int, _log_position: int, _outcome: PutOutcome) -> None:

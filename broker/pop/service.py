@@ -13,11 +13,10 @@ from staticfire.broker.pop.in_flight import NOBODY, PoppedQueue
 from staticfire.broker.pop.kept import KeptPops
 from staticfire.broker.pop.orders import UNUSED_MS_MAX
 from staticfire.broker.pop.pop_log import PopLog
-from staticfire.broker.pop.returning import Returner
+from staticfire.broker.pop.returning import Returner, asked_for
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.clock import Unrest
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
@@ -84,11 +83,8 @@ class PopService:
         """Messages are on their way to a retry topic: pops hear of it in the way that is set."""
         settings = self._state.settings
         if settings.wake_pops_of_returning or settings.enable_retry_topic_v2:
-            asked_for = topic
-            if is_retry_topic(topic):
-                asked_for = topic.removeprefix(f"%RETRY%{group}")[1:]
-                self.holding.wake_group(topic, group)
-            self.holding.wake_group(asked_for, group)
+            for name in dict.fromkeys((topic, asked_for(topic, group))):
+                self.holding.wake_group(name, group)
 
     # -- due times -----------------------------------------------------------------------------------------------
 

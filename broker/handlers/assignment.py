@@ -1,0 +1,151 @@
+"""Who takes which queues, and by pulls or pops. RocketMQ: QueryAssignmentProcessor.
+
+Behaviour
+- The checks of RocketMQ 5.3 in its order, with its codes and remarks. Queues are those of the topic's route.
+- A mode is answered when it is saved.
+
+Different from RocketMQ
+- Routes are asked for anew after a second (RocketMQ: 30 s). A broker without a nameserver knows its own queues.
+"""
+
+from typing import TYPE_CHECKING
+
+from staticfire.broker.registration import Registration
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer, NetworkError
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.permissions import readable
+from staticfire.protocol.requests.assignment import (
+    MODE_POP,
+    MODE_PULL,
+    AssignmentAnswer,
+    AssignmentQuestion,
+    MessageRequestMode,
+    MessageRequestModesAnswer,
+    QueueAssignment,
+    QueueAssignments,
+)
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.protocol.requests.routes import GetRoute, QueueData, RouteAnswer
+from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.pool import ConnectionPool
+
+if TYPE_CHECKING:
+    from staticfire.broker.pop.request_modes import RequestModes
+
+ROUTE_MS_MAX = 1_000
+ROUTES_MAX = 1_000
+ROUTE_TIMEOUT_MS = 2_000
+# Clients wait for 3 s.
+CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
+
+
+class AssignmentHandlers:
+    """Assigns queues."""
+
+    def __init__(self, state: BrokerState, registration: Registration, pool: ConnectionPool) -> None:
+        self._state = state
+        self._registration = registration
+        self._pool = pool
+        self._modes: RequestModes | None = None  # house: read when somebody asks
+        self._routes: dict[str, tuple[int, list[QueueData]]] = {}
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """File the handlers."""
+        dispatcher.handle(RequestCode.QUERY_ASSIGNMENT, self.query)
+        dispatcher.handle(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode)
+        dispatcher.handle(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes)
+
+    def _all(self) -> "RequestModes":
+        modes = self._modes
+        if modes is None:
+            from staticfire.broker.pop.request_modes import RequestModes  # here: few brokers need it
+
+            modes = self._modes = RequestModes(self._state.config_files)
+        return modes
+
+    # -- modes ---------------------------------------------------------------------------------------------------
+
+    async def set_mode(self, call: Call) -> Answer:
+        """Have a group pull a topic, or pop it. Raises: BrokerAnswer, StorageError."""
+        mode: MessageRequestMode | None = call.request.body
+        if mode is None:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a request mode needs a body with a topic and a group")
+        if is_retry_topic(mode.topic):
+            raise BrokerAnswer(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+        if self._state.topics.get(mode.topic) is None:
+            raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic}] not exist")
+        if self._state.groups.find(mode.consumer_group or "") is None:
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+        if mode.mode not in (MODE_PULL, MODE_POP):
+            mode.mode = None
+        await self._all().put(mode)
+        return Answer()
+
+    def all_modes(self, _: Call) -> Answer:
+        """What was set for all groups."""
+        return MessageRequestModesAnswer(body=self._all().modes)
+
+    # -- assignments ---------------------------------------------------------------------------------------------
+
+    async def query(self, call: Call) -> Answer:
+        """A client's queues of a topic. Raises: BrokerAnswer."""
+        question: AssignmentQuestion | None = call.request.body
+        if question is None:
+            words = "an assignment needs a body with a topic and a messageModel"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
+        return AssignmentAnswer(body=QueueAssignments(await self._assigned(question)))
+
+    async def _assigned(self, asked: AssignmentQuestion) -> list[QueueAssignment] | None:
+        from staticfire.broker.pop.assignment import Question, assigned, in_mode  # here: as above
+
+        group, settings = asked.consumer_group or "", self._state.settings
+        mode = self._all().find(asked.topic, group, settings)
+        queues = await self._queues(asked.topic)
+        if queues is None or asked.message_model not in (CLUSTERING, BROADCASTING):
+            return None
+        if asked.message_model == BROADCASTING or not settings.server_load_balancer_enable:
+            return in_mode(queues, mode.mode)
+        client_ids = self._state.consumers.client_ids(group)
+        return assigned(
+            queues,
+            Question(asked.client_id or "", client_ids, asked.strategy_name or "", mode.mode, mode.pop_share_queue_num),
+        )
+
+    async def _queues(self, topic: str) -> list[MessageQueue] | None:
+        """Return the readable queues of a topic, on all brokers; None without a route."""
+        datas = await self._route(topic)
+        queues = [
+            MessageQueue(topic, data.broker_name, queue_id)
+            for data in datas
+            if readable(data.perm)
+            for queue_id in range(data.read_queue_nums)
+        ]
+        return queues or None
+
+    async def _route(self, topic: str) -> list[QueueData]:
+        if not self._registration.nameservers:
+            config = self._state.topics.get(topic)
+            name = self._state.settings.broker_name
+            return (
+                []
+                if config is None
+                else [QueueData(name, config.read_queue_nums, config.write_queue_nums, config.perm)]
+            )
+        now_ms = self._state.machine.clock.uptime_ms()
+        kept_ms, kept = self._routes.get(topic, (-ROUTE_MS_MAX, []))
+        if now_ms - kept_ms < ROUTE_MS_MAX:
+            return kept
+        for address in self._registration.nameservers:
+            try:
+                answer = await self._pool.ask(address, GetRoute(topic), ROUTE_TIMEOUT_MS)
+            except NetworkError:
+                continue
+            found = answer.body.queue_datas if isinstance(answer, RouteAnswer) and answer.code == 0 else []
+            if len(self._routes) >= ROUTES_MAX:
+                self._routes.clear()
+            self._routes[topic] = now_ms, found
+            return found
+        return kept

@@ -1,0 +1,43 @@
+"""How groups get the messages of topics: by pulls or by pops. Kept in messageRequestMode.json, as RocketMQ has it."""
+
+import msgspec
+
+from staticfire.broker.config_files import ConfigFiles
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.requests.assignment import MODE_PULL, MessageRequestMode, MessageRequestModes
+
+FILE = "messageRequestMode.json"
+
+
+class RequestModes:
+    """What was set, by topic and group. RocketMQ: MessageRequestModeManager."""
+
+    def __init__(self, config_files: ConfigFiles) -> None:
+        """Raises: StorageError (the file can't be read)."""
+        self._config_files = config_files
+        self.modes = MessageRequestModes({})
+        config_files.restore(FILE, self._snapshot, self._take_in)
+
+    def find(self, topic: str, group: str, settings: BrokerSettings) -> MessageRequestMode:
+        """Return how a group gets a topic."""
+        mode = self.modes.message_request_mode_map.get(topic, {}).get(group)
+        if mode is not None:
+            return mode
+        if is_retry_topic(topic):
+            return MessageRequestMode(topic, group, MODE_PULL)
+        return MessageRequestMode(
+            topic, group, settings.default_message_request_mode, settings.default_pop_share_queue_num
+        )
+
+    async def put(self, mode: MessageRequestMode) -> None:
+        """Set one; return when it is saved. Raises: StorageError."""
+        self.modes.message_request_mode_map.setdefault(mode.topic, {})[mode.consumer_group or ""] = mode
+        self._config_files.changed(FILE)
+        await self._config_files.saved(FILE)
+
+    def _snapshot(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode(self.modes), indent=1)
+
+    def _take_in(self, data: bytes) -> None:
+        self.modes = msgspec.json.decode(data, type=MessageRequestModes)
