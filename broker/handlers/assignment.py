@@ -49,7 +49,7 @@ class AssignmentHandlers:
         self._state = state
         self._registration = registration
         self._pool = pool
-        self._modes: RequestModes | None = None  # house: read when somebody asks
+        self._modes: RequestModes | None = None
         self._routes: dict[str, tuple[int, list[QueueData]]] = {}
 
     def register(self, dispatcher: Dispatcher) -> None:

@@ -38,10 +38,9 @@ def popper(stand: BrokerStand) -> Popper:
     return Popper(stand)
 
 
-async def send(stand: BrokerStand, count: int, queue_id: int = 0, tags: str = "", **properties: str) -> None:
+async def send(stand: BrokerStand, count: int, queue_id: int = 0, tags: str = "") -> None:
     for index in range(count):
-        more = {"TAGS": tags[index % len(tags)]} if tags else {}
-        await stand.send("orders", b"%d" % index, queue_id, **more, **properties)
+        await stand.send("orders", b"%d" % index, queue_id, TAGS=tags[index % len(tags)] if tags else "")
 
 
 async def ask(stand: BrokerStand, request: Request) -> tuple[int, str | None]:
