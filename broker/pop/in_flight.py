@@ -148,7 +148,9 @@ class InFlight:
         found = self._front()
         if found is None or found[1].due_ms > message_ms:
             return None
-        heappop(self._dues)
+        due = heappop(self._dues)
+        while self._dues and self._dues[0] == due:
+            heappop(self._dues)  # it was put there more than once
         return found
 
     def _front(self) -> tuple[PoppedQueue, CheckPoint] | None:
