@@ -114,7 +114,8 @@ async def test_each_step_happens_as_a_whole_or_not_at_all(
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_life_of_kills(world: SimulatedWorld, stand: BrokerStand, popper: Popper, seed: int) -> None:
     """Whatever is acknowledged in time never comes again; all else comes, in the end."""
-    chance, number, done = Random(seed), 0, set()
+    chance, number = Random(seed), 0
+    done: set[bytes] = set()
     await stand.restart(mapped_file_size_commit_log=64 * 1024)
     for _ in range(60):
         for _ in range(chance.randrange(4)):
