@@ -10,6 +10,7 @@ from struct import pack
 from staticfire.protocol import requests as _declarations  # noqa: F401 (fills REQUESTS)
 from staticfire.protocol.codecs import codec_for
 from staticfire.protocol.command import Request
+from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendBatch, SendMany, SendMessageV2
 
@@ -20,6 +21,7 @@ GROUP = "bench"
 TEMPLATE_TOPIC = "TBW102"
 BORN_MS = 1_700_000_000_000
 HOLD_MS = 15_000
+INVISIBLE_MS = 3_600_000
 
 BODY = bytes(range(256)) * (BODY_BYTES // 256)
 
@@ -91,6 +93,18 @@ def pulls(
             group, topic, queue_id, offset, messages, FLAG_SUBSCRIPTION | FLAG_SUSPEND, 0, HOLD_MS, "*", 0, "TAG"
         )
         for offset in range(0, stored_per_queue - messages + 1, messages)
+        for queue_id in queue_ids
+    ]
+    return _frames(codec, requests)
+
+
+def pops(
+    codec: int, topic: str, messages: int, stored_per_queue: int, queue_ids: Sequence[int] = range(QUEUES)
+) -> list[bytes]:
+    """Return frames that pop all stored messages of these queues; they are never acknowledged."""
+    requests = [
+        PopMessage(GROUP, topic, queue_id, messages, INVISIBLE_MS, 0, 0, 0)
+        for _ in range(0, stored_per_queue - messages + 1, messages)
         for queue_id in queue_ids
     ]
     return _frames(codec, requests)

@@ -88,6 +88,7 @@ GOALS = [
         "pull32_per_s", "messages in pulls of 32", "/s", 600_000, cpu_key="pull32_cpu_us", cpu_us_at_most=1.6,
         rocketmq="127,000",
     ),
+    Goal("pop_per_s", "messages in pops of 32, over JSON", "/s", 100_000),
     Goal("json_pull32_per_s", "the same over JSON", "/s", 200_000, rocketmq="127,000"),
     Goal(
         "producer_per_s", "the client's producer, 64 senders", "/s", 150_000, cpu_key="producer_client_cpu_us",

@@ -49,6 +49,7 @@ COMPARED = [
     Compared("json_pull32_first_c1_per_s", 1.2),
     Compared("json_pull32_first_c4_per_s", 1.0),
     Compared("json_pull32_per_s", 1.5),
+    Compared("pop_per_s", 1.0),
 ]
 CASES = [case for case in THROUGHPUT if case.codec == JSON]
 CASES.insert(2, Throughput("json_batch32", batch_ring, JSON, connections=8, in_flight=4, messages=MESSAGES))

@@ -1,8 +1,10 @@
 """Pulls of messages that nobody has read before, over JSON: what an unchanged client's first group meets.
 
-Warm pulls (throughput.py) read the same messages again and again, from whatever a broker keeps of them.
+Warm pulls (throughput.py) read the same messages again and again, from whatever a broker keeps of them. Pops are always
+first ones; each waits for the answer to the one before, since RocketMQ answers two pops of one queue at once with nothing.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -30,6 +32,7 @@ class FirstPull:
     name: str
     connections: int
     in_flight: int = 4
+    ring: Callable[[int, str, int, int, Sequence[int]], list[bytes]] = frames.pulls
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -50,7 +53,7 @@ class FirstPull:
         topic = f"{TOPIC}-first-{next(_numbers)}"
         fill(server, topic, per_queue)
         shares = [range(at, frames.QUEUES, self.connections) for at in range(self.connections)]
-        rings = [frames.pulls(JSON, topic, MESSAGES, per_queue, queue_ids) for queue_ids in shares]
+        rings = [self.ring(JSON, topic, MESSAGES, per_queue, queue_ids) for queue_ids in shares]
         warm = WARM_PER_QUEUE // MESSAGES * frames.QUEUES // self.connections
         connections = [LoadConnection(server.port, JSON, ring[:warm]) for ring in rings]
         run_through(server, connections, self.in_flight)
@@ -77,4 +80,8 @@ def fill(server: ServerProcess, topic: str, per_queue: int) -> None:
     settled(server.port, JSON, topic)
 
 
-FIRST_PULLS = [FirstPull("json_pull32_first_c1", 1), FirstPull("json_pull32_first_c4", 4)]
+FIRST_PULLS = [
+    FirstPull("json_pull32_first_c1", 1),
+    FirstPull("json_pull32_first_c4", 4),
+    FirstPull("pop", 4, in_flight=1, ring=frames.pops),
+]
