@@ -1,7 +1,7 @@
 """Pulls of messages that nobody has read before, over JSON: what an unchanged client's first group meets.
 
 Warm pulls (throughput.py) read the same messages again and again, from whatever a broker keeps of them. Pops are always
-first ones; each waits for the answer to the one before, since RocketMQ answers two pops of one queue at once with nothing.
+first ones; each waits for the answer to the one before: RocketMQ gives one of two pops of a queue at once nothing.
 """
 
 from collections.abc import Callable, Sequence

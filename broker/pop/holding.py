@@ -102,6 +102,11 @@ class Holding:
         for queue_id in (ALL_QUEUES, place.queue_id):
             self.wake(place.topic, (place.group, queue_id))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody waits, or is to be woken."""
+        return bool(self._wakes or len(self.pops) or len(self.notifications))
+
     def settled(self, arrivals: Mapping[Queue, int]) -> None:
         """A burst is through: wake whom it was for."""
         if len(self.pops) or len(self.notifications):

@@ -19,6 +19,7 @@ POP_MS_BITS = 44
 POP_MS_MAX = (1 << POP_MS_BITS) - 1
 DUE_BITS, OWNER_BITS = 64, 24
 DUE_MS_MAX = (1 << 62) - 1
+NEVER_MS = 1 << 63
 OWNERS_MAX = (1 << OWNER_BITS) - 1
 NOBODY = 0
 _OWNER_MASK = OWNERS_MAX
@@ -77,6 +78,13 @@ class InFlight:
         self._dues: list[int] = []
         self.check_points = 0
         """So many of them there are."""
+        self.soonest_ms = NEVER_MS
+        """The earliest due time that came since somebody asked by `take_soonest`."""
+
+    def take_soonest(self) -> int:
+        """Return the earliest due time that came since the last call, NEVER_MS for none."""
+        soonest_ms, self.soonest_ms = self.soonest_ms, NEVER_MS
+        return soonest_ms
 
     def find(self, group: str, topic: str, queue_id: int) -> PoppedQueue | None:
         """Return what a group has taken of a queue, None if nothing was ever."""
@@ -108,6 +116,8 @@ class InFlight:
         queue.count += new.messages.bit_count()
         due_ms = min(max(new.due_ms, 0), DUE_MS_MAX)
         queue.check_points[key] = new.messages << _MESSAGES_SHIFT | new.owner << DUE_BITS | due_ms
+        if due_ms < self.soonest_ms:
+            self.soonest_ms = due_ms
         heappush(self._dues, (due_ms << _QUEUE_BITS | queue.number) << _KEY_BITS | key)
         if len(self._dues) > 2 * self.check_points + _STALE_MIN:
             self._forget_stale()

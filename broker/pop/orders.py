@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from msgspec.structs import replace
 
 from staticfire.broker.pop.events import GroupQueue, OrderState
+from staticfire.broker.pop.in_flight import NEVER_MS
 from staticfire.protocol.pop_handles import OrderCounts, QueueKey
 
 UNUSED_MS_MAX = 24 * 3_600_000
@@ -36,6 +37,12 @@ class OrderStates:
     def __init__(self) -> None:
         self._states: dict[PlaceKey, OrderState] = {}
         self._dues: list[tuple[int, PlaceKey]] = []
+        self._soonest_ms = NEVER_MS
+
+    def take_soonest(self) -> int:
+        """Return the earliest due time that came since the last call, NEVER_MS for none."""
+        soonest_ms, self._soonest_ms = self._soonest_ms, NEVER_MS
+        return soonest_ms
 
     def find(self, place: GroupQueue) -> OrderState | None:
         """Return a queue's state."""
@@ -51,6 +58,7 @@ class OrderStates:
         free_ms = free_at_ms(state)
         if free_ms is not None:
             heappush(self._dues, (free_ms, key))
+            self._soonest_ms = min(self._soonest_ms, free_ms)
 
     def forget(self, is_gone: Callable[[GroupQueue], bool]) -> list[GroupQueue]:
         """Drop states; return whose."""

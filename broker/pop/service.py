@@ -9,7 +9,7 @@ from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue
-from staticfire.broker.pop.in_flight import NOBODY, PoppedQueue
+from staticfire.broker.pop.in_flight import NEVER_MS, NOBODY, PoppedQueue
 from staticfire.broker.pop.kept import KeptPops
 from staticfire.broker.pop.orders import UNUSED_MS_MAX
 from staticfire.broker.pop.pop_log import PopLog
@@ -73,10 +73,12 @@ class PopService:
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
         """A burst is through; return whether there is another one to write now."""
-        self.holding.settled(arrivals)
-        due_ms = self.next_due_ms()
-        if due_ms is not None:
-            self._due.expect(due_ms)
+        holding, tables = self.holding, self._tables
+        if holding.is_busy:
+            holding.settled(arrivals)
+        soonest_ms = min(tables.in_flight.take_soonest(), tables.orders.take_soonest())
+        if soonest_ms != NEVER_MS:
+            self._due.expect(soonest_ms)
         return self.log.has_work
 
     def _returned(self, group: str, topic: str) -> None:
