@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from staticfire.client.consume.pull_answers import PullResult, PullStatus
     from staticfire.client.consume.push_consumer import PushConsumer
     from staticfire.client.consume.push_settings import ConsumeFromWhere, MessageModel, PushSettings
+    from staticfire.client.life.facts import LifeEvent, MessageLife
     from staticfire.client.lite_pull.consumer import LitePullConsumer
     from staticfire.client.lite_pull.settings import LitePullSettings
     from staticfire.client.pop.popped import PoppedMessage
@@ -159,6 +160,7 @@ __all__ = [
     "HeldQueue",
     "JournalRecord",
     "JournalRecords",
+    "LifeEvent",
     "Listener",
     "LitePullConsumer",
     "LitePullSettings",
@@ -166,6 +168,7 @@ __all__ = [
     "MachineRoomResolver",
     "Message",
     "MessageIllegal",
+    "MessageLife",
     "MessageModel",
     "MessageQueue",
     "NearbyMachineRoom",
@@ -243,6 +246,7 @@ _HOMES = {
     "staticfire.client.consume.pull_answers": "PullResult PullStatus",
     "staticfire.client.consume.push_consumer": "PushConsumer",
     "staticfire.client.consume.push_settings": "ConsumeFromWhere MessageModel PushSettings",
+    "staticfire.client.life.facts": "LifeEvent MessageLife",
     "staticfire.client.lite_pull.consumer": "LitePullConsumer",
     "staticfire.client.lite_pull.settings": "LitePullSettings",
     "staticfire.client.pop.popped": "PoppedMessage",

@@ -20,7 +20,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import AnswerTimeout, ClientError, GroupNotFound, TopicNotFound, broker_answer
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.names import group_of_topic, is_dead_letter_topic, is_system_topic
+from staticfire.protocol.names import TRACE_TOPIC, group_of_topic, is_dead_letter_topic, is_system_topic
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.connections import (
     ClientConnection,
@@ -48,6 +48,7 @@ from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from staticfire.client.blocking.admin import BlockingAdmin
+    from staticfire.client.life.facts import MessageLife
 
 ADMIN_TIMEOUT_MS = 5_000
 LOOK_UP_TIMEOUT_MS = 15_000
@@ -279,6 +280,12 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     async def consumption(self, message: ReceivedMessage) -> list[GroupConsumption]:
         """Return how each group that consumes a message's topic stands to it, as far as offsets tell."""
         return await consumption_of(self.client, message, self._timeout_ms)
+
+    async def lives(self, text: str, trace_topic: str = TRACE_TOPIC) -> "dict[str, MessageLife]":
+        """Return what happened to the messages with an id or a key, by message id; empty when nobody knows any."""
+        from staticfire.client.life.gathering import LifeReader  # It asks by this class.
+
+        return await LifeReader(self, trace_topic).lives(text)
 
     # -- what happened -------------------------------------------------------------------------------------------
 

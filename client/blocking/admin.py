@@ -23,6 +23,7 @@ class BlockingAdmin(BlockingFace[Admin]):
     dead_letters = blocking(Admin.dead_letters)
     find = blocking(Admin.find)
     consumption = blocking(Admin.consumption)
+    lives = blocking(Admin.lives)
     journal = blocking(Admin.journal)
     requests = blocking(Admin.requests)
     max_offset = blocking(Admin.max_offset)

@@ -187,10 +187,3 @@ def _face(record: JournalRecord) -> ClockFace:
     mode = str(record.details.get("mode", ""))
     rate = 0.0 if mode == FROZEN else float(record.details.get("rate", 1.0))
     return ClockFace(1, mode, rate, record.message_ms, record.real_ms)
-
-
-async def lives_of(
-    admin: Admin, text: str, trace_topic: str = TRACE_TOPIC, messages_max: int = 20
-) -> dict[str, MessageLife]:
-    """Return the lives of the messages with an id or a key, by message id. Raises: BrokerAnswer, NetworkError."""
-    return await LifeReader(admin, trace_topic).lives(text, messages_max)

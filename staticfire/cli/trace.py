@@ -8,7 +8,6 @@ from staticfire.cli.life import life_json, life_lines
 from staticfire.cli.options import namesrv_flag, protocol_flag
 from staticfire.client import Admin, ClientSettings
 from staticfire.client.life.facts import MessageLife
-from staticfire.client.life.gathering import lives_of
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import TRACE_TOPIC
 
@@ -31,7 +30,7 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
 
     async def ask() -> dict[str, MessageLife]:
         async with Admin(namesrv, ClientSettings(protocol=protocol)) as admin:  # type: ignore[arg-type]  # see the flag
-            return await lives_of(admin, message_id, trace_topic)
+            return await admin.lives(message_id, trace_topic)
 
     lives = asyncio.run(ask())
     for number, (found_id, life) in enumerate(lives.items()):

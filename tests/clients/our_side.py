@@ -15,7 +15,6 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.client.life.gathering import lives_of
 
 WORDS = ("life", "request", "answer")
 """What can be asked for."""
@@ -42,7 +41,7 @@ class OurSide:
     async def _life(self, message_id: str) -> str:
         """Return what is known of a message, as `stored/store sent/trace`."""
         async with Admin(self._namesrv) as admin:
-            lives = await lives_of(admin, message_id)
+            lives = await admin.lives(message_id)
         events = [event for life in lives.values() for event in life.events]
         return " ".join(f"{event.what.replace(' ', '-')}/{event.source}" for event in events)
 

@@ -19,7 +19,6 @@ from staticfire.client import (
     TransactionState,
 )
 from staticfire.client.life.facts import LifeEvent
-from staticfire.client.life.gathering import lives_of
 from staticfire.faults.simulation import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
@@ -43,7 +42,7 @@ def _decided(state: TransactionState, _message: Message, _argument: object) -> T
 
 
 async def life(shop: Shop, text: str) -> list[LifeEvent]:
-    found = await lives_of(shop.admin, text)
+    found = await shop.admin.lives(text)
     assert len(found) <= 1
     return [event for life in found.values() for event in life.events]
 
@@ -181,7 +180,7 @@ async def test_a_broker_that_keeps_no_journal(world: SimulatedWorld) -> None:
         ("stored", "", "store"),
         ("consumed", GROUP, "offsets"),
     ]
-    assert await lives_of(shop.admin, "nothing") == {}
+    assert await shop.admin.lives("nothing") == {}
     async with shop.consumer("two", group="refunds", enable_trace=True):
         await shop.until_heard(2)
         await world.run_for(seconds=10)
@@ -199,6 +198,6 @@ async def test_what_can_be_told_while_a_broker_is_away(world: SimulatedWorld, sh
         await shop.until_heard(1)
         await world.run_for(seconds=10)
     world.partition("shop", "broker-b")
-    found = (await lives_of(shop.admin, sent.message_id))[sent.message_id]
+    found = (await shop.admin.lives(sent.message_id))[sent.message_id]
     assert told(found.events, "success") == [("stored", None), ("delivered", True)]
     assert any("on broker-b" in note for note in found.notes)
