@@ -33,9 +33,15 @@ IN_A_THREAD = (
 class ClusterFaults:
     """All rules of a cluster: those of its servers, and those about its processes."""
 
-    def __init__(self, pool: ConnectionPool, namesrv: str, processes: "ProcessFaults | None") -> None:
-        """`processes`: None where there are none."""
-        self._rules = FaultAdmin(pool, namesrv)
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        namesrv: str,
+        processes: "ProcessFaults | None" = None,
+        brokers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`processes`: None where there are none. `brokers`: addresses by name, where they are known anyhow."""
+        self._rules = FaultAdmin(pool, namesrv, brokers)
         self._processes = processes
 
     async def add(self, words: Mapping[str, object]) -> FaultView:
@@ -105,7 +111,7 @@ class RunningFaults:
 
     def _faults(self, pool: ConnectionPool) -> ClusterFaults:
         cluster = self._cluster.cluster
-        return ClusterFaults(pool, cluster.namesrv, cluster.process_faults)
+        return ClusterFaults(pool, cluster.namesrv, cluster.process_faults, cluster.addresses)
 
 
 class ClusterFaultsFace(Face[RunningFaults]):

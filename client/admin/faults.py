@@ -75,9 +75,10 @@ class FaultViews(list[FaultView]):
 class FaultAdmin:
     """The fault rules of one cluster's servers."""
 
-    def __init__(self, pool: ConnectionPool, namesrv: str) -> None:
-        """Raises: UsageError (no address)."""
+    def __init__(self, pool: ConnectionPool, namesrv: str, brokers: Mapping[str, str] | None = None) -> None:
+        """`brokers`: addresses by name, of those that are known anyhow. Raises: UsageError (no address)."""
         self._pool = pool
+        self._brokers = dict(brokers or {})
         self._nameservers = [format_address(*address) for address in parse_addresses(namesrv)]
 
     async def add(self, wanted: WantedFault, least_number: int = 1) -> FaultView:
@@ -159,8 +160,9 @@ class FaultAdmin:
             else:
                 states[name] = found.states
                 servers |= found.brokers
-        if not states:
+        if not states and not self._brokers:
             raise NetworkError("; ".join(silent.values()))
+        servers |= self._brokers
         brokers = [name for name in servers if not name.startswith(actions.NAMESERVER)]
         for name, found in zip(
             brokers, await asyncio.gather(*(self._there(servers[name]) for name in brokers)), strict=True
@@ -172,17 +174,15 @@ class FaultAdmin:
         return servers, states, silent
 
     async def _take_number(self, least_number: int) -> int:
-        """Return a number that nobody else gets. Raises: NetworkError."""
-        lost: NetworkError | None = None
+        """Return a number that nobody else gets; as long as no nameserver answers, the one that was asked for."""
         for address in self._nameservers:
             try:
                 answer = await self._ask(address, GetFaults(least_number))
-            except NetworkError as error:
-                lost = error
+            except NetworkError:
                 continue
             if isinstance(answer, FaultsAnswer) and answer.body is not None:
                 return int(answer.body.number)
-        raise lost or NetworkError(NOT_OURS)
+        return least_number
 
     async def _there(self, address: str) -> FaultsThere | NetworkError | BrokerAnswer:
         try:

@@ -31,6 +31,8 @@ from staticfire.runtime.machine import Clock
 
 ASKED_MAX = 100_000
 # Of one connection's requests that wait for their answers; of older ones the connection alone is known.
+DELAYED_MAX = 100_000
+# Of one connection: whoever sends more than that into a long delay is cut off.
 QUEUED_BYTES_MAX = 4 * 1024 * 1024
 # Above that the connection is told that its peer doesn't take what is written.
 STEPS_PER_SECOND = 20
@@ -68,6 +70,7 @@ class Outlet:
         self._slow: deque[tuple[bytes, int]] = deque()
         self._slow_bytes = 0
         self._is_pausing = False
+        self._delayed = 0
         self._delayed_to_s = 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -76,7 +79,7 @@ class Outlet:
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits here."""
-        return not self._slow and self._delayed_to_s <= self._now_s()
+        return not self._slow and not self._delayed
 
     def who(self) -> Asker:
         """Return who is on the other side, as far as that is known by now."""
@@ -154,8 +157,16 @@ class Outlet:
 
     def later(self, delay_ms: int, act: Callable[[], object]) -> None:
         """Do something after a delay, in the order in which it was asked for."""
+        if self._delayed >= DELAYED_MAX:
+            self._connection.reject(f"{DELAYED_MAX} of its requests and answers are delayed by fault rules")
+            return
+        self._delayed += 1
         self._delayed_to_s = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s + 1e-6)
-        asyncio.get_running_loop().call_at(self._delayed_to_s, act)
+        asyncio.get_running_loop().call_at(self._delayed_to_s, self._act, act)
+
+    def _act(self, act: Callable[[], object]) -> None:
+        self._delayed -= 1
+        act()
 
     # -- a slow line -------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ class ControlClient:
         machine = live_machine()
         pool = ConnectionPool(machine)
         try:
-            return await ask(ClusterFaults(pool, self._namesrv, None))
+            return await ask(ClusterFaults(pool, self._namesrv))
         finally:
             await pool.close()
             await machine.workers.close()

@@ -165,7 +165,8 @@ class ControlSite:
         return _json(*await faults.clear(self._faults()))
 
     def _faults(self) -> ClusterFaults:
-        return ClusterFaults(self._pool, self._cluster.namesrv, self._cluster.process_faults)
+        cluster = self._cluster
+        return ClusterFaults(self._pool, cluster.namesrv, cluster.process_faults, cluster.addresses)
 
     def _cluster_clock(self) -> ClusterClock:
         return ClusterClock(self._pool, self._cluster.namesrv)

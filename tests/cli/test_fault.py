@@ -32,7 +32,6 @@ ONE_TRY = ProducerSettings(
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Cluster]:
     with Cluster(isolation="process") as cluster:
-        cluster.create_topic("orders", queues=1)
         yield cluster
 
 
@@ -49,6 +48,8 @@ Say = Callable[..., str]
 @pytest.fixture
 def fault(processes: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
     """Run a command as the command line does, in this process; return what it prints, or says is wrong."""
+    processes.reset()
+    processes.create_topic("orders", queues=1)
     monkeypatch.setenv("NAMESRV_ADDR", processes.namesrv)
     monkeypatch.setenv("STATICFIRE_CONTROL", processes.control)
 
