@@ -108,7 +108,8 @@ class PullConsumer(ClientService):
         answer = await connection.ask(request, timeout_ms)
         result = read_pull(answer, queue, wanted, packed_address(connection.peer.address))
         self._remember(queue, result.suggested_broker_id)
-        give_plain_names(result.messages, self.client.namespace)
+        if self.client.namespace.name:
+            give_plain_names(result.messages, self.client.namespace)
         return result
 
     def _remember(self, queue: MessageQueue, broker_id: int) -> None:
