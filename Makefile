@@ -157,7 +157,7 @@ test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a 
 test-groups: $(READY) ## members of RocketMQ's client and of ours in one group, and its strategies' answers (needs a JDK and Maven)
 	$(BIN)/python -m tests.allocation --check
 	$(BIN)/python -m tests.javafacts --check
-	$(BIN)/pytest -m foreign tests/allocation $(ARGS)
+	$(BIN)/pytest -m foreign tests/allocation tests/javafacts $(ARGS)
 
 .PHONY: test-fuzz
 test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)

@@ -25,6 +25,7 @@ IN_FLIGHT_GATHERED_MAX = 4
 IN_FLIGHT_SINGLE_MAX = 1_024
 # The same for single sends, of which each is a request.
 
+COMPRESS_TYPES = ("zlib", "lz4", "zstd")
 COUNTED = within(1, PENDING_MESSAGES_MAX)
 
 
@@ -109,6 +110,8 @@ class ProducerSettings:
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        if self.compress_type not in COMPRESS_TYPES:
+            raise UsageError(f"compress_type={self.compress_type!r} is unknown; known are {', '.join(COMPRESS_TYPES)}")
 
 
 @dataclass(frozen=True, slots=True)

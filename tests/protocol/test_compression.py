@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from staticfire.client import ProducerSettings
 from staticfire.protocol.compression import checked_kind, compress, expand
 from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.protocol.sys_flag import COMPRESSED, CompressionKind, with_compression
@@ -92,5 +93,7 @@ def test_without_the_library_it_says_how_to_get_it(kind: CompressionKind) -> Non
 
 
 def test_a_kind_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"'snappy' is unknown; known are zlib, lz4, zstd"):
+        ProducerSettings(compress_type="snappy")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"'snappy' is unknown; known are \"lz4\", \"zstd\", \"zlib\""):
         checked_kind("snappy")
