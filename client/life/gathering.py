@@ -45,15 +45,20 @@ class LifeReader:
         self._trace_topic = trace_topic
 
     async def lives(self, text: str, messages_max: int = 20) -> dict[str, MessageLife]:
-        """Return the lives of the messages with an id or a key, oldest message first, by message id.
+        """Return the lives of the newest messages with an id or a key, oldest message first, by message id.
 
         Empty where nobody knows any: neither a broker nor a trace.
         """
         found = await self._admin.find(text, messages_max=COPIES_MAX)
         found += await self._among_inner(text, await self._admin.masters())
         found.sort(key=lambda message: message.stored_ms)
-        ids = list(dict.fromkeys(message.message_id for message in found))[-messages_max:] or [text]
-        lives = {message_id: await self.life(message_id) for message_id in ids}
+        ids = list(dict.fromkeys(message.message_id for message in found)) or [text]
+        lives = {message_id: await self.life(message_id) for message_id in ids[-messages_max:]}
+        if len(ids) > messages_max:
+            for life in lives.values():
+                life.notes.append(
+                    f"{len(ids)} or more messages have the key {text}: the newest {messages_max} are told of"
+                )
         return {message_id: life for message_id, life in lives.items() if life.events}
 
     async def life(self, message_id: str) -> MessageLife:

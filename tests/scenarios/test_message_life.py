@@ -201,3 +201,12 @@ async def test_what_can_be_told_while_a_broker_is_away(world: SimulatedWorld, sh
     found = (await shop.admin.lives(sent.message_id))[sent.message_id]
     assert told(found.events, "success") == [("stored", None), ("delivered", True)]
     assert any("on broker-b" in note for note in found.notes)
+
+
+async def test_of_too_many_the_newest_are_told_and_that_there_are_more(shop: Shop) -> None:
+    await shop.producer.send_many([Message(TOPIC, b"%d" % number, keys="same") for number in range(25)])
+    lives = await shop.admin.lives("same")
+    assert len(lives) == 20
+    assert {note for life in lives.values() for note in life.notes} == {
+        "25 or more messages have the key same: the newest 20 are told of"
+    }
