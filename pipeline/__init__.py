@@ -12,6 +12,7 @@ nothing of it, and nothing outside of this folder imports it.
 - pure: `options.py`, `offsets.py`, `planning.py` (which messages, in which pieces), `pace.py` (how often to ask)
 - `batch_plan.py`, `stream_plan.py`: what a query reads, once or again and again
 - asking the cluster: `link.py` (a client in a thread), `survey.py` (what there is to read)
+- writing: `sink.py` (what Spark sees), `sink_options.py`, `rows.py` (as messages), `sending.py`
 - reading: `pulls.py` (ahead of the user), `records.py`, `property_columns.py`, `batches.py` (to Arrow)
 - `jobs/`: topics to Parquet, and what the tables say; `report/`: a page about it
 """

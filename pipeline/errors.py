@@ -13,3 +13,7 @@ class DataLost(StaticfireError):
 
 class SparkMissing(StaticfireError):
     """There is no Spark here, or no Java to run it with."""
+
+
+class RowsNotSent(StaticfireError):
+    """Rows that couldn't be sent, and `failOnError` is true."""

@@ -14,6 +14,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import Protocol, SourceOptions
+from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.live import live_machine
@@ -52,7 +53,7 @@ class ClusterLink:
     def ask(self, question: Callable[[ClusterClient], Coroutine[Any, Any, T]]) -> T:
         """Run a question on the link's loop and return what it returns.
 
-        Raises: SourceUnreachable and DataLost as they are; other failures as SourceUnreachable.
+        Raises: SourceUnreachable, DataLost and RowsNotSent as they are; other failures as SourceUnreachable.
         """
         try:
             return self._wait(question(self._client))
@@ -66,8 +67,8 @@ _links: dict[tuple[str, Protocol], ClusterLink] = {}
 _lock = threading.Lock()
 
 
-def link_to(options: SourceOptions) -> ClusterLink:
-    """Return this process's link to the cluster that a query reads."""
+def link_to(options: SourceOptions | SinkOptions) -> ClusterLink:
+    """Return this process's link to the cluster that a query reads or writes."""
     with _lock:
         key = (options.name_server, options.protocol)
         link = _links.get(key)

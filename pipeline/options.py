@@ -78,9 +78,9 @@ _NOT_OPTIONS = {
 def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SourceOptions:
     """Return the options of a query. Raises: UsageError, one line that names the option."""
     given = {_known(name): text.strip() for name, text in options.items()}
-    read = _OptionReader(given)
+    read = OptionReader(given)
     parsed = SourceOptions(
-        name_server=_name_server(given, environment),
+        name_server=name_server_of(given, environment),
         topics=_topics(given),
         protocol=cast(Protocol, read.one_of("protocol", ("staticfire", "rocketmq"), "staticfire")),
         group=_group(given),
@@ -139,7 +139,8 @@ def _known(name: str) -> str:
     raise UsageError(f"{name} is no option of the source staticfire; {hint}")
 
 
-def _name_server(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
+def name_server_of(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Return where the cluster is. Raises: UsageError."""
     text = given.get("nameServer") or environment.get("NAMESRV_ADDR", "")
     if not text:
         raise UsageError(
@@ -191,7 +192,9 @@ def _check_topics_of(name: str, boundary: Boundary | None, topics: tuple[str, ..
 
 
 @dataclass(frozen=True, slots=True)
-class _OptionReader:
+class OptionReader:
+    """Reads texts as numbers and words. Everything raises UsageError, with the option and what would do."""
+
     given: Mapping[str, str]
 
     def integer(self, name: str, least: int, most: int | None = None) -> int | None:

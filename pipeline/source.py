@@ -2,13 +2,14 @@
 
     spark.read.format("staticfire").option("subscribe", "orders").load()
     spark.readStream.format("staticfire").option("subscribe", "orders").load()
+    frame.write.format("staticfire").option("topic", "orders").mode("append").save()
 
 Spark makes these objects in several processes and sends them around: they hold options, never connections.
 """
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -23,15 +24,22 @@ from staticfire.pipeline.offsets import Checkpoint
 from staticfire.pipeline.options import SourceOptions, check_for_batch, check_for_stream, parse_options
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.pulls import PullAhead
+from staticfire.pipeline.rows import check_columns
 from staticfire.pipeline.schema import arrow_schema, spark_schema
+from staticfire.pipeline.sink_options import parse_sink_options
 from staticfire.pipeline.stream_plan import StreamPlan
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
+
+if TYPE_CHECKING:
+    from staticfire.pipeline.sink import BatchWriter, StreamWriter
 
 log = logger("pipeline")
 
 
 class StaticfireSource(DataSource):
-    """Messages of RocketMQ topics as rows."""
+    """Messages of RocketMQ topics as rows, and rows as messages."""
 
     @classmethod
     def name(cls) -> str:
@@ -49,6 +57,24 @@ class StaticfireSource(DataSource):
         options = self._parsed()
         check_for_stream(options)
         return StreamReader(options, arrow_schema(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":
+        from staticfire.pipeline.sink import BatchWriter
+
+        if overwrite:
+            raise UsageError('mode("overwrite"): a topic is added to, and never overwritten; write mode("append")')
+        options = parse_sink_options(dict(self.options), os.environ)
+        check_columns(schema, options)
+        return BatchWriter(options, f"{live_machine().identity.random.getrandbits(128):032x}")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamWriter":  # noqa: N802 (Spark's name)
+        from staticfire.pipeline.sink import StreamWriter
+
+        if overwrite:
+            raise UsageError('outputMode("complete"): a topic is added to; write outputMode("append") or "update"')
+        options = parse_sink_options(dict(self.options), os.environ)
+        check_columns(schema, options)
+        return StreamWriter(options)
 
     def _parsed(self) -> SourceOptions:
         return parse_options(dict(self.options), os.environ)

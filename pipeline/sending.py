@@ -1,0 +1,129 @@
+"""Sends the rows of one task: several sends under way, while Spark makes the next rows. On the link's event loop."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from staticfire.client import Message, MessageQueue, Producer, ProducerSettings
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.produce.selectors import by_hash
+from staticfire.pipeline.errors import RowsNotSent
+from staticfire.pipeline.rows import RowError, RowMessage
+from staticfire.pipeline.sink_options import SinkOptions
+from staticfire.protocol.errors import StaticfireError, UsageError
+
+EXAMPLES_MAX = 3
+
+
+class SentRows(msgspec.Struct):
+    """What became of rows."""
+
+    sent: int = 0
+    failed: int = 0
+    examples: list[str] = []
+    """Some of those that weren't sent, and why."""
+
+    def add(self, other: "SentRows") -> None:
+        """Count those of another task, too."""
+        self.sent += other.sent
+        self.failed += other.failed
+        self.examples = [*self.examples, *other.examples][:EXAMPLES_MAX]
+
+    def fail(self, words: str) -> None:
+        """Count one that wasn't sent."""
+        self.failed += 1
+        if len(self.examples) < EXAMPLES_MAX:
+            self.examples.append(words)
+
+    def __str__(self) -> str:
+        if not self.failed:
+            return f"{self.sent:,} rows sent"
+        return f"{self.failed:,} of {self.sent + self.failed:,} rows not sent, for example {'; '.join(self.examples)}"
+
+
+class RowSender:
+    """One task's rows on their way."""
+
+    def __init__(self, client: ClusterClient, options: SinkOptions) -> None:
+        self._options = options
+        settings = ProducerSettings(send_msg_timeout_ms=options.send_timeout_ms)
+        self._producer = Producer(options.group, settings=settings, client=client)
+        self._client = client
+        self._queues: dict[str, list[MessageQueue]] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self.rows = SentRows()
+
+    async def open(self) -> "RowSender":
+        """Begin. Raises: NetworkError."""
+        await self._producer.__aenter__()
+        return self
+
+    async def offer(self, rows: Sequence[RowMessage | RowError]) -> None:
+        """Send rows, or wait until some of the earlier ones are settled. Raises: RowsNotSent."""
+        while len(self._under_way) >= self._options.sends_in_flight:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        self._check()
+        task = asyncio.create_task(self._send(rows), name="rows to messages")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def finish(self) -> SentRows:
+        """Return what became of all rows, when it is known. Raises: RowsNotSent."""
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        self._check()
+        return self.rows
+
+    async def close(self) -> None:
+        """End, whatever is under way."""
+        for task in list(self._under_way):
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        await self._producer.__aexit__(None, None, None)
+
+    def _check(self) -> None:
+        if self.rows.failed and self._options.fail_on_error:
+            raise RowsNotSent(f"{self.rows}; failOnError=false goes on without such rows")
+
+    async def _send(self, rows: Sequence[RowMessage | RowError]) -> None:
+        """Send rows; those without a place of their own in bulk, all others in their order to their queues."""
+        plain: list[Message] = []
+        placed: list[tuple[Message, MessageQueue]] = []
+        for row in rows:
+            if isinstance(row, RowError):
+                self.rows.fail(str(row))
+            elif row.queue is None and row.ordering_key is None:
+                plain.append(row.message)
+            else:
+                try:
+                    placed.append((row.message, await self._place(row)))
+                except StaticfireError as error:
+                    self.rows.fail(f"{row.message}: {error}")
+        if plain:
+            self._note(plain, await self._producer.send_many(plain, return_exceptions=True))
+        if placed:
+            sends = (self._producer.send(message, queue=queue) for message, queue in placed)
+            self._note([message for message, _ in placed], await asyncio.gather(*sends, return_exceptions=True))
+
+    def _note(self, messages: Sequence[Message], outcomes: Sequence[object]) -> None:
+        for message, outcome in zip(messages, outcomes, strict=True):
+            if isinstance(outcome, StaticfireError):
+                self.rows.fail(f"{message}: {outcome}")
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                self.rows.sent += 1
+
+    async def _place(self, row: RowMessage) -> MessageQueue:
+        """Return the queue of a row that wants a certain one. Raises: UsageError, TopicNotFound, NetworkError."""
+        topic = row.message.topic
+        if topic not in self._queues:
+            self._queues[topic] = sorted(await self._producer.queues(topic))
+        queues = self._queues[topic]
+        if row.queue is None:
+            return by_hash(queues, row.message, row.ordering_key)
+        if not 0 <= row.queue < len(queues):
+            raise UsageError(f"queue={row.queue}: topic {topic} has the queues 0 to {len(queues) - 1}")
+        return queues[row.queue]

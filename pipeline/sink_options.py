@@ -1,0 +1,92 @@
+"""The options of the sink, read once into a frozen value. Pure. Names are those of the source, and of Kafka's sink."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import cast
+
+from staticfire.pipeline.options import OptionReader, Protocol, name_server_of
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.names import group_fault, topic_fault
+
+PRODUCER_GROUP = "SPARK_SINK"
+SEND_TIMEOUT_MS = 30_000
+# For a row with all its attempts.
+ROWS_PER_SEND = 1_000
+SENDS_IN_FLIGHT = 3
+ROWS_PER_SEND_MAX, SENDS_IN_FLIGHT_MAX = 65_536, 64
+
+NAMES = (
+    "nameServer", "topic", "protocol", "group", "failOnError", "sendTimeoutMs", "rowsPerSend", "sendsInFlight",
+    "rowIds", "checkpointLocation",
+)  # fmt: skip
+_LOWER = {name.lower(): name for name in NAMES}
+_NOT_OPTIONS = {
+    "path": "save() and start() take no path here: name the topic with topic",
+    "subscribe": "that is for reading; the sink's option is called topic",
+    "namesrvaddr": "the option is called nameServer",
+    "namesrv": "the option is called nameServer",
+    "kafka.bootstrap.servers": "the option is called nameServer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """How rows become messages."""
+
+    name_server: str
+    topic: str = ""
+    """Of rows without one of their own; empty: each must have one."""
+    protocol: Protocol = "staticfire"
+    group: str = PRODUCER_GROUP
+    fail_on_error: bool = True
+    send_timeout_ms: int = SEND_TIMEOUT_MS
+    rows_per_send: int = ROWS_PER_SEND
+    sends_in_flight: int = SENDS_IN_FLIGHT
+    row_ids: bool = True
+    """Whether each message says which row of which run it is."""
+
+
+def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SinkOptions:
+    """Return the options of a write. Raises: UsageError, one line that names the option."""
+    given = {_known(name): text.strip() for name, text in options.items()}
+    read = OptionReader(given)
+    return SinkOptions(
+        name_server=name_server_of(given, environment),
+        topic=_topic(given),
+        protocol=cast(Protocol, read.one_of("protocol", ("staticfire", "rocketmq"), "staticfire")),
+        group=_group(given),
+        fail_on_error=read.boolean("failOnError", True),
+        send_timeout_ms=read.integer("sendTimeoutMs", 1) or SEND_TIMEOUT_MS,
+        rows_per_send=read.integer("rowsPerSend", 1, ROWS_PER_SEND_MAX) or ROWS_PER_SEND,
+        sends_in_flight=read.integer("sendsInFlight", 1, SENDS_IN_FLIGHT_MAX) or SENDS_IN_FLIGHT,
+        row_ids=read.boolean("rowIds", True),
+    )
+
+
+def _known(name: str) -> str:
+    """Return an option's own spelling. Raises: UsageError, with what was probably meant."""
+    known = _LOWER.get(name.lower())
+    if known is not None:
+        return known
+    if name.lower() in _NOT_OPTIONS:
+        raise UsageError(f"{name}: {_NOT_OPTIONS[name.lower()]}")
+    close = [_LOWER[match] for match in get_close_matches(name.lower(), _LOWER, n=1)]
+    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(NAMES)}"
+    raise UsageError(f"{name} is no option of the sink staticfire; {hint}")
+
+
+def _topic(given: Mapping[str, str]) -> str:
+    topic = given.get("topic", "")
+    fault = topic_fault(topic) if topic else None
+    if fault is not None:
+        raise UsageError(f"topic={topic}: {fault}")
+    return topic
+
+
+def _group(given: Mapping[str, str]) -> str:
+    group = given.get("group") or PRODUCER_GROUP
+    fault = group_fault(group)
+    if fault is not None:
+        raise UsageError(f"group={group}: {fault}")
+    return group
