@@ -29,7 +29,7 @@ from staticfire.client.consume.pop_returns import PopReturns
 from staticfire.client.consume.pull_answers import packed_address
 from staticfire.client.consume.queue_driver import Driver, Listening
 from staticfire.client.pop.acknowledging import Acknowledging
-from staticfire.client.pop.popped import PopAsked, read_pop
+from staticfire.client.pop.popped import PopAsked, give_plain_topic, read_pop
 from staticfire.client.pop.receiving import PopTarget, pop_request
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, StaticfireError
@@ -140,6 +140,8 @@ class PopDriver:
         except StaticfireError as error:
             self.carry_out(queue, queue.pop_failed(error, uptime_ms))
         else:
+            if self._client.namespace.name:
+                give_plain_topic(result.messages, self._client.namespace.unwrap(mq.topic))
             self.carry_out(queue, queue.popped(result, uptime_ms))
 
     # -- what brokers are told of messages -----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 Nobody has to give them back: what isn't acknowledged comes again after its invisible time, to whichever member asks.
 A message whose listener has failed is put off: it comes again when the new invisible time is over. One that has failed
-too often is a dead letter; with pop_dead_letters=False it is tried for hours and then dropped, as RocketMQ does.
+too often is a dead letter; with pop_dead_letters=False it is tried once more and then dropped, as RocketMQ does.
 """
 
 from collections.abc import Iterable

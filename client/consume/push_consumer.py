@@ -64,8 +64,6 @@ class PushConsumer(ClientService):
         """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or PushSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
-        if self.client.namespace.name and not self.settings.client_rebalance:
-            raise ClientError("client_rebalance=False takes no namespace: popped messages have whole names only")
         self.group = group = self.client.namespace.wrap(checked_group(group))
         """Its whole name, as brokers know it."""
         self._subscriptions = Subscriptions(self.client.namespace)

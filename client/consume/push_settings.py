@@ -120,7 +120,7 @@ class PushSettings:
     pop_threshold_for_queue: int = field(default=96, metadata=within(1, 65_535))
     """With more messages of a broker in hand, it isn't popped."""
     pop_dead_letters: bool = True
-    """A popped message that has failed too often is a dead letter. RocketMQ tries it for four hours and drops it."""
+    """A popped message that has failed too often is a dead letter. RocketMQ drops it."""
 
     enable_trace: bool = False
     """Write what was consumed to `trace_topic`, in RocketMQ's form. RocketMQ: enableMsgTrace."""

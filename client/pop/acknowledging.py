@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterable
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.pop.popped import PoppedMessage
@@ -24,12 +25,12 @@ from staticfire.protocol.requests.pop import (
 from staticfire.protocol.times import UptimeMs
 
 
-def ack_request(group: str, message: PoppedMessage) -> AckMessage:
-    """Return what says that a message is done."""
+def ack_request(group: str, topic: str, message: PoppedMessage) -> AckMessage:
+    """Return what says that a message is done. `topic`: the whole name of the one that it was received by."""
     handle = message.handle
     return AckMessage(
         group,
-        handle.real_topic(message.topic, group),
+        handle.real_topic(topic, group),
         handle.queue_id,
         format_handle(handle),
         handle.queue_offset,
@@ -37,12 +38,12 @@ def ack_request(group: str, message: PoppedMessage) -> AckMessage:
     )
 
 
-def change_request(group: str, message: PoppedMessage, invisible_ms: int) -> ChangeInvisibleTime:
+def change_request(group: str, topic: str, message: PoppedMessage, invisible_ms: int) -> ChangeInvisibleTime:
     """Return what asks for another invisible time, from now on."""
     handle = message.handle
     return ChangeInvisibleTime(
         group,
-        handle.real_topic(message.topic, group),
+        handle.real_topic(topic, group),
         handle.queue_id,
         format_handle(handle),
         handle.queue_offset,
@@ -51,11 +52,13 @@ def change_request(group: str, message: PoppedMessage, invisible_ms: int) -> Cha
     )
 
 
-def batch_requests(group: str, messages: Iterable[PoppedMessage]) -> dict[str, tuple[MessageQueue, BatchAck]]:
+def batch_requests(
+    group: str, messages: Iterable[PoppedMessage], namespace: Namespace
+) -> dict[str, tuple[MessageQueue, BatchAck]]:
     """Return one request per broker name for messages that are done, with a queue that lies there."""
     check_points: dict[tuple[str, PopHandle], list[int]] = {}
     for message in messages:
-        key = (message.topic, message.handle._replace(queue_offset=-1))
+        key = (namespace.wrap(message.topic), message.handle._replace(queue_offset=-1))
         check_points.setdefault(key, []).append(message.handle.queue_offset)
     requests: dict[str, tuple[MessageQueue, BatchAck]] = {}
     for (topic, handle), queue_offsets in check_points.items():
@@ -78,11 +81,12 @@ class Acknowledging:
 
     async def ack(self, message: PoppedMessage) -> None:
         """Say that a message is done. Raises: BrokerAnswer, NetworkError."""
-        await self._ask(_queue_of(message), ack_request(self._group, message))
+        queue = self._queue_of(message)
+        await self._ask(queue, ack_request(self._group, queue.topic, message))
 
     async def ack_all(self, messages: Iterable[PoppedMessage]) -> None:
         """Say of many messages that they are done, with one request per broker. Raises: BrokerAnswer, NetworkError."""
-        requests = batch_requests(self._group, messages).values()
+        requests = batch_requests(self._group, messages, self._client.namespace).values()
         outcomes = [self._ask(queue, request) for queue, request in requests]
         for outcome in await asyncio.gather(*outcomes, return_exceptions=True):
             if isinstance(outcome, BaseException):
@@ -93,7 +97,8 @@ class Acknowledging:
 
         Raises: BrokerAnswer, NetworkError.
         """
-        answer = await self._ask(_queue_of(message), change_request(self._group, message, invisible_ms))
+        queue = self._queue_of(message)
+        answer = await self._ask(queue, change_request(self._group, queue.topic, message, invisible_ms))
         if not isinstance(answer, ChangeInvisibleAnswer):
             raise ProtocolError(f"the answer to a changed invisible time of {message.message_id} has no handle")
         message.handle = message.handle.changed(answer.pop_time, answer.invisible_time, answer.revive_qid)
@@ -108,7 +113,6 @@ class Acknowledging:
             raise broker_answer(answer.code, answer.remark, f"{what} of {queue} at {address} for {self._group}")
         return answer
 
-
-def _queue_of(message: PoppedMessage) -> MessageQueue:
-    handle = message.handle
-    return MessageQueue(message.topic, handle.broker_name, handle.queue_id)
+    def _queue_of(self, message: PoppedMessage) -> MessageQueue:
+        handle = message.handle
+        return MessageQueue(self._client.namespace.wrap(message.topic), handle.broker_name, handle.queue_id)

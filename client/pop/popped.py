@@ -4,6 +4,7 @@ Each message gets the handle that it is acknowledged by: a retry brings its own 
 answer's info strings. One that they say nothing of can't be acknowledged: it isn't handed out, and comes again.
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -149,6 +150,12 @@ def _flag_of(topic: str, asked: PopAsked) -> int:
     if topic == asked.topic:
         return NORMAL
     return RETRY_V2 if topic == pop_retry_topic(asked.topic, asked.group, RETRY_V2) else RETRY
+
+
+def give_plain_topic(messages: Iterable[PoppedMessage], plain_topic: str) -> None:
+    """Let messages have the name of their topic that programs know."""
+    for message in messages:
+        message.topic = plain_topic
 
 
 def split_wanted(

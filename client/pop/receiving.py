@@ -18,7 +18,7 @@ from staticfire.client.consume.condition_check import refuse_too_old
 from staticfire.client.consume.pull_answers import packed_address
 from staticfire.client.consume.push_settings import ConsumeFromWhere
 from staticfire.client.pop.acknowledging import Acknowledging
-from staticfire.client.pop.popped import PopAsked, PoppedMessage, PopStatus, read_pop, split_wanted
+from staticfire.client.pop.popped import PopAsked, PoppedMessage, PopStatus, give_plain_topic, read_pop, split_wanted
 from staticfire.client.pop.simple_settings import SimpleSettings
 from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound
 from staticfire.protocol.permissions import readable
@@ -192,6 +192,8 @@ class Receiving:
             log.warning("popped_without_handle", group=self._group, messages=result.lost, reason=result.reason)
         if result.status is PopStatus.POLLING_FULL:
             log.info("polling_is_full", group=self._group, topic=target.topic, broker=target.broker_name)
+        if self._client.namespace.name:
+            give_plain_topic(result.messages, self._client.namespace.unwrap(target.topic))
         messages, unwanted = split_wanted(result.messages, wanted.tags)
         if unwanted:
             self._spawn(self._ack_unseen(unwanted), f"unwanted of {target.topic}")

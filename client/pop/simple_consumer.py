@@ -51,11 +51,9 @@ class SimpleConsumer(ClientService):
         """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or SimpleSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
-        if self.client.namespace.name:
-            whole = self.client.namespace.wrap(group)
-            raise ClientError(f"SimpleConsumer takes no namespace: write whole names, as {whole}")
-        self.group = checked_group(group)
-        self._subscriptions = Subscriptions()
+        self.group = self.client.namespace.wrap(checked_group(group))
+        """Its whole name, as brokers know it."""
+        self._subscriptions = Subscriptions(self.client.namespace)
         self._working: Receiving | None = None
 
     def __enter__(self) -> "BlockingSimpleConsumer":
@@ -70,12 +68,13 @@ class SimpleConsumer(ClientService):
         What doesn't match is passed over for the whole group, so all members should want the same.
         Raises: ClientError (no such topic or expression).
         """
+        topic = self.client.namespace.wrap(topic)
         self._subscriptions.put(subscribe(topic, expression, expression_type, self.client.version_ms()))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
         """Receive a topic no more."""
-        self._subscriptions.by_topic.pop(topic, None)
+        self._subscriptions.by_topic.pop(self.client.namespace.wrap(topic), None)
         self._subscriptions_changed()
 
     def _subscriptions_changed(self) -> None:

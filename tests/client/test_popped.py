@@ -2,6 +2,7 @@
 
 import pytest
 
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.pop.acknowledging import ack_request, batch_requests, change_request
 from staticfire.client.pop.popped import PopAsked, PoppedMessage, PopStatus, read_pop, split_wanted
 from staticfire.client.pop.receiving import PopTarget, pop_targets
@@ -54,7 +55,7 @@ def test_a_retry_brings_its_handle_along() -> None:
     own = "25 900 30000 4 1 broker-a 0 25"
     [message] = popped(record(0, 25, POP_CK=own, **{"1ST_POP_TIME": "123"}), starts="1 0 25", offsets="1 0 25")
     assert (format_handle(message.handle), message.topic, message.first_popped_ms) == (own, "orders", 123)
-    request = ack_request("billing", message)
+    request = ack_request("billing", "orders", message)
     assert (request.topic, request.queue_id, request.offset, request.extra_info) == (RETRY, 0, 25, own)
 
 
@@ -63,7 +64,7 @@ def test_a_retry_as_it_lies_there(topic: str, flag: int) -> None:
     """From a broker that answers with the retry topic's own records."""
     [message] = popped(record(0, 3, topic), starts=f"{flag} 0 3", offsets=f"{flag} 0 3")
     assert (message.handle.flag, message.topic) == (flag, "orders")
-    assert change_request("billing", message, 10).topic == topic
+    assert change_request("billing", "orders", message, 10).topic == topic
 
 
 def test_a_message_that_the_answer_says_nothing_of_isnt_handed_out() -> None:
@@ -109,7 +110,7 @@ def test_many_messages_are_acknowledged_by_check_point_and_broker() -> None:
     found = popped(record(0, 4), record(0, 6), record(1, 9), starts="0 0 4;0 1 9", offsets="0 0 4,6;0 1 9")
     [elsewhere] = popped(record(0, 4), starts="0 0 4", offsets="0 0 4")
     elsewhere.handle = elsewhere.handle._replace(broker_name="broker-b")
-    requests = batch_requests("billing", [*found, elsewhere])
+    requests = batch_requests("billing", [*found, elsewhere], Namespace())
     assert {name: request.bname for name, (_, request) in requests.items()} == {n: n for n in ("broker-a", "broker-b")}
     read = [read_entry(entry, "broker-a") for entry in requests["broker-a"][1].body.acks]
     assert [(one.topic, one.handle.queue_id, one.queue_offsets) for one in read] == [
@@ -121,7 +122,7 @@ def test_a_changed_message_is_acknowledged_by_its_new_handle() -> None:
     found = popped(record(0, 4), record(0, 6), starts="0 0 4", offsets="0 0 4,6")
     found[1].handle = found[1].handle.changed(2_000, 500, 4)
     assert found[1].handle == PopHandle(6, 2_000, 500, 4, 0, "broker-a", 0, 6)
-    [(_, request)] = batch_requests("billing", found).values()
+    [(_, request)] = batch_requests("billing", found, Namespace()).values()
     assert [entry["so"] for entry in request.body.acks] == [4, 6]
 
 

@@ -10,6 +10,7 @@ from staticfire.client import (
     ClientError,
     ClientSettings,
     ClusterClient,
+    ConsumeFromWhere,
     ConsumeStatus,
     LitePullConsumer,
     LitePullSettings,
@@ -262,17 +263,25 @@ async def test_a_queue_of_another_topic_and_a_name_that_is_too_long_are_refused(
         await shop.producer.send(Message("x" * 126, b"1"))
 
 
-def test_who_pops_refuses_a_namespace() -> None:
-    with pytest.raises(ClientError, match="client_rebalance=False takes no namespace"):
-        PushConsumer(GROUP, NAMESRV, PushSettings(client=IN_NS, client_rebalance=False))
-    with pytest.raises(ClientError, match="takes no namespace: write whole names, as ns%billing"):
-        SimpleConsumer(GROUP, NAMESRV, SimpleSettings(client=IN_NS))
-
-
-async def test_who_shares_a_client_with_an_administrator_is_introduced_to_brokers(shop: Shop) -> None:
-    """The administrator had connected before the brokers were known as those of a topic."""
-    state = shop.brokers["broker-a"].state
-    await shop.producer.queues(TOPIC)
-    assert state.producers.connection_of(shop.producer.client.client_id) is None
-    await shop.producer.client.announce()
-    assert state.producers.connection_of(shop.producer.client.client_id) is not None
+@BOTH_PROTOCOLS
+async def test_who_pops_uses_plain_names(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.admin.set_consume_mode(WHOLE, f"ns%{GROUP}", "POP")
+    first = ConsumeFromWhere.FIRST_OFFSET
+    member = await shop.start("one", failing(times=1), client_rebalance=False, consume_from_where=first)
+    assert MessageQueue(TOPIC, "broker-a", -1) in member.assignment
+    await shop.send(b"x", queue=0)
+    await shop.until_heard(2)
+    assert [(heard.message.topic, heard.message.reconsume_times) for heard in shop.heard] == [(TOPIC, 0), (TOPIC, 1)]
+    settings = SimpleSettings(client=shop.settings, consume_from_where=first)
+    async with SimpleConsumer("audit", NAMESRV, settings, world.machine("audit", "10.0.5.9")) as consumer:
+        consumer.subscribe(TOPIC)
+        [message] = await consumer.receive(invisible_ms=1_000)
+        await world.run_for(seconds=2)
+        [again] = await consumer.receive(invisible_ms=1_000)
+        assert [one.topic for one in (message, again)] == [TOPIC, TOPIC]
+        await consumer.change_invisible(again, 3_000)
+        await consumer.ack_all([again])
+        await world.run_for(seconds=5)
+        assert await consumer.receive(await_ms=1_000) == []
+    await world.run_for(minutes=2)
+    assert len(shop.heard) == 2
