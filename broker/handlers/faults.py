@@ -6,7 +6,7 @@ Behaviour
 - Disk full: the store refuses, as it does above diskSpaceWarningLevelRatio.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,13 @@ class FaultHandlers:
         known = (state.consumers.consumer_table, state.groups.groups, state.producers.producer_table)
         if rule.group and not any(rule.group in table for table in known):
             unseen.append("group")
-        clients = (connection.client_id for connection in self._connections())
-        if rule.client and not any(client and is_client(client, rule.client) for client in clients):
+        if (rule.client or rule.parties) and not self._knows_any([rule.client, *rule.parties]):
             unseen.append("client")
         return unseen
+
+    def _knows_any(self, wanted: Sequence[str]) -> bool:
+        """Tell whether one of these clients is connected; an address may connect at any time."""
+        ids = [connection.client_id for connection in self._connections() if connection.client_id]
+        return any(":" in one or one.replace(".", "").isdecimal() for one in wanted) or any(
+            is_client(client, one) for client in ids for one in wanted if one
+        )

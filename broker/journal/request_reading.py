@@ -24,7 +24,7 @@ from staticfire.protocol.requests.send import ManyMessage
 
 PLACES = 65_536
 HEAD_BYTES = 8
-NOT_SHOWN = frozenset({RequestCode.GET_JOURNAL})
+NOT_SHOWN = frozenset({RequestCode.GET_JOURNAL, RequestCode.GET_FAULTS})
 # Whoever looks doesn't want to see themselves.
 BODY_BYTES_MAX = 65_536
 # Of a body that is shown; of a longer one, its size.

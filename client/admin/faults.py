@@ -108,9 +108,9 @@ class FaultAdmin:
                 unseen.append(set(answer.body.unseen) if answer.body is not None else set())
         if not hits:
             raise UsageError("; ".join(refusals.values()))
-        notes = self._notes(wanted.rule, unseen)
-        notes += [f"{name} doesn't have it: {words}" for name, words in refusals.items() if name in silent]
         rule = next(rule for name, rule in rules.items() if name in hits)
+        notes = self._notes(rule, unseen)
+        notes += [f"{name} doesn't have it: {words}" for name, words in refusals.items() if name in silent]
         return FaultView(number, in_words(rule), hits, rule.lifetime_ms or -1, notes)
 
     async def views(self) -> FaultViews:
@@ -212,30 +212,37 @@ class FaultAdmin:
         return dict.fromkeys(names, wanted.rule)
 
     def _partition(self, wanted: WantedFault, servers: Mapping[str, str]) -> dict[str, FaultRule]:
-        """Return for each server of a side a rule that names the other side. Raises: UsageError."""
+        """Return for each server of a side a rule that names whom of the other it would hear. Raises: UsageError."""
         rules: dict[str, FaultRule] = {}
         for side, other in (wanted.sides, wanted.sides[::-1]):
             for name in side:
-                if name in servers:
-                    rules[name] = msgspec.structs.replace(wanted.rule, parties=list(other))
+                heard = [one for one in other if _hears(name, one, servers)] if name in servers else []
+                if heard:
+                    rules[name] = msgspec.structs.replace(wanted.rule, parties=heard)
         if not rules:
+            sides = " and ".join(", ".join(side) for side in wanted.sides)
             raise UsageError(
-                f"neither side is a server, and clients don't talk to each other; there are {', '.join(servers)}"
+                f"{sides} never hear of each other: clients ask servers, brokers ask nameservers, and a nameserver "
+                f"knows clients by their addresses only; there are {', '.join(servers)}"
             )
-        for name, rule in rules.items():
-            ids = [one for one in rule.parties if one not in servers and ":" not in one and not _is_host(one)]
-            if name.startswith(actions.NAMESERVER) and ids and len(rules) == 1:
-                raise UsageError(f"clients tell a nameserver no id: give the address of {ids[0]}, as host or host:port")
         return rules
 
     def _notes(self, rule: FaultRule, unseen: list[set[str]]) -> list[str]:
         """Say what no server has met that the rule names."""
         missing = set.intersection(*unseen) if unseen else set()
         return [
-            words.format(topic=rule.topic, group=rule.group, client=rule.client)
+            words.format(topic=rule.topic, group=rule.group, client=rule.client or " or ".join(rule.parties))
             for kind, words in HINTS.items()
             if kind in missing
         ]
+
+
+def _hears(server: str, other: str, servers: Mapping[str, str]) -> bool:
+    """Tell whether a server is asked anything by somebody: by a broker, by an address, or by a client id."""
+    is_nameserver = server.startswith(actions.NAMESERVER)
+    if other in servers:
+        return is_nameserver and not other.startswith(actions.NAMESERVER)
+    return not is_nameserver or ":" in other or _is_host(other)
 
 
 def _is_host(text: str) -> bool:

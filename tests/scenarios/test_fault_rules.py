@@ -243,9 +243,18 @@ async def test_partition_cuts_a_client_off_and_heals(shop: FaultyShop, till: Pro
     await till.send(Message(TOPIC, b"two"))
 
 
+async def test_partition_from_an_address_cuts_off_routes_too(shop: FaultyShop, till: Producer) -> None:
+    added = await shop.add(partition="broker-a,nameserver/10.0.4.1")
+    assert sorted(added.hits) == ["broker-a", "nameserver"]
+    for topic in (TOPIC, "another"):
+        with pytest.raises(NetworkError):
+            await till.send(Message(topic, b"one"))
+    await shop.send(b"from elsewhere")
+
+
 async def test_nameserver_loses_a_broker_that_is_cut_off(shop: FaultyShop) -> None:
     added = await shop.add(partition="broker-a/nameserver", lifetime="3m")
-    assert sorted(added.hits) == ["broker-a", "nameserver"]
+    assert list(added.hits) == ["nameserver"]  # It is the one who is asked.
     await shop.world.run_for(ms=150_000)
     with pytest.raises(ClientError, match="no broker is registered"):
         await shop.admin.masters()
@@ -271,14 +280,15 @@ async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
     assert [note.partition(" yet")[0] for note in added.notes] == [
         "no broker has topic ordrs", "no broker knows group nobody", "no client nobody is connected",
     ]  # fmt: skip
+    cut = await shop.add(partition="broker-a/broker-z")
+    assert cut.notes == ["no client broker-z is connected yet: the rule waits for it"]
     with pytest.raises(UsageError, match="there is no broker-x in this cluster; there are nameserver, broker-a"):
         await shop.add(broker="broker-x", drop=True)
     with pytest.raises(UsageError, match="nameserver can't be disk-full"):
         await shop.add(broker="nameserver", disk_full=True)
-    with pytest.raises(UsageError, match="clients tell a nameserver no id"):
-        await shop.add(partition="nameserver/till-1")
-    with pytest.raises(UsageError, match="neither side is a server"):
-        await shop.add(partition="till-1/till-2")
+    for sides in ("nameserver/till-1", "till-1/till-2"):
+        with pytest.raises(UsageError, match="never hear of each other"):
+            await shop.add(partition=sides)
 
 
 @pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
