@@ -102,8 +102,8 @@ class Nameservers:
 
 
 def _says_nothing(answer: Answer, request: Request) -> bool:
-    """Whether a nameserver knows no route of the topic, or no broker at all."""
+    """Whether a nameserver tells no route (it knows none, or isn't ready yet), or knows no broker at all."""
     if isinstance(request, GetRoute):
-        return answer.code == ResponseCode.TOPIC_NOT_EXIST
+        return answer.code != ResponseCode.SUCCESS
     is_list = isinstance(request, GetClusterInfo) and isinstance(answer, ClusterInfoAnswer)
     return is_list and not answer.body.broker_addr_table

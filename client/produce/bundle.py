@@ -7,6 +7,7 @@ with nearly all of them. What doesn't continues as a send by itself (`alone`), w
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.produce.pending_send import SEND_OVERHEAD_BYTES, PendingSend
@@ -69,3 +70,13 @@ def as_exception(error: BaseException) -> Exception:
     """Return what a future was failed with, which is never more than an Exception here."""
     assert isinstance(error, Exception)
     return error
+
+
+def checked(outcomes: list[SendResult | Exception], return_exceptions: bool) -> list[Any]:
+    """Return the outcomes of many. Raises: the first failure, unless they are to be returned."""
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    if failures and not return_exceptions:
+        words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
+        failures[0].add_note(words)
+        raise failures[0]
+    return outcomes

@@ -10,7 +10,7 @@ before is waited for.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
-from staticfire.client.produce.bundle import as_exception
+from staticfire.client.produce.bundle import as_exception, checked
 from staticfire.client.produce.detector import Detector
 from staticfire.client.produce.hooks import ProducerHook, ProducerHooks
 from staticfire.client.produce.many_sending import ManySending
@@ -158,17 +158,25 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             raise ClientError("queue and selector exclude each other")
         return selector(await self._open.queues(message.topic), message, key)
 
-    def _posted(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
-        sender, hooks = self._open, self._hooks
-        call = None if hooks is None else hooks.begin(message, queue)
+    def _hooked(
+        self, message: Message, queue: MessageQueue | None, post: Callable[[], asyncio.Future[SendResult]]
+    ) -> asyncio.Future[SendResult]:
+        """Post what is sent, with hooks around it. Raises: as `post`, and what a hook forbids it with."""
+        hooks = self._hooks
+        if hooks is None:
+            return post()
+        call = hooks.begin(message, queue)
         try:
-            future = sender.post(message, queue)
+            future = post()
         except ClientError as error:
-            if hooks is not None and call is not None:
-                hooks.end(call, None, error)
+            hooks.end(call, None, error)
             raise
-        if hooks is not None and call is not None:
-            hooks.follow(call, future)
+        hooks.follow(call, future)
+        return future
+
+    def _posted(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
+        sender = self._open
+        future = self._hooked(message, queue, lambda: sender.post(message, queue))
         if self._tracing is not None:
             self._tracing.follow(message, future, is_ordered=queue is not None)
         return future
@@ -235,14 +243,14 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             many.abandon()
         if self._tracing is not None:
             self._tracing.all_sent(messages, outcomes, began_ms)
-        return _checked(outcomes, return_exceptions)
+        return checked(outcomes, return_exceptions)
 
     async def _send_one_by_one(
         self, messages: Iterable[Message], return_exceptions: bool
     ) -> list[SendResult | Exception]:
         """Send many with hooks around each."""
         outcomes = await asyncio.gather(*[self.send(message) for message in messages], return_exceptions=True)
-        return _checked(
+        return checked(
             [as_exception(one) if isinstance(one, BaseException) else one for one in outcomes], return_exceptions
         )
 
@@ -256,11 +264,10 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             await sender.backpressure.room()
         batch = list(messages)
         began_ms = self.client.machine.clock.wall_ms()
-        call = self._hooks.begin(batch[0], queue) if self._hooks is not None and batch else None
-        future = self._open.post_batch(batch, queue)
-        if self._hooks is not None and call is not None:
-            self._hooks.follow(call, future)
-        result = await future
+        sender = self._open
+        if not batch:
+            await sender.post_batch(batch, queue)  # It says what is wrong with that.
+        result = await self._hooked(batch[0], queue, lambda: sender.post_batch(batch, queue))
         if self._tracing is not None:
             self._tracing.sent(batch[0], result, began_ms)
         return result
@@ -277,9 +284,20 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
 
         Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection).
         """
-        chosen = await self._selected(message, queue, selector, key)
-        call = None if self._hooks is None else self._hooks.begin(message, chosen)
-        wire, queue = await self._open.wrap(message, self._fitting(chosen, message))
+        chosen = self._fitting(await self._selected(message, queue, selector, key), message)
+        if self._hooks is None:
+            await self._tell(message, chosen)
+            return
+        call = self._hooks.begin(message, chosen)
+        try:
+            await self._tell(message, chosen)
+        except StaticfireError as error:
+            self._hooks.end(call, None, error)
+            raise
+        self._hooks.end(call, None, None)
+
+    async def _tell(self, message: Message, chosen: MessageQueue | None) -> None:
+        wire, queue = await self._open.wrap(message, chosen)
         address = address_to_write(self.client.routes.addresses, queue.broker_name)
         if address is None:
             raise ConnectFailed(f"broker {queue.broker_name} has no master in the routes")
@@ -288,8 +306,6 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         if writable is not None:
             await writable
         connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
-        if self._hooks is not None and call is not None:
-            self._hooks.end(call, None, None)
 
     async def recall(self, topic: str, handle: str) -> str:
         """Call back a message that waits for its time; return its unique id.
@@ -374,13 +390,3 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
         return list(await self._open.queues(topic))
-
-
-def _checked(outcomes: list[SendResult | Exception], return_exceptions: bool) -> list[Any]:
-    """Return the outcomes of many. Raises: the first failure, unless they are to be returned."""
-    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-    if failures and not return_exceptions:
-        words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
-        failures[0].add_note(words)
-        raise failures[0]
-    return outcomes

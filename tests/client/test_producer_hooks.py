@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from staticfire.client import ClientError, Message, NetworkError, Producer, ProducerHook, SendCall
+from staticfire.client import ClientError, Message, NetworkError, Producer, ProducerHook, SendCall, StaticfireError
 from staticfire.faults.simulation import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
@@ -75,6 +75,21 @@ async def test_what_a_hook_forbids_does_not_leave(
         await producer.send(Message("orders", b"two"))
     assert (cluster.bodies, cluster.brokers[0].journal.oneway) == ([b"two"], [])
     assert [name for name, *_ in notes.seen] == ["check", "check", "before", "after"]
+
+
+@BY_EACH_WAY
+async def test_a_message_that_can_not_leave_has_an_end_too(
+    world: SimulatedWorld, way: Callable[[Producer, Message], Awaitable[object]]
+) -> None:
+    cluster = await fake_cluster(world)
+    notes = Notes()
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        producer.add_hook(notes)
+        with pytest.raises(StaticfireError):
+            await way(producer, Message("orders", b""))
+        await asyncio.sleep(0)
+    assert [name for name, *_ in notes.seen] == ["check", "before", "after"]
+    assert notes.seen[-1][3] is ClientError
 
 
 async def test_a_hook_hears_of_a_failure_and_of_its_attempts_once(world: SimulatedWorld) -> None:

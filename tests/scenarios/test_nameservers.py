@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import Admin, ClientSettings, Message, Producer, ProducerSettings, TopicNotFound
+from staticfire.client import Admin, BrokerAnswer, ClientSettings, Message, Producer, ProducerSettings, TopicNotFound
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
 from tests.scenarios.consuming import TOPIC, Shop
 
@@ -132,6 +134,20 @@ async def test_one_that_knows_less_costs_nobody_a_topic(world: SimulatedWorld, s
     await shop.send(b"last")
     await shop.until_heard(7)
     assert set(shop.bodies) == {*(b"%d" % number for number in range(6)), b"last"}
+
+
+async def test_one_that_is_not_ready_yet_stops_nobody(world: SimulatedWorld, shop: Shop) -> None:
+    """needWaitForService: for 45 s after its start it refuses routes."""
+    world.kill(NAMES[SECOND])
+    settings = NameserverSettings(need_wait_for_service=True)
+    await world.start(NAMES[SECOND], Nameserver(world.machine(NAMES[SECOND]), settings))
+    await world.run_for(seconds=3)
+    with pytest.raises(BrokerAnswer, match="name server not ready"):
+        async with Producer("shop", SECOND, machine=world.machine("impatient")) as producer:
+            await producer.send(Message(TOPIC, b"refused"))
+    for number in range(6):
+        async with Producer("shop", BOTH, machine=world.machine(f"client-{number}")) as producer:
+            await producer.send(Message(TOPIC, b"%d" % number))
 
 
 async def test_an_unknown_topic_is_told_at_once_while_one_hangs(world: SimulatedWorld, shop: Shop) -> None:
