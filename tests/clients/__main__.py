@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from staticfire.cluster import Cluster
-from tests.clients.behaviours import BEHAVIOURS
+from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.driving import Outcome, drive
 from tests.clients.toolchains import CLIENTS, ClientUnavailable
 
@@ -34,10 +34,12 @@ def main(wanted: list[str]) -> int:
             except ClientUnavailable as error:
                 unavailable[client.name] = str(error)
                 continue
-            columns[client.name] = drive(command, strict.namesrv)
+            columns[client.name] = drive(command, strict.namesrv, client.by_grpc)
             console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)
     if columns:
-        show(console, columns)
+        for by_grpc, behaviours in ((False, BEHAVIOURS), (True, BEHAVIOURS_5)):
+            names = [client.name for client in CLIENTS if client.by_grpc == by_grpc]
+            show(console, {name: columns[name] for name in names if name in columns}, behaviours)
     for name, reason in unavailable.items():
         console.print(f"[yellow]{name} was not tested:[/] ", end="")
         console.print(reason, markup=False, highlight=False)
@@ -61,10 +63,12 @@ def verdict(columns: dict[str, dict[str, Outcome]], unavailable: dict[str, str])
     return int(failed or (bool(unavailable) and os.environ.get("CI") == "true"))
 
 
-def show(console: Console, columns: dict[str, dict[str, Outcome]]) -> None:
+def show(console: Console, columns: dict[str, dict[str, Outcome]], behaviours: dict[str, str]) -> None:
     """Print the table, then what is behind each failure and each dash."""
+    if not columns:
+        return
     table = Table("behaviour", *columns)
-    for behaviour in BEHAVIOURS:
+    for behaviour in behaviours:
         table.add_row(behaviour, *[MARKS[column[behaviour].word] for column in columns.values()])
     console.print(table)
     for word in ("cannot", "failed"):
@@ -72,7 +76,7 @@ def show(console: Console, columns: dict[str, dict[str, Outcome]]) -> None:
             for behaviour, outcome in column.items():
                 if outcome.word == word:
                     console.print(f"{MARKS[word]} {name}, {behaviour} ", end="")
-                    console.print(f"({BEHAVIOURS[behaviour]}): {outcome.detail}", markup=False, highlight=False)
+                    console.print(f"({behaviours[behaviour]}): {outcome.detail}", markup=False, highlight=False)
 
 
 if __name__ == "__main__":

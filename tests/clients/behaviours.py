@@ -1,4 +1,4 @@
-"""What is asked of every client, in the order of the table; the drivers use the names on the left."""
+"""What is asked of every client, in the order of the tables; the drivers use the names on the left."""
 
 BEHAVIOURS = {
     "send-sync": "a send is answered with status, ids, queue and offset",
@@ -28,3 +28,25 @@ BEHAVIOURS = {
     "auto-create": "an unknown topic is created with 4 queues",
     "no-auto-create": "without auto-creation an unknown topic is refused",
 }
+
+BEHAVIOURS_5 = {
+    "send": "sends are answered with ids, over all queues; asynchronous ones, too",
+    "properties": "body, keys, tag, properties and id arrive as they were sent",
+    "receive": "a simple consumer receives each message once, and what it acknowledges never again",
+    "change": "a changed invisible time brings the message again after it, attempt 2, the same id",
+    "tags": "TagA || TagB: nothing else is received",
+    "sql92": "number >= 10 AND parity IN ('even'): nothing else is received",
+    "push": "a push consumer gets each of 200 messages once",
+    "retry": "what its listener fails to do comes again after the group's first pause, attempt 2",
+    "share": "two push consumers of a group share the messages",
+    "fifo": "messages of a group are consumed in their order",
+    "delay": "a delivery time 4 s ahead is kept",
+    "recall": "a message that was called back never comes",
+    "transaction": "what is committed comes, what is rolled back doesn't",
+    "orphan": "a transaction that nobody ended is asked about, and committed by the checker",
+    "dead-letter": "with retryMaxTimes 1 a message is a dead letter after two attempts",
+    "types": "a topic of type NORMAL takes no ordered message",
+    "large": "a body of 4 MB arrives",
+    "restart": "a broker that is restarted is found again, by producer and consumer",
+}
+"""Of clients of RocketMQ 5, by gRPC."""

@@ -1,12 +1,15 @@
 """Runs a client's driver against a cluster of its own, and gathers what it reports.
 
-A driver is a program `DRIVER NAMESRV STRICT_NAMESRV`; at STRICT_NAMESRV is a cluster that creates no topics unasked. It
-writes one JSON line per behaviour, in any order, and whatever else it likes in between:
+A driver is a program `DRIVER NAMESRV STRICT_NAMESRV`; at STRICT_NAMESRV is a cluster that creates no topics unasked.
+That of a client by gRPC is `DRIVER ENDPOINT`. It writes one JSON line per behaviour, in any order, and whatever else it
+likes in between:
 
     {"behaviour": "delay", "ok": true, "ms": 5123, "detail": "level 2 after 5030 ms"}
     {"behaviour": "lite-pull", "cannot": "the client has no lite pull consumer"}
     {"restart": "broker"}                  the broker is restarted; then the driver reads a line
     {"create": ["orders", "sync"]}         the topics are created, with 4 queues; then the driver reads a line
+    {"create": ["o"], "kind": "FIFO"}      so are topics of a type
+    {"groups": {"billing": {...}}}         groups are created, with these fields; then the driver reads a line
     {"life": "7F000001..."}                the driver reads a line with what is known of a message: `stored/store ...`
     {"request": "rpc"}                     our client asks in that topic; the driver reads a line with the reply
     {"answer": "rpc-ours"}                 our client answers there from now on; then the driver reads a line
@@ -25,11 +28,13 @@ from threading import Timer
 from typing import Any
 
 from staticfire.cluster import Cluster
-from tests.clients.behaviours import BEHAVIOURS
+from tests.clients.administering import administer
+from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.our_side import WORDS, OurSide
 
 DRIVER_TIMEOUT_S = 150
 TAIL_LINES = 12
+ASKED = {"restart", "create", "groups"}
 
 
 @dataclass(frozen=True)
@@ -42,15 +47,16 @@ class Outcome:
     ms: int = 0
 
 
-def drive(command: list[str], strict_namesrv: str) -> dict[str, Outcome]:
+def drive(command: list[str], strict_namesrv: str, by_grpc: bool) -> dict[str, Outcome]:
     """Run a driver; return an outcome for every behaviour."""
     with (
         tempfile.TemporaryDirectory(prefix="staticfire-client-") as home,
-        Cluster(isolation="process") as cluster,
+        Cluster(isolation="process", grpc=by_grpc) as cluster,
         (Path(home) / "stderr").open("w+") as stderr,
     ):
+        addresses = [cluster.grpc_endpoint] if by_grpc else [cluster.namesrv, strict_namesrv]
         driver = subprocess.Popen(
-            [*_at_home(command, home), cluster.namesrv, strict_namesrv],
+            [*_at_home(command, home), *addresses],
             cwd=home,
             env={**os.environ, "HOME": home},
             stdin=subprocess.PIPE,
@@ -71,7 +77,7 @@ def drive(command: list[str], strict_namesrv: str) -> dict[str, Outcome]:
         stderr.seek(0)
         said = [*other, *stderr.read().splitlines(), *cluster.deaths][-TAIL_LINES:]
     silent = Outcome("failed", "\n".join([f"the driver ended with {code} and said nothing of it", *said]))
-    return {name: outcomes.get(name, silent) for name in BEHAVIOURS}
+    return {name: outcomes.get(name, silent) for name in (BEHAVIOURS_5 if by_grpc else BEHAVIOURS)}
 
 
 def _at_home(command: list[str], home: str) -> list[str]:
@@ -89,7 +95,7 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster, ours: OurSide) ->
         told = _parse(line)
         if told is None:
             other.append(line.rstrip())
-        elif "restart" in told or "create" in told or any(word in told for word in WORDS):
+        elif told.keys() & ASKED or any(word in told for word in WORDS):
             said = ours.do(told) if any(word in told for word in WORDS) else _do(told, cluster)
             driver.stdin.write(f"{said}\n")
             driver.stdin.flush()
@@ -103,6 +109,9 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster, ours: OurSide) ->
 
 def _do(asked: dict[str, Any], cluster: Cluster) -> str:
     """Do what a driver wants of the cluster; return the answer."""
+    if "kind" in asked or "groups" in asked:
+        administer(asked, list(cluster.addresses.values()))
+        return "done"
     for topic in asked.get("create", ()):
         cluster.create_topic(topic)
     if "restart" in asked:

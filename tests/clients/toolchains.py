@@ -33,6 +33,8 @@ class RealClient:
     """Programs that must be on the PATH."""
     bring: Callable[[Path], list[str]]
     """Fills a folder of the cache and returns the driver's command."""
+    by_grpc: bool = False
+    """Whether it is a client of RocketMQ 5, which has behaviours of its own."""
 
     def command(self) -> list[str]:
         """Return the command that runs the driver, bringing what it needs. Raises: ClientUnavailable."""
@@ -75,11 +77,11 @@ def run(command: list[str], folder: Path, environment: dict[str, str] | None = N
 # -- Java --------------------------------------------------------------------------------------------------------------
 
 
-def java(version: str, *flags: str) -> Callable[[Path], list[str]]:
-    """Return what brings rocketmq-client of that version from Maven Central and compiles the driver against it."""
+def java(version: str, *flags: str, home: Path = HERE / "java") -> Callable[[Path], list[str]]:
+    """Return what brings the client of that version from Maven Central and compiles the driver against it."""
 
     def bring(cache: Path) -> list[str]:
-        pom, driver = HERE / "java" / "pom.xml", HERE / "java" / "Driver.java"
+        pom, driver = home / "pom.xml", home / "Driver.java"
 
         def jars(folder: Path) -> None:
             goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -89,8 +91,8 @@ def java(version: str, *flags: str) -> Callable[[Path], list[str]]:
         def classes(folder: Path) -> None:
             run(["javac", "-nowarn", "-cp", f"{library}/*", "-d", str(folder), str(driver)], folder)
 
-        library = filled(cache / f"java-{version}" / "jars", (pom,), jars)
-        compiled = filled(cache / f"java-{version}" / "classes", (pom, driver), classes)
+        library = filled(cache / f"{home.name}-{version}" / "jars", (pom,), jars)
+        compiled = filled(cache / f"{home.name}-{version}" / "classes", (pom, driver), classes)
         return ["java", *flags, "-cp", f"{compiled}:{library}/*", "Driver"]
 
     return bring
@@ -99,28 +101,31 @@ def java(version: str, *flags: str) -> Callable[[Path], list[str]]:
 # -- Go, Node, Python --------------------------------------------------------------------------------------------------
 
 
-def go(cache: Path) -> list[str]:
-    """Build the driver with the module versions of go.sum."""
-    sources = tuple(HERE / "go" / name for name in ("driver.go", "go.mod", "go.sum"))
+def go(home: Path) -> Callable[[Path], list[str]]:
+    """Return what builds the driver with the module versions of go.sum."""
+    sources = tuple(home / name for name in ("driver.go", "go.mod", "go.sum"))
 
     def build(folder: Path) -> None:
-        run(["go", "build", "-o", str(folder / "driver"), "."], HERE / "go", {"GOFLAGS": "-mod=readonly"})
+        run(["go", "build", "-o", str(folder / "driver"), "."], home, {"GOFLAGS": "-mod=readonly"})
 
-    return [str(filled(cache / "go", sources, build) / "driver")]
+    return lambda cache: [str(filled(cache / home.name, sources, build) / "driver")]
 
 
-def node(cache: Path) -> list[str]:
-    """Install the packages of package-lock.json beside a copy of the driver, where it finds them."""
-    driver, lock, package = (HERE / "node" / name for name in ("driver.js", "package-lock.json", "package.json"))
+def node(home: Path) -> Callable[[Path], list[str]]:
+    """Return what installs the packages of package-lock.json beside a copy of the driver, where it finds them."""
+    driver, lock, package = (home / name for name in ("driver.js", "package-lock.json", "package.json"))
 
     def install(folder: Path) -> None:
         for source in (lock, package):
             shutil.copy(source, folder)
         run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
 
-    folder = filled(cache / "node", (lock, package), install)
-    shutil.copy(driver, folder)
-    return ["node", str(folder / "driver.js")]
+    def bring(cache: Path) -> list[str]:
+        folder = filled(cache / home.name, (lock, package), install)
+        shutil.copy(driver, folder)
+        return ["node", str(folder / "driver.js")]
+
+    return bring
 
 
 def python(_: Path) -> list[str]:
@@ -130,11 +135,28 @@ def python(_: Path) -> list[str]:
     return [sys.executable, str(HERE / "python" / "driver.py")]
 
 
+def python5(cache: Path) -> list[str]:
+    """Install rocketmq-python-client into an environment of its own: its package is called like the other one's."""
+    requirements = HERE / "python5" / "requirements.txt"
+
+    def install(folder: Path) -> None:
+        run([sys.executable, "-m", "venv", str(folder)], folder)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+        run([*pip, "-r", str(requirements)], folder)
+
+    folder = filled(cache / "python5", (requirements,), install)
+    return [str(folder / "bin" / "python"), str(HERE / "python5" / "driver.py")]
+
+
 CLIENTS = (
     RealClient("java 5.3.3", ("java", "javac", "mvn"), java("5.3.3")),
     RealClient("java 5.3.3 binary", ("java", "javac", "mvn"), java("5.3.3", "-Drocketmq.serialize.type=ROCKETMQ")),
     RealClient("java 4.9.8", ("java", "javac", "mvn"), java("4.9.8")),
-    RealClient("go 2.1.2", ("go",), go),
-    RealClient("node 3.12.0", ("node", "npm"), node),
+    RealClient("go 2.1.2", ("go",), go(HERE / "go")),
+    RealClient("node 3.12.0", ("node", "npm"), node(HERE / "node")),
     RealClient("python 0.4.4", (), python),
+    RealClient("java5 5.2.0", ("java", "javac", "mvn"), java("5.2.0", home=HERE / "java5"), by_grpc=True),
+    RealClient("go5 5.1.4", ("go",), go(HERE / "go5"), by_grpc=True),
+    RealClient("node5 1.0.8", ("node", "npm"), node(HERE / "node5"), by_grpc=True),
+    RealClient("python5 5.1.2", (), python5, by_grpc=True),
 )
