@@ -1,4 +1,4 @@
-"""Makes what mqadmin makes for clients of RocketMQ 5: topics of a type (`updateTopic -a`), groups (`updateSubGroup`)."""
+"""Makes what mqadmin makes for clients of RocketMQ 5: topics of a type, and groups."""
 
 import asyncio
 from typing import Any
