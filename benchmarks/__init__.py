@@ -4,6 +4,7 @@
 - `parts/`: single parts in one process, for whoever looks for the reason
 - `machine.py`: cores, CPU time and memory; `servers.py`: server processes; `echo.py`: the server to compare with
 - `load.py`: the load; `frames.py`: its requests; `asking.py`: one request at a time
+- `grpc_load.py`: calls of a gRPC endpoint
 - `consuming.py`, `consumer.py`: a push consumer in a process of its own
 - `spark.py`, `spark_run.py`, `spark_baseline.py`: reading with Spark
 - `oracle.py`: the same against a real RocketMQ

@@ -21,6 +21,7 @@ from benchmarks.figures.dead_letter import DeadLetter
 from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.first_pull import FIRST_PULLS
 from benchmarks.figures.groups import MembersJoin, Rebalance
+from benchmarks.figures.grpc import GrpcSends, GrpcStart
 from benchmarks.figures.held import Held
 from benchmarks.figures.key_queries import KeyIndex, KeyQueries
 from benchmarks.figures.latency import Latency
@@ -71,6 +72,8 @@ FAMILIES: list[Family] = [
     MembersJoin(),
     Held(),
     Starts(),
+    GrpcSends(),
+    GrpcStart(),
     LONG,
     TIMERS,
     KEYS,

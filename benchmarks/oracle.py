@@ -5,6 +5,7 @@ for both. Needs a JDK and Maven, which bring it from Maven Central (tools/oracle
 left out.
 """
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.figures import Stand, Values
 from benchmarks.figures.first_pull import FIRST_PULLS
+from benchmarks.figures.grpc import GrpcSends, create_topic
 from benchmarks.figures.latency import Latency, percentile
 from benchmarks.figures.throughput import MESSAGES, THROUGHPUT, Throughput, batch_ring, send_ring
 from benchmarks.report import medians, number
@@ -27,7 +29,7 @@ from benchmarks.servers import ROOT, ServerProcess, broker, environment
 from staticfire.protocol.codecs import JSON
 
 SCRIPT = ROOT / "tools" / "oracle.sh"
-BROKER_PORT, NAMESRV_PORT = 20911, 19876
+BROKER_PORT, NAMESRV_PORT, PROXY_PORT = 20911, 19876, 28081
 ROUNDS = 3
 WARM_SECONDS = 6
 # A JVM compiles what it runs often: measured before that, it would be itself that is slow.
@@ -50,7 +52,9 @@ COMPARED = [
     Compared("json_pull32_first_c4_per_s", 1.0),
     Compared("json_pull32_per_s", 1.5),
     Compared("pop_per_s", 1.0),
+    Compared("grpc_send_per_s", 1.5),
 ]
+GRPC = GrpcSends()
 CASES = [case for case in THROUGHPUT if case.codec == JSON]
 CASES.insert(2, Throughput("json_batch32", batch_ring, JSON, connections=8, in_flight=4, messages=MESSAGES))
 
@@ -64,10 +68,13 @@ def compare(console: Console, stand: Stand) -> Values:
     ours: list[Values] = []
     theirs: list[Values] = []
     for index in range(ROUNDS):
-        with _rocketmq(stand) as rocketmq:
+        with _rocketmq(stand) as (rocketmq, endpoint):
             _measure(rocketmq, Stand(WARM_SECONDS, stand.folder, is_quick=True))
             machine.wait_until_quiet()
             theirs.append(_measure(rocketmq, stand))
+            asyncio.run(create_topic(f"127.0.0.1:{NAMESRV_PORT}"))
+            GRPC.load(endpoint, Stand(WARM_SECONDS, stand.folder, is_quick=True))
+            theirs[-1] |= GRPC.load(endpoint, stand)
         machine.wait_until_quiet()
         ours.append(_measure_ours(stand))
         console.print(f"[dim]oracle: round {index + 1}/{ROUNDS}")
@@ -87,7 +94,8 @@ def _measure(server: ServerProcess, stand: Stand) -> Values:
 
 def _measure_ours(stand: Stand) -> Values:
     with broker(stand.folder) as server:
-        return _measure(server, stand)
+        values = _measure(server, stand)
+    return values | GRPC.measure(stand)
 
 
 def _show(console: Console, ours: Values, theirs: Values) -> Values:
@@ -112,10 +120,11 @@ def _show(console: Console, ours: Values, theirs: Values) -> Values:
 
 
 @contextmanager
-def _rocketmq(stand: Stand) -> Iterator[ServerProcess]:
-    """Run a RocketMQ. It isn't pinned: it may use what it can."""
+def _rocketmq(stand: Stand) -> Iterator[tuple[ServerProcess, ServerProcess]]:
+    """Run a RocketMQ: its broker, and its proxy. They aren't pinned: they may use what they can."""
     with tempfile.TemporaryDirectory(dir=stand.folder, prefix="staticfire-bench-") as folder:
         settings = environment() | {"BROKER_PORT": str(BROKER_PORT), "NAMESRV_PORT": str(NAMESRV_PORT)}
+        settings |= {"PROXY": "1", "PROXY_PORT": str(PROXY_PORT)}
 
         def script(command: str) -> None:
             subprocess.run([str(SCRIPT), command, folder], env=settings, check=True, preexec_fn=_all_cores)
@@ -123,7 +132,7 @@ def _rocketmq(stand: Stand) -> Iterator[ServerProcess]:
         try:
             script("start")
             pids = tuple(map(int, Path(folder, "pids").read_text().split()))
-            yield ServerProcess(pids, BROKER_PORT)
+            yield ServerProcess(pids[:2], BROKER_PORT), ServerProcess(pids[2:], PROXY_PORT)
         finally:
             script("stop")
 

@@ -63,8 +63,16 @@ def nameserver() -> Iterator[ServerProcess]:
 
 
 @contextmanager
+def proxy(namesrv: str) -> Iterator[ServerProcess]:
+    """Run a gRPC endpoint."""
+    with _program("staticfire.proxy", {"namesrvAddr": namesrv, "grpcServerPort": "0"}) as server:
+        yield server
+
+
+@contextmanager
 def _program(module: str, settings: dict[str, str], is_killed: bool = False) -> Iterator[ServerProcess]:
-    settings = {"listenHost": "127.0.0.1", "listenPort": "0", **settings}
+    port = {} if "grpcServerPort" in settings else {"listenPort": "0"}
+    settings = {"listenHost": "127.0.0.1", **port, **settings}
     with ExitStack() as stack:
         ours, theirs = socket.socketpair()
         stack.enter_context(ours)

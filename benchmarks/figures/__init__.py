@@ -7,7 +7,7 @@
 - `groups.py`: members that come
 - `held.py`: pulls that wait; `conditions.py`: pulls that choose
 - `key_queries.py`: messages looked up by key
-- `starts.py`: how long a start takes
+- `starts.py`: how long a start takes; `grpc.py`: the gRPC endpoint
 - `scale_out.py`: two brokers instead of one
 
 A family is measured in every round, so that a machine that changes its mind meets all of them; the bench takes the

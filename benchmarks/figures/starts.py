@@ -14,7 +14,7 @@ from benchmarks.machine import descendants, pss_mib
 from benchmarks.servers import ROOT, STOP_S_MAX, environment
 
 COMMAND = [
-    "-m", "staticfire", "up", "--namesrv-port", "0", "--broker-port", "0", "--control-port", "0", "--dir",
+    "-m", "staticfire", "up", "--namesrv-port", "0", "--broker-port", "0", "--control-port", "0", "--no-grpc", "--dir",
 ]  # fmt: skip
 PROGRAMS = ("staticfire.nameserver", "staticfire.broker")
 SETTLE_S = 0.5
