@@ -119,11 +119,14 @@ class GrpcEndpoint:
         uptime_ms, limits = self.clock.uptime_ms(), self.limits
         for entrance in list(self._entrances):
             grpc = entrance.grpc
+            if grpc is not None:
+                grpc.note_progress(entrance.waiting_bytes)
+                grpc.fail_unfinished(uptime_ms)
             if grpc is None:
                 if uptime_ms - entrance.came_at >= limits.stuck_ms_max:
                     entrance.refuse(f"after {limits.stuck_ms_max} ms it hasn't said what it speaks")
             elif grpc.stuck_since is not None and uptime_ms - grpc.stuck_since >= limits.stuck_ms_max:
-                entrance.refuse(f"it has taken no answers for {limits.stuck_ms_max} ms")
+                entrance.refuse(f"for {limits.stuck_ms_max} ms it has taken no answers, or not finished a frame")
                 entrance.abort()
             elif not grpc.calls and uptime_ms - grpc.idle_since >= limits.idle_ms_max:
                 grpc.leave(words="idle")

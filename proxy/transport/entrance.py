@@ -183,6 +183,11 @@ class Entrance(asyncio.Protocol):
         if self.grpc is not None and self._transport is not None:
             self.grpc.flush()
 
+    @property
+    def waiting_bytes(self) -> int:
+        """What was written, and the client hasn't taken."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
     def refuse(self, words: str) -> None:
         """Close it for what it is."""
         log.warning("grpc_connection_refused", peer=format_address(*self.peer), reason=words)

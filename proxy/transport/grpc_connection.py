@@ -70,8 +70,10 @@ class GrpcConnection:
         self.peer = peer
         self.idle_since = shared.clock.uptime_ms()
         """When its last call ended, or when it began."""
+        self._waiting_bytes = 0
+        # At the way, when the last progress of a paused one was noted.
         self.stuck_since: UptimeMs | None = None
-        """Since when the client takes nothing."""
+        """Since when the client takes nothing, or a frame of it isn't whole."""
         self._http2.begin()
 
     @property
@@ -79,15 +81,11 @@ class GrpcConnection:
         """How many there are, with those that wait for their client to take an answer."""
         return max(len(self._tasks), len(self._http2.streams))
 
-    @property
-    def unread_bytes(self) -> int:
-        """Of a frame that isn't whole."""
-        return self._http2.unread_bytes
-
     # -- from the client -----------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
         """Take what came."""
+        waited_for = self._http2.unread_bytes + len(data)
         try:
             for event in self._http2.receive(data):
                 if isinstance(event, CallOpened):
@@ -101,10 +99,20 @@ class GrpcConnection:
             self.reject(fault.code, str(fault))
             return
         outflow = self._http2.outflow
+        if not outflow.is_paused:
+            self._note_unfinished(waited_for)
         if outflow.is_paused and outflow.control_bytes > self._shared.limits.control_bytes_max:
             self._abort("it takes no answers, and asks for more and more acknowledgements")
             return
         self.flush()
+
+    def _note_unfinished(self, waited_for: int) -> None:
+        """Take note of how long a frame waits for its rest; `waited_for`: what was there before it was read."""
+        unread = self._http2.unread_bytes
+        if not unread:
+            self.stuck_since = None
+        elif self.stuck_since is None or unread != waited_for:  # A new one.
+            self.stuck_since = self._shared.clock.uptime_ms()
 
     def _opened(self, event: CallOpened) -> None:
         stream, limits = event.stream, self._shared.limits
@@ -195,6 +203,17 @@ class GrpcConnection:
     def task_ended(self, running: RunningCall) -> None:
         self._tasks.pop(running, None)
         self._note_idle()
+
+    def fail_unfinished(self, uptime_ms: UptimeMs) -> None:
+        """End the calls whose request doesn't become whole: nobody else may use the room that it takes."""
+        for running in [each for each in self._calls.values() if each.is_stuck(uptime_ms)]:
+            running.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "nothing came for long, and the request isn't whole"))
+
+    def note_progress(self, waiting_bytes: int) -> None:
+        """Take note of how much waits at the way: a client that is slow isn't stuck."""
+        if self._http2.outflow.is_paused and waiting_bytes < self._waiting_bytes:
+            self.stuck_since = self._shared.clock.uptime_ms()
+        self._waiting_bytes = waiting_bytes
 
     def _note_idle(self) -> None:
         self.idle_since = self._shared.clock.uptime_ms()

@@ -80,6 +80,9 @@ class RunningCall:
         self._untold_bytes = 0
         # Received, and the client was not told that it may send more.
         self._has_all = False
+        self._heard_ms = UptimeMs(0)
+        # When the last part of a request that isn't whole came.
+        self._clock = facts.clock
         self._waiter: asyncio.Future[None] | None = None
         self._has_begun = False
         self.stream = stream
@@ -102,6 +105,8 @@ class RunningCall:
         self._hold(self._reader.held_bytes - before + sum(map(len, messages)))
         self._untold_bytes += len(data)
         self._has_all = ended
+        if self._reader.held_bytes:
+            self._heard_ms = self._clock.uptime_ms()
         if self.kind is CallKind.BIDI:
             if ended and self._reader.held_bytes:
                 raise GrpcError(GrpcStatus.INTERNAL, "the client's side ended in the middle of a message")
@@ -173,6 +178,10 @@ class RunningCall:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def is_stuck(self, uptime_ms: UptimeMs) -> bool:
+        """Tell whether the rest of a request doesn't come."""
+        return self._reader.held_bytes > 0 and uptime_ms - self._heard_ms >= self._limits.stuck_ms_max
 
     # -- answers -------------------------------------------------------------------------------------------------
 

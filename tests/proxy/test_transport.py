@@ -256,6 +256,42 @@ async def test_an_idle_connection_is_closed_with_a_goodbye(served: Served) -> No
     assert not talking.closed.is_set()
 
 
+async def test_a_client_that_takes_nothing_for_long_is_cut_off_and_a_slow_one_is_not(served: Served) -> None:
+    clients = {"deaf": await served.client(), "slow": await served.client()}
+    request = pb.ReceiveMessageRequest(batch_size=100_000, attempt_id="y" * 10_000)
+    for client in clients.values():
+        client.h2.increment_flow_control_window(2**30)
+        stream = client.open("ReceiveMessage")
+        client.h2.increment_flow_control_window(2**30, stream)
+        await client.send(stream, framed(request.SerializeToString()), end=True)
+        client.transport.pause_reading()  # type: ignore[attr-defined]
+    for _ in range(4):
+        await served.look_for(20_000)
+        assert not clients["slow"].closed.is_set()
+        clients["slow"].transport.resume_reading()  # type: ignore[attr-defined]
+        await served.world.run_for(2)
+        clients["slow"].transport.pause_reading()  # type: ignore[attr-defined]
+    assert served.endpoint.connections == 1
+    for client in clients.values():
+        client.transport.abort()
+
+
+async def test_what_never_becomes_whole_is_given_up(served: Served) -> None:
+    clients = [await served.client() for _ in range(3)]
+    half = clients[0].open("SendMessage")
+    await clients[0].send(half, framed(a_send(b"x" * 900))[:500])
+    clients[1].transport.write(b"\x00\x00\x20\x00")
+    talks = clients[2].open("Telemetry")
+    await served.look_for(55_000)
+    assert not clients[1].closed.is_set()
+    await served.look_for(10_000)
+    assert clients[1].closed.is_set()
+    assert (await clients[0].result(half)).status == GrpcStatus.DEADLINE_EXCEEDED
+    assert served.endpoint.held_bytes == 0
+    await clients[2].send(talks, b"", end=True)
+    assert (await clients[2].result(talks)).status == 0
+
+
 async def test_a_connection_too_many_is_closed(served: Served) -> None:
     clients = [await served.client() for _ in range(4)]
     await asyncio.wait_for(clients[3].closed.wait(), 1)
