@@ -264,13 +264,13 @@ async def test_a_client_that_takes_nothing_for_long_is_cut_off_and_a_slow_one_is
         stream = client.open("ReceiveMessage")
         client.h2.increment_flow_control_window(2**30, stream)
         await client.send(stream, framed(request.SerializeToString()), end=True)
-        client.transport.pause_reading()  # type: ignore[attr-defined]
+        client.transport.pause_reading()
     for _ in range(4):
         await served.look_for(20_000)
         assert not clients["slow"].closed.is_set()
-        clients["slow"].transport.resume_reading()  # type: ignore[attr-defined]
+        clients["slow"].transport.resume_reading()
         await served.world.run_for(2)
-        clients["slow"].transport.pause_reading()  # type: ignore[attr-defined]
+        clients["slow"].transport.pause_reading()
     assert served.endpoint.connections == 1
     for client in clients.values():
         client.transport.abort()
