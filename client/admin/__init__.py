@@ -7,6 +7,7 @@
 - group_survey.py: a group looked at from all sides; group_view.py: what there is to see, and what is wrong with it
 - peek.py: what is in a topic; look_ups.py: messages by id or key; consumption.py: which groups are past one
 - journal.py: what happened on brokers, and what was asked of them; faults.py: what goes wrong there on purpose
-- admin_requests.py: asked of this client by way of a broker; consumer_admin.py, lite_pull_admin.py: its consumers
+- admin_requests.py: asked of this client by way of a broker; consumer_admin.py, lite_pull_admin.py,
+  simple_admin.py: its consumers
 - running_info.py, stacks.py: what consumers say of themselves
 """

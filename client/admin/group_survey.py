@@ -111,18 +111,19 @@ class GroupSurvey:
         return findings
 
     async def _progress(self) -> None:
-        view, owners = self._view, owners_of(self._view.members)
+        view = self._view
         for answer in (await self._ask_all(GetConsumeStats(view.group))).values():
             if answer.code != SUCCESS or answer.body is None:
                 continue
             stats: ConsumeStats = answer.body
             view.consume_tps += stats.consume_tps
-            for queue, offset in stats.offset_table.items():
+            for wire, offset in stats.offset_table.items():
+                queue = MessageQueue(wire.topic, wire.broker_name, wire.queue_id)
                 view.progress.append(
                     QueueProgress(
-                        queue.topic, queue.broker_name, queue.queue_id, offset.consumer_offset, offset.broker_offset,
+                        *queue, offset.consumer_offset, offset.broker_offset,
                         max(0, offset.pull_offset - offset.consumer_offset), offset.last_timestamp,
-                        owners.get(MessageQueue(queue.topic, queue.broker_name, queue.queue_id), []),
+                        *owners_of(queue, view.group, view.members),
                     )
                 )  # fmt: skip
         view.progress.sort(key=lambda queue: (queue.topic, queue.broker_name, queue.queue_id))

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.protocol.names import retry_topic
+from staticfire.protocol.names import pop_retry_topic, retry_topic
+from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.connections import ConsumerRunningInfo, TopicConsumption
 from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
 
@@ -28,6 +29,18 @@ class HeldQueue(msgspec.Struct, rename="camel", frozen=True):
     """Messages that are there and not done."""
     locked: bool
     last_pull_ms: int
+    popped: bool = False
+    """Others may have it, too, and a queue id below 0 is all queues of the broker."""
+
+    def covers(self, queue: MessageQueue, group: str) -> bool:
+        """Whether messages of a queue come to the member by it; by pops, those that come again do, too."""
+        if (self.topic, self.broker_name, self.queue_id) == queue:
+            return True
+        if not self.popped or self.broker_name != queue.broker_name:
+            return False
+        if queue.topic in (pop_retry_topic(self.topic, group, version) for version in (RETRY, RETRY_V2)):
+            return True
+        return self.topic == queue.topic and self.queue_id < 0
 
 
 class GroupMember(msgspec.Struct, rename="camel"):
@@ -59,17 +72,23 @@ class GroupMember(msgspec.Struct, rename="camel"):
         if order is not None:
             self.in_order = order == "true"
         self.subscriptions = {one.topic: one.sub_string for one in info.subscription_set}
-        self.queues = sorted(
-            (
+        popped = [
+            HeldQueue(
+                queue.topic, queue.broker_name, queue.queue_id, -1, held.wait_ack_count, False, held.last_pop_timestamp,
+                popped=True,
+            )
+            for queue, held in info.mq_pop_table.items()
+            if not held.droped
+        ]  # fmt: skip
+        pulled = (
                 HeldQueue(
                     queue.topic, queue.broker_name, queue.queue_id, held.commit_offset, held.cached_msg_count,
                     held.locked, held.last_pull_timestamp,
                 )
                 for queue, held in info.mq_table.items()
                 if not held.droped
-            ),
-            key=lambda held: (held.topic, held.broker_name, held.queue_id),
-        )  # fmt: skip
+            )  # fmt: skip
+        self.queues = sorted([*pulled, *popped], key=lambda held: (held.topic, held.broker_name, held.queue_id))
         self.consumption = dict(sorted(info.status_table.items()))
 
 
@@ -86,7 +105,8 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     consumed_to_ms: int
     """When the last message that was consumed had been stored; 0 without one."""
     owners: list[str]
-    """The members that have the queue; in a clustering group that should be one."""
+    """The members that have the queue; in a clustering group that should be one, unless it is popped."""
+    popped: bool = False
 
     @property
     def lag(self) -> int:
@@ -131,13 +151,15 @@ class GroupView(msgspec.Struct, rename="camel"):
         return shown
 
 
-def owners_of(members: Iterable[GroupMember]) -> dict[MessageQueue, list[str]]:
-    """Return who has which queue."""
-    owners: dict[MessageQueue, list[str]] = {}
+def owners_of(queue: MessageQueue, group: str, members: Iterable[GroupMember]) -> tuple[list[str], bool]:
+    """Return who has a queue, and whether somebody pops it."""
+    owners, is_popped = [], False
     for member in members:
-        for held in member.queues:
-            owners.setdefault(MessageQueue(held.topic, held.broker_name, held.queue_id), []).append(member.client_id)
-    return owners
+        having = [held for held in member.queues if held.covers(queue, group)]
+        if having:
+            owners.append(member.client_id)
+            is_popped = is_popped or any(held.popped for held in having)
+    return owners, is_popped
 
 
 def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None) -> list[GroupWarning]:
@@ -166,7 +188,7 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
     nobody = [queue for queue in view.progress if not queue.owners]
     if nobody:
         yield GroupWarning("QUEUES_WITHOUT_OWNER", f"no member has {_places(nobody)}")
-    several = [queue for queue in view.progress if len(queue.owners) > 1]
+    several = [queue for queue in view.progress if len(queue.owners) > 1 and not queue.popped]
     if several:
         yield GroupWarning("QUEUES_WITH_SEVERAL_OWNERS", f"several members have {_places(several)}")
 

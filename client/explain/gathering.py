@@ -143,9 +143,7 @@ class FactsReader:
         said = []
         for member in self._facts.members:
             for held in member.queues:
-                if (held.topic, held.broker_name, held.queue_id) == (
-                    one.queue.topic, one.queue.broker_name, one.queue.queue_id,
-                ):  # fmt: skip
+                if held.covers(one.queue, self._facts.group):
                     one.owners.append(member.client_id)
                     one.cached += held.cached
                     one.last_pull_ms = max(one.last_pull_ms, held.last_pull_ms)

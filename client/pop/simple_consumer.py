@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from staticfire.client.admin.simple_admin import SimpleAdmin
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.subscriptions import TAG, Subscriptions, subscribe
@@ -144,6 +145,7 @@ class SimpleConsumer(ClientService):
                 raise outcome  # An answer that says no is told by `receive`: the topic may come to be.
         await check_conditions(client, self.group, self._subscriptions.by_topic.values())
         await client.announce()
+        client.admin_requests.consumers[self.group] = SimpleAdmin(client, self.describe)
         self._working = Receiving(
             self.group, client, self.settings, self._subscriptions, self.spawn, self.pause_for
         )  # fmt: skip
@@ -151,6 +153,7 @@ class SimpleConsumer(ClientService):
     async def _part(self) -> None:
         """Wait for nothing more, and say goodbye. What was received and isn't done comes again in its time."""
         working, self._working = self._working, None
+        self.client.admin_requests.consumers.pop(self.group, None)
         if working is not None:
             await working.leave()
         await self.client.leave_consumers(self.group)

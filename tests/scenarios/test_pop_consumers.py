@@ -17,6 +17,7 @@ from staticfire.client import (
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, NoPermission
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Reaction, Shop, failing, forever, later, taking
+from tests.scenarios.receiving import simple
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
@@ -287,3 +288,23 @@ async def test_a_place_in_queues_that_are_popped_is_the_brokers(world: Simulated
         await shop.admin.set_consume_mode(TOPIC, GROUP, "POLL")
     with pytest.raises(NoPermission, match="retry topic is not allowed"):
         await shop.admin.set_consume_mode(f"%RETRY%{GROUP}", GROUP, "POP")
+
+
+@BOTH_PROTOCOLS
+@pytest.mark.row("R9")
+async def test_administrators_see_who_pops(world: SimulatedWorld, shop: Shop) -> None:
+    await popped_by_brokers(shop)
+    one = await pop(shop, "one", failing(times=1))
+    two = await world.start("two", simple(shop, "two", group="audit"))
+    await shop.send(b"x", queue=0)
+    await shop.until_heard(2)
+    [message] = await two.receive()
+    await two.change_invisible(message, 0)
+    await world.run_for(seconds=5)
+    billing, audit = await shop.admin.group(GROUP), await shop.admin.group("audit")
+    assert (billing.warnings, audit.warnings) == ([], [])
+    for view, member in ((billing, one), (audit, two)):
+        popped = [queue for queue in view.progress if queue.topic != f"%RETRY%{view.group}"]
+        assert {(queue.popped, *queue.owners) for queue in popped} == {(True, member.client.client_id)}
+    [held] = [queue for queue in audit.members[0].queues if queue.broker_name == "broker-a"]
+    assert (held.topic, held.queue_id, held.popped) == (TOPIC, -1, True)
