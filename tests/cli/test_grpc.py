@@ -18,7 +18,7 @@ from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.transport.calls import SERVICE
 from tests.cli.commands import TIMEOUT_S, Up, call, one_line
 
-pytestmark = pytest.mark.row("G1")
+pytestmark = pytest.mark.row("G3")
 
 PORTS = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
 

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable
 
+from tests.fuzz.conversations import Conversations
 from tests.fuzz.corpus import CODECS
 from tests.fuzz.live import attack_cluster
 from tests.fuzz.reading import Reader
@@ -38,7 +39,7 @@ async def read_many(read: Callable[[], None], count: int) -> float:
     return resident_mib(os.getpid()) - warm_mib
 
 
-def fuzz(name: str, reader: Reader | Records, count: int) -> bool:
+def fuzz(name: str, reader: Reader | Records | Conversations, count: int) -> bool:
     """Play one kind, and say what came of it; return whether it was fine."""
     begin_s = time.monotonic()
 
@@ -67,6 +68,7 @@ def main() -> int:
     os.environ["STATICFIRE_LOG_LEVEL"] = "error"
     outcomes = [fuzz(name, Reader(codec, arguments.seed), arguments.frames) for name, codec in CODECS.items()]
     outcomes.append(fuzz("records", Records(arguments.seed), arguments.frames // 2))
+    outcomes.append(fuzz("gRPC", Conversations(arguments.seed), arguments.frames // 10))
     outcomes.append(attack_cluster(arguments.frames // 20, arguments.seed))
     print(f"fuzz: {len(outcomes)} kinds, {outcomes.count(False)} failed")
     return 1 if False in outcomes else 0

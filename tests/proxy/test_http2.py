@@ -4,19 +4,20 @@ import random
 import struct
 
 import pytest
-from h2.config import H2Configuration
-from h2.connection import H2Connection
 from hpack import Encoder
 
 from staticfire.proxy.transport import frames
 from staticfire.proxy.transport.calls import GrpcError
 from staticfire.proxy.transport.first_bytes import Speaks, recognise
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
-from staticfire.proxy.transport.grpc_words import RequestReader, percent_encoded, timeout_ms
+from staticfire.proxy.transport.grpc_words import percent_encoded, timeout_ms
 from staticfire.proxy.transport.header_block import HeaderDecoder, pack_field
 from staticfire.proxy.transport.http2 import CallData, CallOpened, CallReset, Http2
 from staticfire.proxy.transport.limits import TransportLimits
-from tests.proxy.h2_client import OPEN, a_send, framed
+from tests.fuzz.conversations import Conversations
+from tests.proxy.h2_client import OPEN
+
+pytestmark = pytest.mark.row("G3")
 
 LIMITS = TransportLimits(streams_max=4, connection_window_bytes=100_000, stream_window_bytes=70_000)
 BEGIN = frames.PREFACE + frames.settings_frame({})
@@ -141,68 +142,11 @@ def test_fields_over_their_limit_are_left_out() -> None:
     assert decoder.decode(encoder.encode([("b", "y" * 100)])) == ({"b": "y" * 100}, True)
 
 
-def conversation() -> list[bytes]:
-    """Return what a client sends, frame by frame."""
-    client = H2Connection(H2Configuration(client_side=True))
-    client.initiate_connection()
-    for number in range(1, 8, 2):
-        client.send_headers(number, [(":path", f"/{number}"), *OPEN, ("x-mq-client-id", "é" * number)])
-        client.send_data(number, framed(a_send(b"x" * 300)) * 2, end_stream=number % 4 == 1)
-        client.ping(b"12345678")
-        client.increment_flow_control_window(number)
-    client.reset_stream(3)
-    client.close_connection()
-    said, parts = client.data_to_send(), [frames.PREFACE]
-    position = len(frames.PREFACE)
-    while position < len(said):
-        end = position + 9 + int.from_bytes(said[position : position + 3], "big")
-        parts.append(said[position:end])
-        position = end
-    return parts
-
-
-def spoilt(parts: list[bytes], chance: random.Random) -> bytes:
-    """Return a conversation with frames left out, doubled and exchanged, and bytes changed."""
-    parts = list(parts)
-    for _ in range(chance.randint(0, 3)):
-        one, other = chance.randrange(1, len(parts)), chance.randrange(1, len(parts))
-        match chance.randrange(4):
-            case 0:
-                parts[one], parts[other] = parts[other], parts[one]
-            case 1:
-                parts.insert(one, parts[other])
-            case 2:
-                parts[one] = b""
-            case _:
-                parts[one] = parts[one][: chance.randrange(len(parts[one]) + 1)]
-    said = bytearray(b"".join(parts))
-    for _ in range(chance.randint(0, 4)):
-        said[chance.randrange(len(said))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])
-    return bytes(said)
-
-
 def test_spoilt_bytes_are_faults_and_nothing_else() -> None:
-    chance, parts = random.Random(1), conversation()
-    words: list[str] = []
+    conversations = Conversations(seed=1)
     for _ in range(1_500):
-        http2, said = Http2(LIMITS), spoilt(parts, chance)
-        readers: dict[int, RequestReader] = {}
-        try:
-            while said:
-                size = chance.choice([1, 9, 40, 4_000])
-                for event in http2.receive(said[:size]):
-                    if isinstance(event, CallData):
-                        readers.setdefault(event.stream.id, RequestReader(10_000)).feed(event.data)
-                        http2.took(event.stream, len(event.data))
-                        http2.outflow.answer(event.stream, framed(b"y" * 3_000))
-                        http2.outflow.end(event.stream, b"\x88")
-                http2.outflow.flush()
-                said = said[size:]
-        except (Http2Fault, GrpcError) as fault:
-            words.append(str(fault))
-        assert len(http2.streams) <= LIMITS.streams_max
-    assert 300 < len(words) < 1_400
-    assert all(5 < len(each) < 300 for each in words)
+        conversations.read()
+    assert 300 < 1_500 - conversations.seen["fine"] < 1_400
 
 
 @pytest.mark.parametrize(

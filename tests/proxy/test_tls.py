@@ -12,6 +12,8 @@ from staticfire.proxy.transport.endpoint import GrpcEndpoint
 from staticfire.runtime.live import live_machine
 from tests.proxy.h2_client import EchoService, H2Client, a_send
 
+pytestmark = pytest.mark.row("G3")
+
 HOST = "127.0.0.1"
 
 

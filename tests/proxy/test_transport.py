@@ -15,6 +15,8 @@ from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.runtime.machine import Machine
 from tests.proxy.h2_client import EchoService, H2Client, a_send, command, framed, nonces
 
+pytestmark = pytest.mark.row("G3")
+
 HOST, PORT = "10.0.0.1", 8081
 LIMITS = {
     "request_bytes_max": 9_000_000,
