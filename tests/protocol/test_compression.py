@@ -37,6 +37,11 @@ def test_rocketmq_reads_our_bodies() -> None:
         assert str(zlib.crc32(expanded)) == fact.answer
 
 
+def test_blocks_of_lz4_stand_by_themselves() -> None:
+    """RocketMQ's library reads no others."""
+    assert compress(BODY, CompressionKind.LZ4, 5)[4] & 0x20
+
+
 def test_we_read_the_bodies_of_rocketmq() -> None:
     for fact in read_facts("pack"):
         _, kind, _, body = fact.parts

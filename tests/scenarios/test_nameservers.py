@@ -115,6 +115,14 @@ async def test_a_client_goes_on_with_the_next_one_and_comes_back_when_that_fails
     assert sorted(set(chosen)) == sorted(NAMES)
 
 
+async def test_one_that_hangs_costs_a_second(world: SimulatedWorld, shop: Shop) -> None:
+    world.freeze(NAMES[shop.producer.client.nameservers.chosen])
+    for took_ms in (1_000, 0):
+        began_ms = world.uptime_ms
+        await shop.producer.client.routes.fetch(TOPIC)
+        assert took_ms <= world.uptime_ms - began_ms < took_ms + 50
+
+
 async def test_one_that_knows_less_costs_nobody_a_topic(world: SimulatedWorld, shop: Shop) -> None:
     for name in shop.brokers:
         world.partition(name, NAMES[SECOND])

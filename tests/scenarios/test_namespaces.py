@@ -100,16 +100,23 @@ async def test_retries_and_dead_letters_are_the_namespaces_and_their_messages_ha
     assert dead == 1
 
 
-async def test_a_send_back_that_the_broker_refuses_goes_to_the_namespaces_retries(shop: Shop) -> None:
-    """The client sends the message itself then."""
-    chosen = PullSettings(client=shop.settings)
-    async with PullConsumer(GROUP, NAMESRV, chosen, shop.world.machine("reader")) as reader:
-        await shop.producer.send(Message(TOPIC, b"x"), queue=MessageQueue(TOPIC, "broker-a", 0))
-        await shop.start("one", failing(1))
-        await shop.until_heard(2)
-        [message] = (await reader.pull(MessageQueue(TOPIC, "broker-a", 0), 0)).messages
-        assert message.topic == TOPIC
-    assert [heard.message.topic for heard in shop.heard] == [TOPIC, TOPIC]
+async def test_a_message_that_its_broker_does_not_take_back_goes_to_the_namespaces_retries_elsewhere(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await shop.start_broker("broker-b", "10.0.1.2")
+
+    async def lose_the_broker(heard: Heard) -> ConsumeStatus:
+        if heard.message.reconsume_times:
+            return ConsumeStatus.CONSUME_SUCCESS
+        world.kill("broker-a")
+        return ConsumeStatus.RECONSUME_LATER
+
+    await shop.start("one", lose_the_broker)
+    await shop.producer.send(Message(TOPIC, b"x"), queue=MessageQueue(TOPIC, "broker-a", 0))
+    await world.run_for(minutes=1)
+    assert [(heard.message.topic, heard.message.reconsume_times) for heard in shop.heard] == [(TOPIC, 0), (TOPIC, 1)]
+    [stored] = [end for (broker, _), end in shop.ends("%RETRY%ns%billing").items() if broker == "broker-b" and end]
+    assert stored == 1
 
 
 async def test_namespaces_have_nothing_to_do_with_each_other(world: SimulatedWorld, shop: Shop) -> None:
