@@ -15,7 +15,9 @@ one line.
 - `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: what happened
 - `clock.py`, `reset.py`: message time, and a cluster as if it were new
 - `fault.py`: what goes wrong on purpose; `control_client.py`: through which door
-- `mqadmin.py`: RocketMQ's administration commands; `mqadmin_tables.py`: what they print
+- `topics.py`, `groups.py`: what there is; `listing.py`: how lists are shown
+- `mqadmin.py`: RocketMQ's administration commands; `mqadmin_offsets.py`, `mqadmin_settings.py`: more of them;
+  `mqadmin_frame.py`: what they have in common; `mqadmin_tables.py`: what they print
 - `pipeline.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time
 """
 

@@ -17,6 +17,8 @@ COMMANDS = {
     "message": "Show a message by one of its ids or keys: where it is, and who has consumed it.",
     "trace": "The life of a message as producers and consumers have traced it.",
     "consume": "Consume topics as a member of a group, and print the messages.",
+    "topics": "All topics: brokers, queues, messages.",
+    "groups": "All consumer groups: members, how far behind, dead letters.",
     "explain": "Why a consumer group consumes nothing: in words, with the evidence and the way out.",
     "group": "A consumer group: members, what each holds, lag, rates, what is wrong.",
     "dlq": "Dead letters: show, export, send them again.",

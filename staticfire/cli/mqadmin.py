@@ -6,13 +6,20 @@ Different from RocketMQ's: a command that failed ends with 1 and one line (there
 JSON that parses. The rest of the 89 commands isn't here: RocketMQ's own mqadmin works against staticfire, too.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import click
 
-from staticfire.cli.command_groups import Commands
+from staticfire.cli import mqadmin_offsets, mqadmin_settings  # noqa: F401 (their commands join the others)
+from staticfire.cli.mqadmin_frame import (
+    addresses,
+    ask,
+    group_flag,
+    is_group,
+    mqadmin,
+    option,
+    run,
+    target_flags,
+    topic_flag,
+)
 from staticfire.cli.mqadmin_tables import (
     broker_rows,
     group_text,
@@ -28,88 +35,17 @@ from staticfire.client import Admin, Message, MessageQueue, Producer
 from staticfire.client.admin.consume_mode import mode_request
 from staticfire.client.cluster.routes import listed_queues
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.command import SUCCESS, Answer, Request
-from staticfire.protocol.errors import BrokerAnswer, ClientError, GroupNotFound, UsageError, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, ClientError, GroupNotFound, UsageError
 from staticfire.protocol.requests.groups import (
     DeleteGroup,
-    GetAllGroups,
-    GroupConfigTable,
     SubscriptionGroupConfig,
     UpdateGroup,
 )
 from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, KVTable
 from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetRuntimeInfo, GetTopicStats
-from staticfire.protocol.requests.topics import TopicConfig, UpdateTopic
+from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, UpdateTopic
 
-TIMEOUT_MS = 5_000
 PRODUCERS = "STATICFIRE_MQADMIN"
-Work = Callable[[Admin], Awaitable[None]]
-
-
-class AnyCase(Commands):
-    """Finds commands whatever their case is, as RocketMQ's does: quick starts write `updatetopic`."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return next((self.commands[name] for name in self.commands if name.lower() == cmd_name.lower()), None)
-
-    def unknown(self, name: str) -> str:
-        return f"there is no command {name} here, only {', '.join(self.commands)}; RocketMQ's own works, too"
-
-
-@click.group(cls=AnyCase)
-def mqadmin() -> None:
-    """Administration with the commands and flags of RocketMQ's mqadmin."""
-
-
-def option(*names: str, **settings: Any) -> Callable[[Any], Any]:
-    """A flag under RocketMQ's two names."""
-    return click.option(*names, **settings)
-
-
-topic_flag = option("-t", "--topic", required=True, metavar="TOPIC")
-group_flag = option("-g", "--groupName", "group", required=True, metavar="GROUP")
-
-
-def target_flags(command: Any) -> Any:
-    """`-c` and `-b`, one of which says where."""
-    command = option("-b", "--brokerAddr", "broker", metavar="HOST:PORT", help="On this broker.")(command)
-    return option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="On all brokers of a cluster.")(command)
-
-
-def run(namesrv: str, work: Work) -> None:
-    """Do the work with an administrator's connection."""
-
-    async def connected() -> None:
-        async with Admin(namesrv) as admin:
-            await work(admin)
-
-    asyncio.run(connected())
-
-
-async def addresses(admin: Admin, cluster: str | None, broker: str | None) -> list[str]:
-    """Return where to ask. Raises: UsageError (neither is given), ClientError (no such cluster)."""
-    if broker is not None:
-        return [broker]
-    if cluster is None:
-        raise UsageError("mqadmin: say where: -c CLUSTER or -b HOST:PORT")
-    return list((await admin.masters(cluster)).values())
-
-
-async def is_group(admin: Admin, group: str) -> bool:
-    """Tell whether any broker knows a group. Asking for it by name could create it."""
-    for address in (await admin.masters()).values():
-        known: GroupConfigTable = (await ask(admin, address, GetAllGroups())).body
-        if group in known.subscription_group_table:
-            return True
-    return False
-
-
-async def ask(admin: Admin, address: str, request: Request) -> Answer:
-    """Return an answer. Raises: BrokerAnswer, NetworkError."""
-    answer = await admin.client.pool.ask(address, request, TIMEOUT_MS)
-    if answer.code != SUCCESS:
-        raise broker_answer(answer.code, answer.remark, f"{type(request).__name__} at {address}")
-    return answer
 
 
 # -- topics ------------------------------------------------------------------------------------------------------------
@@ -221,6 +157,45 @@ def update_order_conf(namesrv: str, topic: str, method: str, conf: str | None) -
         else:
             await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
             click.echo(f"delete orderConf success. topic=[{topic}]")
+
+    run(namesrv, work)
+
+
+@mqadmin.command("updateTopicPerm")
+@namesrv_flag
+@target_flags
+@topic_flag
+@option("-p", "--perm", type=click.Choice(["2", "4", "6"]), required=True, help="2: write, 4: read.")
+def update_topic_perm(namesrv: str, cluster: str | None, broker: str | None, topic: str, perm: str) -> None:
+    """Change whether a topic may be read and written; the rest of it stays."""
+
+    async def work(admin: Admin) -> None:
+        for address in await addresses(admin, cluster, broker):
+            known: TopicConfig = (await ask(admin, address, GetTopicConfig(topic=topic))).body
+            if known.perm == int(perm):
+                click.echo(f"new perm equals to the old one at {address}!")
+                continue
+            attributes = ",".join(f"+{name}={text}" for name, text in known.attributes.items()) or None
+            request = UpdateTopic(
+                topic, known.read_queue_nums, known.write_queue_nums, int(perm), "TBW102", "SINGLE_TAG",
+                known.topic_sys_flag, order=known.order, attributes=attributes,
+            )  # fmt: skip
+            await ask(admin, address, request)
+            click.echo(f"update topic perm from {known.perm} to {perm} in {address} success.")
+
+    run(namesrv, work)
+
+
+@mqadmin.command("topicClusterList")
+@namesrv_flag
+@topic_flag
+def topic_cluster_list(namesrv: str, topic: str) -> None:
+    """List the clusters that have a topic."""
+
+    async def work(admin: Admin) -> None:
+        brokers = (await admin.route(topic)).broker_datas
+        for name in sorted({broker.cluster or "" for broker in brokers}):
+            click.echo(name)
 
     run(namesrv, work)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from staticfire.client import Admin
 from staticfire.client.explain.explainer import explain_group
-from staticfire.protocol.names import group_of_topic, is_retry_topic, is_system_topic
+from staticfire.protocol.names import group_of_topic, is_retry_topic, is_system_topic, reply_topic
 
 GROUPS_MAX = 20
 
@@ -19,7 +19,8 @@ async def describe(admin: Admin, groups: Sequence[str] | None, deaths: Iterable[
         topics = await admin.topics()
         groups = [group_of_topic(topic) or "" for topic in topics if is_retry_topic(topic)]
         known = await admin.cluster_info()
-        of_servers = {*known.cluster_addr_table, *known.broker_addr_table}
+        clusters = known.cluster_addr_table
+        of_servers = {*clusters, *map(reply_topic, clusters), *known.broker_addr_table}
         own = [topic for topic in topics if group_of_topic(topic) is None and not is_system_topic(topic, of_servers)]
         lines.append(f"topics: {', '.join(own) or 'none'}")
         lines += [] if groups else ["no group has consumed anything"]

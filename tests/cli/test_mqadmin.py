@@ -125,7 +125,7 @@ def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> Non
         (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "-a", "+a=1"], 1, "unsupported key: a"),
         (["updateTopic", "-c", "DefaultCluster"], 2, "Missing option '-t'"),
         (["updateTopic", "-c", "Nowhere", "-t", "Orders"], 1, "no master of cluster Nowhere"),
-        (["electMaster"], 2, "there is no command electMaster here, only updateTopic, "),
+        (["electMaster"], 2, "there is no command electMaster here, only clusterList, "),
     ],
 )
 def test_what_fails_is_one_line_and_an_exit_code(
