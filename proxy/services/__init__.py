@@ -11,7 +11,7 @@ The calls:
 What they stand on, with no idea of calls:
 
 - `known_cluster.py`: routes, types, groups; `message_time.py`: the clock that receipts expire by
-- `client_table.py`: who is known here; `remote_questions.py`: what clients are asked
+- `client_table.py`: who is known here
 - `receipt_work.py`: what is done at brokers with a receipt; `held_messages.py`: messages held for who works on them
 - `background.py`: work that nobody waits for
 

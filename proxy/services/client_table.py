@@ -60,10 +60,6 @@ class ClientTable:
         """Return a client, None of one that hasn't sent settings."""
         return self._clients.get(client_id)
 
-    def all(self) -> list[KnownClient]:
-        """Return all, in the order in which they came."""
-        return list(self._clients.values())
-
     def put(self, client: KnownClient) -> None:
         """Take in a client, in place of what was known of it."""
         self.remove(client.client_id)
@@ -99,10 +95,6 @@ class ClientTable:
         """Whether some client publishes a topic."""
         return topic in self._publishers
 
-    @property
-    def published_topics(self) -> list[str]:
-        return list(self._publishers)
-
     def publisher(self, topic: str) -> KnownClient | None:
         """Return a client that publishes a topic and can be sent commands: each in turn."""
         able = [one for one in self._publishers.get(topic, {}).values() if one.stream is not None]
@@ -111,8 +103,3 @@ class ClientTable:
         turn = self._turns.get(topic, 0)
         self._turns[topic] = turn + 1
         return able[turn % len(able)]
-
-    def consumer(self, group: str, client_id: str) -> KnownClient | None:
-        """Return a member of a group."""
-        client = self._clients.get(client_id)
-        return client if client is not None and client.group == group else None

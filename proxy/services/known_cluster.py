@@ -96,6 +96,7 @@ class KnownCluster:
         self._topics = Believed(self._ask_topic, uptime_ms)
         self._groups = Believed(self._ask_group, uptime_ms)
         self._turns: dict[str, int] = {}
+        self._write_queues: dict[str, tuple[TopicRouteData, list[MessageQueue]]] = {}
 
     async def close(self) -> None:
         """Ask no more."""
@@ -127,7 +128,13 @@ class KnownCluster:
 
     async def write_queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written, sorted. Raises: TopicNotFound, NetworkError."""
-        return publish_queues(topic, await self.route(topic))
+        route = await self.route(topic)
+        made = self._write_queues.get(topic)
+        if made is None or made[0] is not route:
+            if len(self._write_queues) >= NAMES_MAX:
+                self._write_queues.clear()
+            made = self._write_queues[topic] = route, publish_queues(topic, route)
+        return made[1]
 
     def turn(self, topic: str, choices: int) -> int:
         """Return whose turn it is of so many: round robin from a random start. RocketMQ: MessageQueueSelector."""

@@ -42,6 +42,7 @@ _TYPES = {
     DELAYED: MessageType.DELAY,
     TRANSACTION: MessageType.TRANSACTION,
 }
+_MD5, _GZIP, _IDENTITY = DigestType.MD5, Encoding.GZIP, Encoding.IDENTITY
 MOMENT_MS_MAX = 253_402_300_799_000
 # The last year that protobuf's timestamps have is 9999.
 
@@ -57,8 +58,8 @@ def received_message(record: StoredRecord, topic: str, store_host: bytes, attemp
     properties = parse_properties(record.properties)
     system = SystemProperties(
         message_id=properties.get(UNIQ_KEY) or offset_id(offset_id_prefix(store_host), record.log_position),
-        body_digest=Digest(type=DigestType.MD5, checksum=md5(record.body).hexdigest().upper()),
-        body_encoding=Encoding.GZIP if record.sys_flag & COMPRESSED else Encoding.IDENTITY,
+        body_digest=Digest(type=_MD5, checksum=md5(record.body).hexdigest().upper()),
+        body_encoding=_GZIP if record.sys_flag & COMPRESSED else _IDENTITY,
         message_type=_TYPES[type_of_message(properties)],
         born_timestamp=timestamp(min(max(record.born_ms, 0), MOMENT_MS_MAX)),
         born_host=properties.get(BORN_HOST) or host_text(record.born_host),

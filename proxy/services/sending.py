@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.command import Answer
+from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.names import AUTO_CREATE_TOPIC
@@ -41,7 +41,7 @@ from staticfire.proxy.services.statuses import StatusError, ok, refused
 from staticfire.proxy.services.transactions import TransactionCalls
 
 QUEUES_OF_NEW_TOPIC = 4
-_CODES = {
+_CODES: dict[int, Code] = {
     ResponseCode.SUCCESS: Code.OK,
     ResponseCode.FLUSH_DISK_TIMEOUT: Code.MASTER_PERSISTENCE_TIMEOUT,
     ResponseCode.FLUSH_SLAVE_TIMEOUT: Code.SLAVE_PERSISTENCE_TIMEOUT,
@@ -136,7 +136,7 @@ class SendCalls:
 
     async def _ask(self, queue: MessageQueue, request: SendMessageV2 | SendBatch) -> tuple[SendAnswer, Status]:
         answer: Answer = await self._cluster.ask(queue.broker_name, request)
-        code = _CODES.get(ResponseCode(answer.code)) if answer.code in _CODES else None
+        code = _CODES.get(answer.code)
         if code is None:
             if answer.code == ResponseCode.TOPIC_NOT_EXIST:
                 self._cluster.forget(queue.topic)
@@ -144,7 +144,7 @@ class SendCalls:
             raise StatusError(status.code, status.message)
         if not isinstance(answer, SendAnswer):
             raise ProtocolError(f"the answer to a send to {queue} says success and nothing else")
-        return answer, ok() if code == Code.OK else Status(code=code, message=answer.remark or Code.Name(code))
+        return answer, ok() if answer.code == SUCCESS else Status(code=code, message=answer.remark or Code.Name(code))
 
     def _remember(self, message: SentMessage, queue: MessageQueue, answer: SendAnswer) -> None:
         """Note where a half message is, for whoever ends the transaction."""

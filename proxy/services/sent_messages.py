@@ -36,6 +36,9 @@ DELAY_MS_MAX = 86_400_000
 RECOVERY_MS_MAX = 3_600_000
 MESSAGE_GROUP_BYTES_MAX = 63
 
+_TRANSACTION, _GZIP = MessageType.TRANSACTION, Encoding.GZIP
+# A value of an enumeration is looked up by its name each time: too dear for each message.
+
 
 class SentMessage(NamedTuple):
     """A message as it is stored. `group`: of a message whose order counts."""
@@ -116,7 +119,7 @@ def _check_system_properties(system: SystemProperties, message_ms: MessageMs) ->
         raise StatusError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
     if has_control(system.message_id):
         raise StatusError(Code.ILLEGAL_MESSAGE_ID, "message id cannot contain control character")
-    if system.message_type == MessageType.TRANSACTION:
+    if system.message_type == _TRANSACTION:
         recovery_ms = millis(system.orphaned_transaction_recovery_duration)
         if recovery_ms > RECOVERY_MS_MAX:
             words = f"the max orphaned transaction recovery duration is {RECOVERY_MS_MAX // 1000} s"
@@ -150,8 +153,8 @@ def sent_message(topic: str, message: Message, peer: str) -> SentMessage:
     if system.keys:
         properties[KEYS] = " ".join(system.keys)
     properties[UNIQ_KEY] = system.message_id
-    sys_flag = COMPRESSED if system.body_encoding == Encoding.GZIP else 0
-    if system.message_type == MessageType.TRANSACTION:
+    sys_flag = COMPRESSED if system.body_encoding == _GZIP else 0
+    if system.message_type == _TRANSACTION:
         sys_flag |= TransactionKind.PREPARED
         properties[TRAN_MSG] = "true"
         if system.HasField("orphaned_transaction_recovery_duration"):

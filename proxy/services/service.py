@@ -19,7 +19,6 @@ from staticfire.proxy.services.message_time import MessageTime
 from staticfire.proxy.services.presence import PresenceCalls
 from staticfire.proxy.services.receipt_work import ReceiptWork
 from staticfire.proxy.services.receiving import ReceiveCalls
-from staticfire.proxy.services.remote_questions import RemoteQuestions
 from staticfire.proxy.services.routing import RouteCalls
 from staticfire.proxy.services.sending import SendCalls
 from staticfire.proxy.services.telemetry import TelemetryCalls
@@ -48,7 +47,6 @@ class MessagingService(Service):
         self.clients = ClientTable()
         time = MessageTime(client)
         self._work = ReceiptWork(cluster, time, background)
-        self.questions = RemoteQuestions(client.machine.identity)
         transactions = TransactionCalls(cluster, self.clients)
         self._presence = PresenceCalls(cluster, self.clients, self._work, transactions, background)
         self._routing = RouteCalls(cluster)
@@ -56,7 +54,7 @@ class MessagingService(Service):
         self._receiving = ReceiveCalls(cluster, self.clients, self._work, background)
         self._acknowledging = AckCalls(self.clients, self._work)
         self._transactions = transactions
-        self._telemetry = TelemetryCalls(cluster, self.clients, transactions, self.questions, background)
+        self._telemetry = TelemetryCalls(cluster, self.clients, transactions, background)
 
     async def _start(self) -> None:
         self.spawn(self._work.renew_loop(self.pause_for), "renewals")

@@ -22,6 +22,7 @@ _CODE_OF_RESPONSE: dict[int, Code] = {
 """Whatever else a broker answers is an INTERNAL_SERVER_ERROR."""
 
 OK = "OK"
+_OK_CODE = Code.OK
 TOO_MANY_ANSWERS = "the results of the entries differ: see the status of each"
 
 
@@ -36,7 +37,7 @@ class StatusError(StaticfireError):
 
 def ok() -> Status:
     """Return the status of what went well."""
-    return Status(code=Code.OK, message=OK)
+    return Status(code=_OK_CODE, message=OK)
 
 
 def status_of(error: Exception) -> Status:

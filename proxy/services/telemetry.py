@@ -7,6 +7,8 @@ Behaviour
 - The end of a stream ends nothing else: the client is known until it says goodbye or has been silent for too long.
 
 Not done
+- `print_thread_stack_trace` and `verify_message`: brokers don't know the single clients of an endpoint, so that no
+  administrator can ask for them. RocketMQ's proxy has a remoting port for that. An answer to one is ignored.
 - `reconnect_endpoints` and `notify_unsubscribe_lite` are never sent, as in RocketMQ 5.3.
 """
 
@@ -27,7 +29,6 @@ from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, 
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.receiving import tags_of
-from staticfire.proxy.services.remote_questions import RemoteQuestions
 from staticfire.proxy.services.statuses import StatusError, ok, status_of
 from staticfire.proxy.services.transactions import TransactionCalls
 from staticfire.proxy.transport.calls import GrpcCall, GrpcError, GrpcStatus
@@ -44,13 +45,11 @@ class TelemetryCalls:
         cluster: KnownCluster,
         clients: ClientTable,
         transactions: TransactionCalls,
-        questions: RemoteQuestions,
         background: Background,
     ) -> None:
         self._cluster = cluster
         self._clients = clients
         self._transactions = transactions
-        self._questions = questions
         self._background = background
 
     async def telemetry(
@@ -65,12 +64,9 @@ class TelemetryCalls:
         stream: SendCommand = call.send
         try:
             async for command in commands:
-                kind = command.WhichOneof("command")
-                if kind == "settings":
+                if command.WhichOneof("command") == "settings":
                     settings = await self._taken_in(command.settings, caller, stream)
                     yield TelemetryCommand(status=ok(), settings=settings)
-                elif kind in ("thread_stack_trace", "verify_message_result"):
-                    self._questions.answered(command)
         finally:
             self._clients.stream_ended(caller.client_id, stream)
 

@@ -227,3 +227,12 @@ async def test_a_broker_that_is_gone_is_told_of_and_back_when_it_is(stand: GrpcS
     await stand.cluster.start_broker("broker-a")
     await stand.world.run_for(seconds=2)
     assert (await stand.send()).status.code == pb.Code.OK
+
+
+async def test_times_beyond_all_clocks_are_taken(stand: GrpcStand) -> None:
+    await stand.put_topic()
+    await stand.consumer()
+    far = pb.Timestamp(seconds=2**63 - 1)
+    assert (await stand.send(born_timestamp=far)).status.code == pb.Code.OK
+    [message] = (await stand.receive()).messages
+    assert message.system_properties.born_timestamp.seconds == 253_402_300_799  # The last second of 9999.
