@@ -2,7 +2,7 @@
 
     python examples/faults/duplicates.py
 
-A broker, a program that sends 200 orders, a group that counts what it gets. One answer in ten to a send is lost on its
+A broker, a program that sends 60 orders, a group that counts what it gets. One answer in ten to a send is lost on its
 way (`cluster.faults.add(drop="answer", probability=0.1)`): the order is stored, nobody knows, it is sent again. The
 same orders have the same key, so a listener that remembers keys charges nobody twice.
 """
@@ -24,8 +24,8 @@ from staticfire import (
     ReceivedMessage,
 )
 
-ORDERS = 200
-TIMEOUT_MS = 100
+ORDERS = 60
+TIMEOUT_MS = 500
 # How long the program waits for an answer before it sends again.
 WAIT_S = 30
 
