@@ -115,6 +115,7 @@ async def test_a_message_that_its_broker_does_not_take_back_goes_to_the_namespac
     await shop.producer.send(Message(TOPIC, b"x"), queue=MessageQueue(TOPIC, "broker-a", 0))
     await world.run_for(minutes=1)
     assert [(heard.message.topic, heard.message.reconsume_times) for heard in shop.heard] == [(TOPIC, 0), (TOPIC, 1)]
+    assert shop.heard[-1].message.get("RETRY_TOPIC") == WHOLE
     [stored] = [end for (broker, _), end in shop.ends("%RETRY%ns%billing").items() if broker == "broker-b" and end]
     assert stored == 1
 
