@@ -13,6 +13,7 @@ from tools.commands import command_tables, request_code_table
 from tools.compatibility import compatibility_table
 from tools.generated import replace_part
 from tools.performance import performance_curves
+from tools.simulation import mutant_table, promise_table, strike_table
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,6 +32,9 @@ PARTS: list[Part] = [
     ("docs/compatibility.md", "codes", request_code_table),
     ("docs/performance.md", "curves", performance_curves),
     ("docs/protocol.md", "commands", command_tables),
+    ("docs/simulation.md", "strikes", strike_table),
+    ("docs/simulation.md", "promises", promise_table),
+    ("docs/simulation.md", "mutants", mutant_table),
 ]
 SLOW_PARTS: list[Part] = [("docs/groups.md", "protection", protection_table)]
 

@@ -145,8 +145,9 @@ class RunCluster:
             await self.world.start(name, service)
         except ProcessKilled:
             return False
-        except (StaticfireError, OSError) as error:
-            if is_last:
+        except Exception as error:  # noqa: BLE001 (whatever keeps a program from starting is looked for, too)
+            is_expected = isinstance(error, StaticfireError | OSError)
+            if is_last or not is_expected:
                 self.record.note(WentWrong(self.now_ms, name, f"it doesn't start: {error!r}"))
             return False
         self.up.add(name)
@@ -187,7 +188,7 @@ class RunCluster:
         with suppress(ProcessKilled):
             try:
                 await self.world.stop(name)
-            except (StaticfireError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 (what a program crashed with is what is looked for)
                 if name not in self.disks or not self.disks[name].was_bad:
                     self.record.note(WentWrong(self.now_ms, name, f"it didn't stop in order: {error!r}"))
                 self.world.kill(name)

@@ -4,12 +4,16 @@ import errno
 from collections.abc import Callable
 from random import Random
 
+from staticfire.faults.simulation.chance import source_of_chance
 from staticfire.faults.simulation.disk import disk_error
 from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.faults.simulation.world import SimulatedWorld
 
 WRITES = ("write", "create", "truncate", "rename")
 ROTTEN_MAX = 4
+REORDERS_SHARE = 0.5
+# Of disks: a loss of power leaves any sectors of what wasn't synced; on the others the first ones.
+SYNC_MS = (0.0, 1.0, 15.0)
 SYNCS = ("sync", "sync names")
 
 
@@ -21,6 +25,10 @@ class DiskTrouble:
         self._name = name
         self.was_bad = False
         """Whether anything has failed yet."""
+        kind, disk = source_of_chance(world.seed, "kind of disk", name), world.disk(name)
+        disk.reorders = kind.random() < REORDERS_SHARE
+        self.usual_sync_ms = disk.sync_ms = kind.choice(SYNC_MS)
+        """How long a sync of this disk takes."""
         self._failing: dict[str, float] = {}
         self._chance = Random(0)
         self._steps_left = 0

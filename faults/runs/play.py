@@ -6,6 +6,7 @@ decides something by chance has a source of its own.
 
 import asyncio
 import gc
+import traceback
 from collections.abc import Sequence
 from random import Random
 from time import process_time
@@ -32,6 +33,8 @@ from staticfire.faults.workload.strikes import Strike
 from staticfire.runtime.log import logged_to
 
 HOURS_ON_TOP = 24
+FRAMES_MAX = 6
+# Of what is told of an exception.
 WARM_UP_MS = 30_000
 # Before the traffic begins: members have shared the queues.
 COOL_DOWN_MS = 30_000
@@ -108,6 +111,8 @@ class _Run:
             simulate(scenario, self._what.seed, self._workload.network, self._what.hours + HOURS_ON_TOP)
         except (LeftOver, SimulationStuck) as error:
             self._record.note(WentWrong(self.virtual_ms, "the world", str(error)))
+        except Exception:  # noqa: BLE001 (whatever it is, the other seeds are to be played, too)
+            self._record.note(WentWrong(self.virtual_ms, "the run", traceback.format_exc(limit=-FRAMES_MAX)))
         finally:
             self._record.is_open = False
         return fingerprints[0] if fingerprints else ""

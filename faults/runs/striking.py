@@ -154,7 +154,7 @@ class Striker:
                 raise AssertionError(f"nobody knows how to do {strike.kind}")
 
         def mend() -> None:
-            disk.sync_ms, disk.bytes_left = 0.0, None
+            disk.sync_ms, disk.bytes_left = trouble.usual_sync_ms, None
             trouble.mend()
 
         async def end() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 HOURS_MAX = 48.0
 SEEDS_SHOWN_MAX = 20
+LOGGED, LOGGED_SHOWN_MAX = "log: ", 8
 SIGINT = 2
 
 
@@ -200,7 +201,9 @@ class _Summary:
         """Print it."""
         hours = self._virtual_ms / 3_600_000
         took_s = time.monotonic() - self._began_s  # noqa: TID251
-        for state, count in self._states.most_common():
+        logged = [(state, count) for state, count in self._states.most_common() if state.startswith(LOGGED)]
+        seen = [(state, count) for state, count in self._states.most_common() if not state.startswith(LOGGED)]
+        for state, count in seen + logged[:LOGGED_SHOWN_MAX]:
             click.echo(f"  {count:8,}  {state}")
         per_minute = hours / (self._cpu_s / 60) if self._cpu_s else 0.0
         verdict = f"{self._count} seeds, {len(self.failed)} failed, {hours:.1f} h of virtual time in {took_s:.0f} s"

@@ -4,11 +4,12 @@ import argparse
 import multiprocessing
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from tests.mutants.finding import SEEDS_MAX, Found, find, keep, known, played
 from tests.mutants.mutants import MUTANTS
 
+AT_ONCE = 8
 OTHERS = 12
 
 
@@ -18,19 +19,25 @@ def is_still_found(found: Found) -> tuple[Found, bool]:
     return found, any(not played(found.mutant, seed).passed for seed in seeds)
 
 
-def look_anew(names: list[str], first: int, pool: ProcessPoolExecutor) -> int:
-    """Find mutants; return how many weren't."""
+def look_anew(names: list[str], pool: ProcessPoolExecutor) -> int:
+    """Find mutants, a few seeds each in turn: the hard ones come last. Return how many weren't found."""
     results = known()
+    running = {pool.submit(find, name, range(1, 1 + AT_ONCE)): (name, 1) for name in names}
     missed = 0
-    for name, found in zip(names, pool.map(find, names, [first] * len(names)), strict=True):
-        if found is None:
+    while running:
+        done = next(as_completed(running))
+        (name, first), found = running.pop(done), done.result()
+        if found is not None:
+            results[name] = found
+            print(f"mutants: seed {found.seed} ({found.checker}): {name}", flush=True)
+            keep([found for name, found in results.items() if name in MUTANTS])
+        elif first + AT_ONCE <= SEEDS_MAX:
+            first += AT_ONCE
+            running[pool.submit(find, name, range(first, first + AT_ONCE))] = name, first
+        else:
             missed += 1
             results.pop(name, None)
             print(f"mutants: NOT FOUND within {SEEDS_MAX} seeds: {name}", flush=True)
-        else:
-            results[name] = found
-            print(f"mutants: seed {found.seed} ({found.tries} tries, {found.checker}): {name}", flush=True)
-        keep([found for name, found in results.items() if name in MUTANTS])
     return missed
 
 
@@ -48,12 +55,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("mutants", nargs="*", help="some of them, by a part of their names; all when none is given")
     parser.add_argument("--known", action="store_true", help="only the seeds that are known to find one")
-    parser.add_argument("--first", type=int, default=1, help="the first seed to try")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     names = [name for name in MUTANTS if not arguments.mutants or any(part in name for part in arguments.mutants)]
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
-        missed = look_again(pool) if arguments.known else look_anew(names, arguments.first, pool)
+        missed = look_again(pool) if arguments.known else look_anew(names, pool)
     print(f"mutants: {len(known()) if arguments.known else len(names)} looked for, {missed} missed")
     return 1 if missed else 0
 

@@ -40,6 +40,10 @@ def nothing(*_: object, **__: object) -> None:
     """Stand for a step that somebody forgot."""
 
 
+async def nothing_awaited(*_: object, **__: object) -> None:
+    """The same for one that is awaited."""
+
+
 def _answered_before_it_is_synced(patch: Patch) -> None:
     whole = Settling.__init__
 
@@ -300,5 +304,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     ),
     "a send that failed is told as done": _send_that_failed_is_told_as_done,
     "a rebalance leaves a task behind": _connection_kept,
-    "a consumer that leaves doesn't say goodbye": _set(PushConsumer, "_part", nothing),
+    "a consumer that leaves goes on pulling": _set(PushConsumer, "_part", nothing_awaited),
 }  # fmt: skip

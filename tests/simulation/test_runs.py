@@ -1,5 +1,6 @@
 """Runs from seeds: they repeat, they find what is broken, they are told as pages."""
 
+import asyncio
 import json
 import os
 import re
@@ -9,11 +10,15 @@ from typing import Any
 
 import pytest
 
+from staticfire.client import ReceivedMessage
 from staticfire.client.consume import concurrent_policy
+from staticfire.faults.checkers import Checker
+from staticfire.faults.checkers.events import CallBegan, RunEvent
 from staticfire.faults.runs.play import Play, planned, play
 from staticfire.faults.runs.shrinking import Shrinker, as_scenario, minimal
 from staticfire.faults.runs.trace_page import trace_page
-from staticfire.faults.workload.strikes import Strike
+from staticfire.faults.workload import Group, Producers, Topic, Workload
+from staticfire.faults.workload.strikes import STRIKES, Strike
 from tests.house.source import ROOT
 from tests.simulation.small import HOURS, WORKLOAD, outcome_of, told
 
@@ -23,6 +28,7 @@ pytestmark = pytest.mark.row("S3")
 def test_a_seed_is_the_same_run_under_any_hash_seed() -> None:
     here = told(3)
     assert "all promises kept" in here
+    assert any(f"'{kind}': " in here for kind in STRIKES)  # It counts what broke.
     program = "from tests.simulation.small import told; print(told(3))"
     environment = {**os.environ, "PYTHONHASHSEED": "4242"}
     there = subprocess.run(
@@ -82,6 +88,37 @@ def test_the_fewest_faults_are_found() -> None:
     assert len(tries) < 40
 
 
-def test_a_run_counts_what_broke() -> None:
-    outcome = outcome_of(3)
-    assert sum(outcome.states.get(strike.kind, 0) for strike in outcome.strikes) > 0
+class Listens(Checker):
+    """What a person could want to know: whether everybody gets something."""
+
+    hears = (CallBegan,)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self.heard = 0
+
+    def see(self, event: RunEvent) -> None:
+        self.heard += 1
+
+    def finish(self) -> None:
+        self.broken(0, f"{self.heard > 3} {sorted(self.groups)}")
+
+
+def test_a_persons_own_listener_and_checker_take_part() -> None:
+    heard: list[bytes] = []
+
+    async def listen(messages: tuple[ReceivedMessage, ...], _: object) -> None:
+        await asyncio.sleep(0.2)  # house: virtual time
+        heard.extend(message.body for message in messages)
+        if len(heard) == 4:
+            raise ValueError("out of luck")
+
+    workload = Workload(
+        topics=[Topic("orders", queues=1)],
+        producers=[Producers("orders", per_second=1, body=lambda number: b"order %d" % number)],
+        groups=[Group("billing", "orders", listener=listen)],
+        checkers=[Listens],
+    )
+    outcome = play(workload, Play(1, HOURS))
+    assert [str(each) for each in outcome.violations] == ["Listens at 0.000 s: True ['billing']"]
+    assert b"order 1" in heard
