@@ -4,7 +4,8 @@ RocketMQ: MQClientAPIImpl.ackMessageAsync, batchAckMessageAsync, changeInvisible
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.namespaces import Namespace
@@ -12,8 +13,9 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.pop.popped import PoppedMessage
 from staticfire.protocol.batch_acks import make_entry
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Request
-from staticfire.protocol.errors import ProtocolError, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, broker_answer
 from staticfire.protocol.pop_handles import PopHandle, format_handle
 from staticfire.protocol.requests.pop import (
     AckMessage,
@@ -70,6 +72,13 @@ def batch_requests(
     return requests
 
 
+async def _all(requests: Iterable[Coroutine[Any, Any, object]]) -> None:
+    """Await all of them. Raises: what the first one raised that failed, when all have ended."""
+    for outcome in await asyncio.gather(*requests, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
 class Acknowledging:
     """That of one group. A message whose acknowledgement fails comes again."""
 
@@ -78,6 +87,7 @@ class Acknowledging:
         self._group = group
         self._client = client
         self._timeout_ms = timeout_ms
+        self._takes_batches = True
 
     async def ack(self, message: PoppedMessage) -> None:
         """Say that a message is done. Raises: BrokerAnswer, NetworkError."""
@@ -85,12 +95,22 @@ class Acknowledging:
         await self._ask(queue, ack_request(self._group, queue.topic, message))
 
     async def ack_all(self, messages: Iterable[PoppedMessage]) -> None:
-        """Say of many messages that they are done, with one request per broker. Raises: BrokerAnswer, NetworkError."""
-        requests = batch_requests(self._group, messages, self._client.namespace).values()
-        outcomes = [self._ask(queue, request) for queue, request in requests]
-        for outcome in await asyncio.gather(*outcomes, return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
+        """Say of many messages that they are done, with one request per broker; one by one where it knows no other way.
+
+        Raises: BrokerAnswer, NetworkError.
+        """
+        done = list(messages)
+        if len(done) > 1 and self._takes_batches:
+            requests = batch_requests(self._group, done, self._client.namespace).values()
+            try:
+                await _all(self._ask(queue, request) for queue, request in requests)
+            except BrokerAnswer as refused:
+                if refused.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise
+                self._takes_batches = False  # RocketMQ before 5.1.
+            else:
+                return
+        await _all(map(self.ack, done))
 
     async def change(self, message: PoppedMessage, invisible_ms: int) -> None:
         """Let nobody else have a message for so long from now on; it gets a new handle.

