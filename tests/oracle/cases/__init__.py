@@ -1,6 +1,6 @@
 """The script: each family's steps, in an order in which later ones find what earlier ones made.
 
-- `sends.py`, `pulls.py`, `offsets.py`, `send_back.py`, `timers.py`: messages on their way
+- `sends.py`, `pulls.py`, `pops.py`, `offsets.py`, `send_back.py`, `timers.py`: messages on their way
 - `routes.py`, `topics.py`, `groups.py`, `clients.py`: what there is
 - `conditions.py`: conditions over properties, and pulls by them
 - `frames.py`: what nobody should send; `common.py`: what several families use
@@ -12,6 +12,7 @@ from tests.oracle.cases import (
     frames,
     groups,
     offsets,
+    pops,
     pulls,
     routes,
     send_back,
@@ -24,5 +25,5 @@ from tests.oracle.step import Step
 
 def script() -> list[Step]:
     """Return all steps."""
-    families = (sends, topics, groups, routes, pulls, offsets, clients, send_back, timers, conditions, frames)
+    families = (sends, topics, groups, routes, pulls, pops, offsets, clients, send_back, timers, conditions, frames)
     return [step for family in families for step in family.steps()]
