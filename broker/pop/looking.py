@@ -27,11 +27,10 @@ class Looker:
         rest, count = 0, 0
         slices: list[bytes] = []
         for queue, offset in self._queues(request, with_retries=True):
+            rest += max(0, queue.max_offset - offset)  # what is shown counts as well: nobody has taken it
             if left <= 0 or offset >= queue.max_offset:
-                rest += max(0, queue.max_offset - offset)
                 continue
             found = self._state.store.read(queue, max(offset, queue.min_offset), left)
-            rest += max(0, found.max_offset - found.next_offset)
             if found.status is ReadStatus.FOUND:
                 slices += self._state.store.records(found)
                 count += found.record_count

@@ -188,7 +188,7 @@ async def test_a_look_takes_nothing(stand: BrokerStand, popper: Popper) -> None:
     await send(stand, 3)
     for _ in range(2):
         answer = await stand.ask(PeekMessage("billing", "orders", -1, 2))
-        assert (answer.code, len(answer.body.records), answer.rest_num, answer.pop_time) == (0, 2, 1, 0)
+        assert (answer.code, len(answer.body.records), answer.rest_num, answer.pop_time) == (0, 2, 3, 0)
     assert await popper.committed() == 0
     await popper.pop()
     empty = await stand.ask(PeekMessage("billing", "orders", 0, 2))
