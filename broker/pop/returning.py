@@ -124,7 +124,7 @@ class Returner:
         """Put the copies of a check-point on the burst, and its end; return how many. Raises: as `put`, OSError."""
         place, state = popped.place, self._state
         count = 0
-        if place.topic in state.topics.topics and state.groups.get(place.group) is not None:
+        if place.topic in state.topics.topics and state.groups.find(place.group) is not None:
             target = self._target(place.group, place.topic)
             for record in self._records(popped, check_point):
                 self._put(place.group, record, check_point.pop_ms, target)

@@ -160,7 +160,9 @@ class PopService:
         self.holding.forget(connection)
 
     def forget_topic(self, topic: str) -> None:
-        """Drop what there is of a topic that was deleted."""
+        """Drop what there is of a topic that was deleted; when it is the one of the events, they begin anew."""
+        if topic == self.log.topic:
+            self.log.low_water = self.log.events = 0
         self._tables.in_flight.forget_topic(topic)
         self._tables.orders.forget(lambda place: place.topic == topic)
 

@@ -18,7 +18,7 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Records
-from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.limits import PULL_ANSWER_BYTES_MAX
 from staticfire.protocol.names import is_retry_topic, pop_retry_topic
 from staticfire.protocol.pop_handles import (
@@ -34,6 +34,9 @@ from staticfire.protocol.pop_handles import (
 )
 from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE, PopAnswer, PopMessage
 from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+
+log = logger("broker")
 
 REVIVE_QUEUE = 0
 # There are no revive queues; handles name this one.
@@ -107,15 +110,23 @@ class Taker:
         draw = self._random.randrange(100)
         retry = None if popped.is_order else self._retry_topic(request, draw)
         retry_first = retry is not None and draw < state.settings.pop_from_retry_probability
-        if retry is not None and retry_first:
-            self._visit_all(popped, retry, owner)
-        topic = request.topic
-        flag = flag_of(topic)
-        for queue_id in self._queue_ids(request, draw):
-            self._visit(popped, (topic, queue_id, flag), owner)
-        if retry is not None and not retry_first and popped.count < request.max_msg_nums:
-            self._visit_all(popped, retry, owner)
+        normal = [(request.topic, queue_id) for queue_id in self._queue_ids(request, draw)]
+        retries = [] if retry is None else self._all_queues(retry)
+        for topic, queue_id in [*retries, *normal] if retry_first else normal:
+            self._try(popped, (topic, queue_id, flag_of(topic)), owner)
+        if not retry_first and popped.count < request.max_msg_nums:
+            for topic, queue_id in retries:
+                self._try(popped, (topic, queue_id, flag_of(topic)), owner)
         return popped
+
+    def _try(self, popped: OnePop, where: tuple[str, int, int], owner: int) -> None:
+        """Visit a queue; when it can't be read, what others gave is handed out all the same. Raises: StorageError."""
+        try:
+            self._visit(popped, where, owner)
+        except (StorageError, ProtocolError, OSError) as error:
+            if not popped.count:
+                raise
+            log.error("queue_not_popped", topic=where[0], queue_id=where[1], error=str(error))
 
     def _retry_topic(self, request: PopMessage, draw: int) -> str | None:
         settings = self._state.settings
@@ -125,9 +136,8 @@ class Taker:
         name = pop_retry_topic(request.topic, request.consumer_group, version)
         return name if name in self._state.topics.topics else None
 
-    def _visit_all(self, popped: OnePop, topic: str, owner: int) -> None:
-        for queue_id in range(self._state.topics.topics[topic].read_queue_nums):
-            self._visit(popped, (topic, queue_id, flag_of(topic)), owner)
+    def _all_queues(self, topic: str) -> list[tuple[str, int]]:
+        return [(topic, queue_id) for queue_id in range(self._state.topics.topics[topic].read_queue_nums)]
 
     def _queue_ids(self, request: PopMessage, draw: int) -> list[int]:
         if request.queue_id >= 0:
@@ -161,14 +171,14 @@ class Taker:
         key = flag, queue_id
         slices = self._state.store.records(found)
         offsets = offsets_of(found, slices)
+        if flag != NORMAL and topic != popped.request.topic:
+            slices = self._as_asked_for(popped, slices, found, (offset, queue_id, flag))
         if popped.is_order:
             self._take_in_order(popped, place, offset, offsets, order)
         else:
             self._take(popped, place, CheckPoint(offset, popped.pop_ms, 0, 0, owner), (offsets, found.next_offset))
         popped.start_offsets[key] = offset
         popped.message_offsets[key] = offsets
-        if flag != NORMAL and topic != popped.request.topic:
-            slices = self._as_asked_for(popped, slices, found, where)
         popped.slices += slices
         popped.count += len(offsets)
         popped.left -= len(offsets)
@@ -255,15 +265,17 @@ class Taker:
             self._tables.commit(place, offset)
 
     def _as_asked_for(
-        self, popped: OnePop, slices: list[bytes], found: ReadResult, where: tuple[str, int, int]
+        self, popped: OnePop, slices: list[bytes], found: ReadResult, where: tuple[int, int, int]
     ) -> list[bytes]:
-        """Return records of a retry topic as ones of the topic that was asked for, with their handles."""
+        """Return records of a retry topic as ones of the topic that was asked for, with their handles.
+
+        `where`: start offset, queue id and flag. Raises: ProtocolError.
+        """
         state = self._state
         if state.settings.pop_response_return_actual_retry_topic:
             return slices
-        _, queue_id, flag = where
+        start, queue_id, flag = where
         request = popped.request
-        start = popped.start_offsets[flag, queue_id]
         handle = PopHandle(
             start, popped.pop_ms, request.invisible_time, REVIVE_QUEUE, flag, state.settings.broker_name, queue_id, 0
         )  # fmt: skip

@@ -14,6 +14,7 @@ from staticfire.broker.pop import kept
 from staticfire.broker.pop.pop_log import RECORD_BYTES_MAX
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.requests.reset import Reset
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
 
@@ -241,3 +242,29 @@ async def test_a_client_that_goes_in_the_middle_loses_nothing(
         await popping
     await stand.start()
     assert sum((await drained(world, popper, 15)).values()) == 2
+
+
+async def test_a_group_that_a_kill_left_without_configuration_keeps_what_it_has(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await send(stand, 2)
+    world.disk(NAME).sync_ms = 1_000  # its file isn't written before the kill
+    new = Popper(stand, "new")
+    assert await new.bodies(invisible_ms=1_000) == [b"0", b"1"]
+    await stand.kill_and_start()
+    await world.run_for(1_100)
+    assert await new.bodies() == [b"0", b"1"]
+
+
+async def test_a_reset_broker_knows_nothing_of_pops(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
+    await send(stand, 3)
+    await popper.pop(invisible_ms=1_000)
+    await popper.pop(order=True)
+    assert (await stand.ask(Reset())).code == 0
+    await stand.put_topic("orders", 1)
+    await stand.send("orders", b"new")
+    await world.run_for(2_000)
+    assert await popper.bodies() == [b"new"]
+    await stand.kill_and_start()
+    await world.run_for(INVISIBLE_MS + 200)
+    assert await popper.bodies() == [b"new"]

@@ -23,7 +23,7 @@ FIELDS: dict[str, Value] = {
 }
 
 
-def pop(name: str, keep: dict[str, str] | None = None, **changes: Value) -> Ask:
+def pop(name: str, keep: dict[str, str] | None = None, /, **changes: Value) -> Ask:
     """A pop of what is there."""
     return Ask(name, POP, {**FIELDS, **changes}, reads="records", apart=TIMES, keep=keep or {})
 
