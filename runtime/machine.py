@@ -152,6 +152,17 @@ class Files(Protocol):
         Raises: OSError.
         """
 
+    @property
+    def syncs_together(self) -> bool:
+        """Whether there is `sync_together` here."""
+
+    def sync_together(self, folder: str, write: Callable[[], None]) -> None:
+        """Have many files written, and return when all that is new in the file system of a folder is on the disk.
+
+        One sync instead of one for each file: of a thousand files it is a twentieth of the CPU time. Blocks. Raises:
+        OSError, also when something couldn't be brought to the disk that `write` has written.
+        """
+
     def exists(self, path: str) -> bool: ...
 
     def open(self, path: str, map_bytes: int = 0) -> File:

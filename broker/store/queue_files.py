@@ -9,6 +9,7 @@ message whose record is known to be gone. One of zeros was never written, or by 
 
 import errno
 import posixpath
+from functools import partial
 from struct import Struct
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ LOST = ENTRY.pack(-1, 0, 0)
 FILE_NAME_DIGITS = 20
 ENTRIES_READ_MAX = 1024
 PLACE_MAX = (1 << 62) - 1
+TOGETHER_MIN = 64
+# From so many files on they are synced together: fewer aren't worth what else may wait in the file system.
 
 
 class QueueWrite(NamedTuple):
@@ -36,6 +39,10 @@ class QueueWrite(NamedTuple):
 
 def write_entries(files: Files, writes: list[QueueWrite]) -> None:
     """Write and sync entries and their files' names, in a worker. Doing it twice does no harm. Raises: OSError."""
+    if len(writes) >= TOGETHER_MIN and files.syncs_together:
+        files.make_folder(writes[0].folder)
+        files.sync_together(writes[0].folder, partial(_write_unsynced, files, writes))
+        return
     unsynced: dict[str, None] = {}
     for folder, path, at, entries, is_new in writes:
         if is_new:
@@ -52,6 +59,18 @@ def write_entries(files: Files, writes: list[QueueWrite]) -> None:
             file.close()
     for folder in unsynced:
         files.sync_folder(folder)
+
+
+def _write_unsynced(files: Files, writes: list[QueueWrite]) -> None:
+    for folder, path, at, entries, is_new in writes:
+        if is_new:
+            files.make_folder(folder)
+        file = files.open(path)
+        try:
+            if entries:
+                file.write(at, entries)
+        finally:
+            file.close()
 
 
 class QueueFiles:

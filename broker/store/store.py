@@ -43,6 +43,8 @@ from staticfire.protocol.record import peek_record
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Files, FolderLock
 
+FLUSHES_AT_END = 20
+# So many times the queues of one flush are written at the end, where that is one sync for all of a flush.
 READ_TRIES_MAX = 100
 # Each but the last mends up to 32 wrong entries. More would be a fault of ours, and mustn't stop everything else.
 
@@ -131,7 +133,8 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             return
         try:
             self.commit()
-            if len(self._queues.dirty) <= self.settings.queues_per_flush_max:
+            flushes_max = FLUSHES_AT_END if self._files.syncs_together else 1
+            if len(self._queues.dirty) <= flushes_max * self.settings.queues_per_flush_max:
                 self.flush()
             else:
                 self.log.sync()

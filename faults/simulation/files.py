@@ -2,6 +2,7 @@
 
 import errno
 import posixpath
+from collections.abc import Callable
 
 from staticfire.faults.simulation.disk import Disk, disk_error
 from staticfire.faults.simulation.history import History
@@ -111,6 +112,14 @@ class SimulatedFiles:
     def sync_folder(self, path: str) -> None:
         self.history.record(self.process.name, "syncs names", path)
         self.disk.sync_folder(self._path(path))
+
+    @property
+    def syncs_together(self) -> bool:
+        """No: each file and folder is synced by itself here, so that each sync can fail by itself."""
+        return False
+
+    def sync_together(self, folder: str, write: Callable[[], None]) -> None:
+        raise NotImplementedError(f"syncs_together is False: {folder}")
 
     def exists(self, path: str) -> bool:
         path = self._path(path)

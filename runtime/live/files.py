@@ -4,8 +4,10 @@ import errno
 import fcntl
 import itertools
 import os
+from collections.abc import Callable
 
 from staticfire.runtime.live.file import MappedFile, PlainFile, sync_folder
+from staticfire.runtime.live.file_system_sync import file_system_sync
 from staticfire.runtime.machine import DiskUse
 
 LOCK_NAME = "lock"
@@ -47,6 +49,26 @@ class LiveFiles:
     def sync_folder(self, path: str) -> None:
         if self.is_durable:
             sync_folder(path)
+
+    @property
+    def syncs_together(self) -> bool:
+        return not self.is_durable or file_system_sync() is not None
+
+    def sync_together(self, folder: str, write: Callable[[], None]) -> None:
+        if not self.is_durable:
+            write()
+            return
+        sync = file_system_sync()
+        assert sync is not None
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            write()
+            sync(descriptor)  # It tells of what has failed since the descriptor was opened.
+        except OSError as error:
+            error.filename = error.filename or folder
+            raise
+        finally:
+            os.close(descriptor)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

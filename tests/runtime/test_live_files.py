@@ -131,3 +131,28 @@ def test_only_what_is_to_survive_waits_for_the_disk(
     there.sync_folder(str(tmp_path))
     assert (there.read_bytes(f"{tmp_path}/table"), there.read_bytes(f"{tmp_path}/log")[:6]) == (b"content", b"record")
     assert len(synced) == (4 if is_durable else 0)
+
+
+def test_many_files_are_synced_together(tmp_path: Path) -> None:
+    if not files.syncs_together:
+        pytest.skip("this system has no syncfs that tells of errors")
+    written: list[str] = []
+
+    def write() -> None:
+        for number in range(3):
+            file = files.open(f"{tmp_path}/{number}")
+            file.write(0, b"x" * number)
+            file.close()
+            written.append(str(number))
+
+    files.sync_together(str(tmp_path), write)
+    assert written == files.list_folder(str(tmp_path)) == ["0", "1", "2"]
+    with pytest.raises(FileNotFoundError):
+        files.sync_together(f"{tmp_path}/nowhere", write)
+    assert len(written) == 3
+
+    def fail() -> None:
+        raise OSError(28, "No space left on device", "queue")
+
+    with pytest.raises(OSError, match="queue"):
+        files.sync_together(str(tmp_path), fail)
