@@ -133,8 +133,8 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             return
         try:
             self.commit()
-            flushes_max = FLUSHES_AT_END if self._files.syncs_together else 1
-            if len(self._queues.dirty) <= flushes_max * self.settings.queues_per_flush_max:
+            flushes = len(self._queues.dirty) / self.settings.queues_per_flush_max
+            if flushes <= 1 or (flushes <= FLUSHES_AT_END and self._files.syncs_together):
                 self.flush()
             else:
                 self.log.sync()

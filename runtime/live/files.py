@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 
 from staticfire.runtime.live.file import MappedFile, PlainFile, sync_folder
-from staticfire.runtime.live.file_system_sync import file_system_sync
 from staticfire.runtime.machine import DiskUse
 
 LOCK_NAME = "lock"
@@ -52,13 +51,13 @@ class LiveFiles:
 
     @property
     def syncs_together(self) -> bool:
-        return not self.is_durable or file_system_sync() is not None
+        return not self.is_durable or _file_system_sync() is not None
 
     def sync_together(self, folder: str, write: Callable[[], None]) -> None:
         if not self.is_durable:
             write()
             return
-        sync = file_system_sync()
+        sync = _file_system_sync()
         assert sync is not None
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:
@@ -163,3 +162,9 @@ def folder_in_use(path: str, holder: str) -> BlockingIOError:
     """Return the error for a folder that somebody else uses."""
     who = f"process {holder}" if holder else "another process"
     return BlockingIOError(errno.EWOULDBLOCK, f"{path} is in use by {who}; stop it or use another folder")
+
+
+def _file_system_sync() -> Callable[[int], None] | None:
+    from staticfire.runtime.live.file_system_sync import file_system_sync  # Few have so many files.
+
+    return file_system_sync()
