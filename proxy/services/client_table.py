@@ -1,9 +1,10 @@
 """The clients of this endpoint, by client id: their settings, their streams for commands, when they were last heard.
 
-Pure but for the streams, which are only kept here. A client is known from its settings on until it says goodbye, or has
-been silent for CLIENT_EXPIRED_MS. RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ConsumerManager.
+Pure but for `expected`; the streams are only kept here. A client is known from its settings on until it says goodbye,
+or has been silent for CLIENT_EXPIRED_MS. RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ConsumerManager.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -12,6 +13,7 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto.rocketmq_v2_pb2 import ClientType, Settings, TelemetryCommand
 
 CLIENT_EXPIRED_MS = 120_000
+SETTINGS_WITHIN_MS = 1_000
 CONSUMER_TYPES = (ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER)
 
 SendCommand = Callable[[TelemetryCommand], Awaitable[None]]
@@ -52,6 +54,7 @@ class ClientTable:
         self._clients: dict[str, KnownClient] = {}
         self._publishers: dict[str, dict[str, KnownClient]] = {}
         self._turns: dict[str, int] = {}
+        self._expected: dict[str, asyncio.Event] = {}
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -60,10 +63,23 @@ class ClientTable:
         """Return a client, None of one that hasn't sent settings."""
         return self._clients.get(client_id)
 
+    async def expected(self, client_id: str) -> KnownClient | None:
+        """As `get`, after a moment where that helps: some clients don't wait until their settings are answered."""
+        if client_id not in self._clients:
+            arrived = self._expected.setdefault(client_id, asyncio.Event())
+            try:
+                async with asyncio.timeout(SETTINGS_WITHIN_MS / 1000):
+                    await arrived.wait()
+            except TimeoutError:
+                self._expected.pop(client_id, None)
+        return self._clients.get(client_id)
+
     def put(self, client: KnownClient) -> None:
         """Take in a client, in place of what was known of it."""
         self.remove(client.client_id)
         self._clients[client.client_id] = client
+        if client.client_id in self._expected:
+            self._expected.pop(client.client_id).set()
         for topic in client.topics:
             self._publishers.setdefault(topic, {})[client.client_id] = client
 

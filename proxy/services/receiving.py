@@ -7,6 +7,7 @@ Behaviour
 - What was popped and didn't reach the client, because it cancelled the call or went away, is visible again after a
   second, whether the pop was still held or the answer half written.
 - A group without configuration is one with RocketMQ's defaults.
+- A receive that comes before its client's settings waits for them a moment; RocketMQ's proxy refuses it.
 """
 
 import asyncio
@@ -109,7 +110,7 @@ class ReceiveCalls:
 
     async def _checked(self, request: ReceiveMessageRequest, caller: Caller) -> WantedMessages:
         """Check a receive, in RocketMQ's order. Raises: StatusError."""
-        client = self._clients.get(caller.client_id)
+        client = await self._clients.expected(caller.client_id)
         if client is None:
             words = f"client {caller.client_id} has no settings here: it sends them over Telemetry first"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)

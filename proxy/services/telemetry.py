@@ -89,22 +89,20 @@ class TelemetryCalls:
         kept.CopyFrom(settings)
         uptime_ms = self._cluster.client.machine.clock.uptime_ms()
         client = KnownClient(caller.client_id, kept, uptime_ms, stream, caller.address, caller.language)
-        if kind == "publishing":
-            for topic in settings.publishing.topics:
-                topic_of(topic)
-            answer = producer_settings(settings)
-        else:
-            group = check_subscription(settings)
-            for entry in settings.subscription.subscriptions:
-                await self._locate(entry.topic.name)
-            answer = consumer_settings(settings, await self._cluster.group(group))
+        for topic in settings.publishing.topics if kind == "publishing" else ():
+            topic_of(topic)
+        group = check_subscription(settings) if kind == "subscription" else ""
         replaced = self._clients.get(caller.client_id)
-        self._clients.put(client)
+        self._clients.put(client)  # Before anything is waited for: its first receive may be close behind.
         for topic_name in replaced.topics if replaced is not None else ():
             await self._transactions.part(topic_name)
         for topic_name in client.topics:
             self._background.start(self._transactions.introduce(topic_name), "a producer group")
-        return answer
+        if not group:
+            return producer_settings(settings)
+        for entry in settings.subscription.subscriptions:
+            await self._locate(entry.topic.name)
+        return consumer_settings(settings, await self._cluster.group(group))
 
     async def _locate(self, topic: str) -> None:
         """Learn of brokers, which are asked about the group."""

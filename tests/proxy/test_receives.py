@@ -97,6 +97,15 @@ async def test_a_receive_is_refused(stand: GrpcStand, fields: dict[str, Any], co
     assert received.messages == []
 
 
+async def test_a_receive_may_come_before_its_clients_settings(stand: GrpcStand) -> None:
+    await stand.put_topic()
+    await stand.send(body=b"early")
+    early = stand.later(0, stand.bodies(client_id="new"))
+    await stand.world.run_for(ms=100)
+    await stand.consumer("new")
+    assert await early == [b"early"]
+
+
 async def test_clients_older_than_the_code_get_another(stand: GrpcStand) -> None:
     await ready(stand)
     received = await stand.receive(timeout_ms=4_000, version="5.0.2")
