@@ -131,8 +131,13 @@ class CallLoad(asyncio.Protocol):
             self._transport.write(frames.frame(frames.PING, frames.ACK, 0, payload))
 
 
-async def load_sends(port: int, topic: str, connections: int, in_flight: int, seconds: float) -> tuple[int, float]:
-    """Send for so long; return how many were answered, and in which time. Raises: SystemExit (one was refused)."""
+async def load_sends(
+    port: int, topic: str, connections: int, in_flight: int, seconds: float, may_fail: bool = False
+) -> tuple[int, float]:
+    """Send for so long; return how many were answered, and in which time. Raises: SystemExit (one was refused).
+
+    `may_fail`: while a JVM is cold, its answers come too late.
+    """
     loop = asyncio.get_running_loop()
     request = send_request(topic, b"x" * 256)
     loads = []
@@ -144,6 +149,6 @@ async def load_sends(port: int, topic: str, connections: int, in_flight: int, se
     await asyncio.gather(*(load.over for load in loads))
     took_s = time.perf_counter() - begin_s
     ended, well = sum(load.ended for load in loads), sum(load.well for load in loads)
-    if ended - well > connections:  # Where answers are cut in two by a frame, their status isn't seen.
+    if not may_fail and ended - well > connections:  # Where answers are cut in two by a frame, their status isn't seen.
         raise SystemExit(f"bench: {ended - well} of {ended} calls were not answered with OK")
     return ended, took_s

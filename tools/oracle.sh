@@ -69,10 +69,16 @@ CONF
   local broker=$!; echo $broker >> "$dir/pids"; wait_for "$dir/broker.out" "boot success" $broker
   echo "NAMESRV_ADDR=127.0.0.1:$namesrv_port broker=127.0.0.1:$broker_port dir=$dir"
   if [ -n "${PROXY:-}" ]; then
-    sleep 3 # A broker says that it has started, and registers a moment later: a proxy that comes between gives up.
-    # shellcheck disable=SC2086
-    java $java_flags -Duser.home="$dir" -cp "$cache/lib/*" org.apache.rocketmq.proxy.ProxyStartup -pc "$dir/conf/rmq-proxy.json" -pm cluster >"$dir/proxy.out" 2>&1 </dev/null &
-    local proxy=$!; echo $proxy >> "$dir/pids"; wait_for "$dir/proxy.out" "startup successfully\|boot success" $proxy
+    # A broker says that it has started, and registers seconds later; a proxy that comes between gives up.
+    local proxy _
+    for _ in $(seq 20); do
+      # shellcheck disable=SC2086
+      java $java_flags -Duser.home="$dir" -cp "$cache/lib/*" org.apache.rocketmq.proxy.ProxyStartup -pc "$dir/conf/rmq-proxy.json" -pm cluster >"$dir/proxy.out" 2>&1 </dev/null &
+      proxy=$!
+      while kill -0 $proxy 2>/dev/null && ! grep -q "startup successfully" "$dir/proxy.out"; do sleep 0.1; done
+      kill -0 $proxy 2>/dev/null && break
+    done
+    echo $proxy >> "$dir/pids"; wait_for "$dir/proxy.out" "startup successfully" $proxy
     echo "PROXY_ADDR=127.0.0.1:$proxy_port"
   fi
 }
