@@ -42,6 +42,17 @@ def test_a_topic_comes_is_seen_and_goes(cluster: Cluster) -> None:
     assert "Flights" not in admin(cluster, "topicList")
 
 
+@pytest.mark.row("G2")
+def test_a_group_is_told_to_pop(cluster: Cluster) -> None:
+    place = ["-c", "DefaultCluster", "-t", "Popped"]
+    admin(cluster, "updateTopic", *place)
+    told = admin(cluster, "setConsumeMode", *place, "-g", "poppers", "-m", "POP", "-q", "2")
+    assert told == [
+        *[f"set consume mode to {address} success." for address in cluster.addresses.values()],
+        "topic[Popped] group[poppers] consume mode[POP] popShareQueueNum[2]",
+    ]
+
+
 def test_a_topic_on_one_broker(cluster: Cluster) -> None:
     address = cluster.addresses["broker-b"]
     assert admin(cluster, "updateTopic", "-b", address, "-t", "Solo")[0] == f"create topic to {address} success."
