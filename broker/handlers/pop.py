@@ -18,11 +18,12 @@ from staticfire.broker.pop.held import HeldPop, HeldPops
 from staticfire.broker.pop.holding import EARLY_MS, Holding
 from staticfire.broker.pop.looking import Looker
 from staticfire.broker.pop.tables import PopTables
-from staticfire.broker.pop.taking import OnePop, Taker
+from staticfire.broker.pop.taking import OnePop, Taker, flag_of
 from staticfire.broker.pulls.checks import Wanted
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
+from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.requests.pop import (
     Notification,
     NotificationAnswer,
@@ -45,6 +46,7 @@ class PopHandlers:
         """`settle` writes the burst."""
         self._tables = tables
         self._state = tables.state
+        self._journal = None if tables.state.journals is None else tables.state.journals.pulls
         self._wall_ms = tables.state.machine.clock.wall_ms
         self._checks = PopChecks(tables.state)
         self._taker = Taker(tables)
@@ -86,12 +88,26 @@ class PopHandlers:
         def written(is_written: bool) -> None:
             if is_written:
                 call.answer(popped.answer())
+                self._note(call, popped)
                 return
             popped.take_back()
             words = f"nothing is handed out that can't be noted: {self._state.store.failure}"
             call.answer(PopAnswer(code=int(ResponseCode.SERVICE_NOT_AVAILABLE), remark=words))
 
         self._tables.log.when_written(written)
+
+    def _note(self, call: Call, popped: OnePop) -> None:
+        """Tell the journal who got what."""
+        journal, request = self._journal, popped.request
+        if journal is None:
+            return
+        client = call.connection.client_id or call.connection.peer.address
+        for (flag, queue_id), offsets in popped.message_offsets.items():
+            topic, group = request.topic, request.consumer_group
+            if flag != flag_of(topic):
+                topic = pop_retry_topic(topic, group, flag)
+            first, end, count = offsets[0], offsets[-1] + 1, len(offsets)
+            journal.note(journal.make(journal.uptime_ns(), client, group, topic, queue_id, first, end, count))
 
     def _pop_again(self, held: HeldPop, is_last: bool) -> bool:
         """Look again for a held pop; False when it goes on waiting."""

@@ -2,7 +2,7 @@
 
 A check-point is two numbers, so that a hundred thousand of them are no objects:
 
-    key     start offset << 44 | pop time                 by it an acknowledgement finds it
+    key     start offset << 50 | pop time                 by it an acknowledgement finds it
     value   messages << 88 | owner << 64 | due time       messages: bits from the start offset on
 
 Due times lie in one heap of numbers. What was acknowledged leaves it later: when there are more of these than of the
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from staticfire.broker.pop.events import GroupQueue
 
-POP_MS_BITS = 44
+POP_MS_BITS = 50
 POP_MS_MAX = (1 << POP_MS_BITS) - 1
 DUE_BITS, OWNER_BITS = 64, 24
 DUE_MS_MAX = (1 << 62) - 1

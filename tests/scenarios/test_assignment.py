@@ -128,3 +128,24 @@ async def test_queues_are_those_of_the_route(world: SimulatedWorld) -> None:
     ]
     assert sorted(found) == [("broker-a", 0), ("broker-a", 1), ("broker-b", 0), ("broker-b", 1)]
     await stand.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "mode", "expected"),
+    [
+        ({"default_message_request_mode": "POP"}, "POP", [-1]),
+        ({"server_load_balancer_enable": False}, "PULL", [0, 1, 2, 3]),
+        ({"default_message_request_mode": "POP", "default_pop_share_queue_num": 1}, "POP", [0, 1, 2]),
+    ],
+)
+async def test_what_a_broker_does_by_default(
+    world: SimulatedWorld, stand: BrokerStand, settings: dict[str, Any], mode: str, expected: list[int]
+) -> None:
+    await stand.restart(**settings)
+    pools = await join(world, 3)
+    assert await assigned(stand, "c1") == expected
+    question = AssignmentQuestion("orders", "CLUSTERING", "billing", "c1", "AVG")
+    answer = await stand.ask(QueryAssignment(body=question))
+    assert {one.mode for one in answer.body.message_queue_assignments} == {mode}
+    for pool in pools:
+        await pool.close()

@@ -10,6 +10,7 @@ from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.protocol.requests.journal import GetJournal
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
 from staticfire.protocol.requests.pop import AckMessage, BatchAck, BatchAckBody, ChangeInvisibleTime, PeekMessage
 from staticfire.protocol.requests.reset_offset import ResetOffset
@@ -388,3 +389,26 @@ async def test_returned_messages_under_their_own_topics_name(
     await world.run_for(1_100)
     (record,) = (await popper.pop()).body.records
     assert (record.topic, text(record, "POP_CK")) == ("%RETRY%billing_orders", None)
+
+
+@pytest.mark.parametrize(("percent", "first"), [(100, b"0"), (0, b"1")])
+async def test_how_often_what_came_back_is_looked_at_first(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper, percent: int, first: bytes
+) -> None:
+    await send(stand, 2)
+    await popper.pop(count=1, invisible_ms=1_000)
+    await world.run_for(1_100)
+    assert (await stand.ask(UpdateBrokerConfig(body=b"popFromRetryProbability=%d\n" % percent))).code == 0
+    assert (await popper.bodies(count=1)) == [first]
+
+
+async def test_the_journal_knows_who_got_what(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
+    await stand.restart(journal_enable=True)
+    await send(stand, 3)
+    await popper.pop(count=2, invisible_ms=1_000)
+    await world.run_for(1_100)
+    await popper.pop()
+    page = (await stand.ask(GetJournal(kinds="delivered", group="billing"))).body
+    got = [(one.topic, one.queue_offset) for one in page.records]
+    assert got[0] == ("orders", 0)
+    assert set(got[1:]) == {("orders", 2), ("%RETRY%billing_orders", 0)}

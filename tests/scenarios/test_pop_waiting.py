@@ -95,6 +95,14 @@ async def test_negative_queue_ids_are_keys_of_their_own(
     assert waiting.result().code == 210
 
 
+async def test_too_many_pops_at_all(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
+    await stand.restart(max_pop_polling_size=1)
+    waiting = begin(popper)
+    await world.run_for(100)
+    assert (await popper.pop(queue_id=1, poll_time=5_000)).code == 209
+    waiting.cancel()
+
+
 async def test_too_many_pops_of_a_key(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
     await stand.restart(pop_polling_size=1)
     waiting = [begin(popper), begin(popper)]
