@@ -10,11 +10,9 @@ from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.requests.config import UpdateBrokerConfig
-from staticfire.protocol.requests.journal import GetJournal
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
 from staticfire.protocol.requests.pop import AckMessage, BatchAck, BatchAckBody, ChangeInvisibleTime, PeekMessage
 from staticfire.protocol.requests.reset_offset import ResetOffset
-from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig
 from tests.scenarios.broker_stand import BrokerStand, text
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
 
@@ -345,70 +343,3 @@ async def test_a_handle_of_the_retry_topic_is_none_of_the_topic(
     assert (await popper.ack(0, text(returned, "POP_CK") or "", topic="orders")).code == 0
     await world.run_for(1_100)
     assert sorted(await popper.bodies()) == [b"0", b"1"]
-
-
-async def test_the_retry_topic_goes_with_its_topic(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
-    await send(stand, 3)
-    answer = await popper.pop(invisible_ms=1_000, count=1)
-    await world.run_for(1_100)
-    await popper.pop(count=1)
-    assert (await stand.ask(GetTopicConfig("%RETRY%billing_orders"))).body.read_queue_nums == 1
-    await stand.ask(DeleteTopic("orders"))
-    assert (await stand.ask(GetTopicConfig("%RETRY%billing_orders"))).code == 17
-    await stand.put_topic("orders")
-    await stand.send("orders", b"new")
-    await popper.ack(0, handles(answer)[0])
-    await stand.kill_and_start()
-    await world.run_for(2 * INVISIBLE_MS)
-    assert await popper.bodies() == [b"new"]
-
-
-@pytest.mark.parametrize("version", [1, 2])
-async def test_the_name_of_the_retry_topic(
-    world: SimulatedWorld, stand: BrokerStand, popper: Popper, version: int
-) -> None:
-    await stand.restart(enable_retry_topic_v2=version == 2, retrieve_message_from_pop_retry_topic_v1=False)
-    await send(stand, 1)
-    await popper.pop(invisible_ms=1_000)
-    await world.run_for(1_100)
-    answer = await popper.pop()
-    (record,) = answer.body.records
-    assert (record.topic, (text(record, "POP_CK") or "").split()[4]) == ("orders", str(version))
-    assert answer.msg_offset_info == f"{version} 0 0"
-    name = f"%RETRY%billing{'_+'[version - 1]}orders"
-    direct = await Popper(stand, topic=name).pop()
-    assert direct.code == 210
-
-
-async def test_returned_messages_under_their_own_topics_name(
-    world: SimulatedWorld, stand: BrokerStand, popper: Popper
-) -> None:
-    await stand.restart(pop_response_return_actual_retry_topic=True)
-    await send(stand, 1)
-    await popper.pop(invisible_ms=1_000)
-    await world.run_for(1_100)
-    (record,) = (await popper.pop()).body.records
-    assert (record.topic, text(record, "POP_CK")) == ("%RETRY%billing_orders", None)
-
-
-@pytest.mark.parametrize(("percent", "first"), [(100, b"0"), (0, b"1")])
-async def test_how_often_what_came_back_is_looked_at_first(
-    world: SimulatedWorld, stand: BrokerStand, popper: Popper, percent: int, first: bytes
-) -> None:
-    await send(stand, 2)
-    await popper.pop(count=1, invisible_ms=1_000)
-    await world.run_for(1_100)
-    assert (await stand.ask(UpdateBrokerConfig(body=b"popFromRetryProbability=%d\n" % percent))).code == 0
-    assert (await popper.bodies(count=1)) == [first]
-
-
-async def test_the_journal_knows_who_got_what(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
-    await stand.restart(journal_enable=True)
-    await send(stand, 3)
-    await popper.pop(count=2, invisible_ms=1_000)
-    await world.run_for(1_100)
-    await popper.pop()
-    page = (await stand.ask(GetJournal(kinds="delivered", group="billing"))).body
-    got = [(one.topic, one.queue_offset) for one in page.records]
-    assert got[0] == ("orders", 0)
-    assert set(got[1:]) == {("orders", 2), ("%RETRY%billing_orders", 0)}
