@@ -5,6 +5,7 @@ from pathlib import Path
 
 from staticfire.faults.checkers import CHECKERS
 from staticfire.faults.workload.strikes import STRIKES
+from tests.mutants.mutants import MUTANTS
 from tools.generated import markdown_table
 
 KNOWN = Path(__file__).resolve().parent.parent / "tests" / "mutants" / "known.json"
@@ -27,4 +28,6 @@ def promise_table() -> str:
 def mutant_table() -> str:
     """Return which mutants were found, by which seed and checker."""
     rows = [[row["mutant"], str(row["seed"]), f"`{row['checker']}`"] for row in json.loads(KNOWN.read_text())]
-    return markdown_table(["what is broken", "seed", "noticed by"], rows)
+    missing = [name for name in MUTANTS if name not in {row[0] for row in rows}]
+    words = f"\n\nNot found yet: {'; '.join(missing)}." if missing else ""
+    return markdown_table(["what is broken", "seed", "noticed by"], rows) + words

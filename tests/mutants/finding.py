@@ -91,7 +91,6 @@ LEANS: dict[str, WorkloadMaker] = {
             "a consumer takes queues without asking for their locks",
             "what was pulled is committed, not what is done",
             "a new owner begins a queue anew",
-            "a consumer that leaves goes on pulling",
         ),
         ordered_workload,
     ),

@@ -25,7 +25,6 @@ from staticfire.client.consume import concurrent_policy, ordered_consumption
 from staticfire.client.consume.consume_results import ConsumeStatus
 from staticfire.client.consume.ordered_results import OrderedVerdict
 from staticfire.client.consume.process_queue import NOTHING_HELD, ProcessQueue
-from staticfire.client.consume.push_consumer import PushConsumer
 from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
 from staticfire.client.rebalance.allocation import Averagely, AveragelyByCircle
@@ -38,10 +37,6 @@ EARLY_MS = 700
 
 def nothing(*_: object, **__: object) -> None:
     """Stand for a step that somebody forgot."""
-
-
-async def nothing_awaited(*_: object, **__: object) -> None:
-    """The same for one that is awaited."""
 
 
 def _answered_before_it_is_synced(patch: Patch) -> None:
@@ -304,5 +299,4 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     ),
     "a send that failed is told as done": _send_that_failed_is_told_as_done,
     "a rebalance leaves a task behind": _connection_kept,
-    "a consumer that leaves goes on pulling": _set(PushConsumer, "_part", nothing_awaited),
 }  # fmt: skip
