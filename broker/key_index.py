@@ -34,6 +34,7 @@ try:
     from _blake2 import blake2b  # what hashlib has, without the OpenSSL that hashlib loads for its other names
 except ImportError:
     from hashlib import blake2b
+from struct import error as StructError
 
 log = logger("broker")
 
@@ -77,7 +78,10 @@ def read_slice(window: bytes, position: int) -> IndexedSlice:
         peek = peek_record(window, at)
         last = position + at, peek.stored_ms
         if peek.sys_flag & TRANSACTION_MASK != _ROLLBACK:
-            topic, properties = peek_topic_and_properties(window, at)
+            try:
+                topic, properties = peek_topic_and_properties(window, at)
+            except (UnicodeDecodeError, IndexError, StructError):
+                raise StorageError(f"the record at position {position + at} of the log is damaged") from None
             topic_bytes = topic.encode()
             for key in keys_of(properties):
                 entries.append((key_hash(topic_bytes, key), *last))

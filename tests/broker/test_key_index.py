@@ -59,6 +59,14 @@ def test_what_is_no_record_is_refused() -> None:
         read_slice(b"\x01" * 100, 7)
 
 
+@pytest.mark.parametrize("damage", [b"\xff", b"\xc3"])
+def test_a_damaged_topic_is_damage_and_no_crash(damage: bytes) -> None:
+    data = record(0, "paid")
+    at = data.index(b"orders")
+    with pytest.raises(StorageError, match="position 7 of the log is damaged"):
+        read_slice(data[:at] + damage + data[at + 1 :], 7)
+
+
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_it_takes_small_steps_and_long_pauses_while_the_broker_is_busy(tmp_path: Path, is_busy: bool) -> None:
     machine = live_machine()
