@@ -93,6 +93,7 @@ async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
     stand.cluster.on_death(died)
     with inbox_calls(stand.signals, signalled):
         await end.wait()
+        stand.cluster.children.pump()  # Who died before the command's end may be heard of behind it.
     if dead:
         return EXIT_CLUSTER_FAILED
     return process.returncode if process.returncode >= 0 else EXIT_SIGNAL_BASE - process.returncode

@@ -26,7 +26,7 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("clock nosuch", 2, "staticfire clock: there is no command nosuch; there are now, freeze, run, skip, scale"),
         ("dlq nosuch", 2, "staticfire dlq: there is no command nosuch; there are list, "),
         ("pipeline nosuch", 2, "staticfire pipeline: there is no command nosuch; there are ingest"),
-        ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch here, only updateTopic, "),
+        ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch here, only clusterList, "),
         ("clock advance -1h", 2, "No such option '-1'; if it is a number, none below zero is taken"),
         ("clock scale -5", 2, "No such option '-5'; if it is a number, none below zero is taken"),
         ("clock now", 1, "staticfire: connect to 127.0.0.1:1 failed: Connection refused"),

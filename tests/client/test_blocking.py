@@ -30,6 +30,7 @@ from staticfire import (
     PushConsumer,
     ReceivedMessage,
     SendStatus,
+    SimpleConsumer,
     TopicNotFound,
     TransactionProducer,
 )
@@ -40,6 +41,7 @@ from staticfire.client.blocking.lite_pull_consumer import BlockingLitePullConsum
 from staticfire.client.blocking.producer import BlockingProducer
 from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
 from staticfire.client.blocking.push_consumer import BlockingPushConsumer
+from staticfire.client.blocking.simple_consumer import BlockingSimpleConsumer
 from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.runtime.loop_thread import THREAD_NAME
@@ -52,6 +54,7 @@ FACES: list[tuple[type[BlockingFace[Any]], type[ClientService]]] = [
     (BlockingPullConsumer, PullConsumer),
     (BlockingPushConsumer, PushConsumer),
     (BlockingDeadLetterQueue, DeadLetterQueue),
+    (BlockingSimpleConsumer, SimpleConsumer),
     (BlockingTransactionProducer, TransactionProducer),
 ]
 BEFORE_THE_START = {"add_hook", "listener", "ordered_listener", "on_queues_changed", "describe", "is_ordered"}
