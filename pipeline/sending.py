@@ -52,6 +52,8 @@ class RowSender:
         self._client = client
         self._queues: dict[str, list[MessageQueue]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
+        self._in_order = asyncio.Lock()
+        """Held by whoever sends rows with a place of their own: later ones wait, so that none overtakes another."""
         self.rows = SentRows()
 
     async def open(self) -> "RowSender":
@@ -90,22 +92,29 @@ class RowSender:
     async def _send(self, rows: Sequence[RowMessage | RowError]) -> None:
         """Send rows; those without a place of their own in bulk, all others in their order to their queues."""
         plain: list[Message] = []
-        placed: list[tuple[Message, MessageQueue]] = []
+        placed: list[RowMessage] = []
         for row in rows:
             if isinstance(row, RowError):
                 self.rows.fail(str(row))
             elif row.queue is None and row.ordering_key is None:
                 plain.append(row.message)
             else:
-                try:
-                    placed.append((row.message, await self._place(row)))
-                except StaticfireError as error:
-                    self.rows.fail(f"{row.message}: {error}")
+                placed.append(row)
         if plain:
             self._note(plain, await self._producer.send_many(plain, return_exceptions=True))
         if placed:
-            sends = (self._producer.send(message, queue=queue) for message, queue in placed)
-            self._note([message for message, _ in placed], await asyncio.gather(*sends, return_exceptions=True))
+            async with self._in_order:
+                await self._send_placed(placed)
+
+    async def _send_placed(self, rows: Sequence[RowMessage]) -> None:
+        placed: list[tuple[Message, MessageQueue]] = []
+        for row in rows:
+            try:
+                placed.append((row.message, await self._place(row)))
+            except StaticfireError as error:
+                self.rows.fail(f"{row.message}: {error}")
+        sends = (self._producer.send(message, queue=queue) for message, queue in placed)
+        self._note([message for message, _ in placed], await asyncio.gather(*sends, return_exceptions=True))
 
     def _note(self, messages: Sequence[Message], outcomes: Sequence[object]) -> None:
         for message, outcome in zip(messages, outcomes, strict=True):
