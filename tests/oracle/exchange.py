@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from staticfire.protocol import fastjson
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.message_ids import parse_offset_id
-from tests.oracle.step import Ask, Close, Fetch, Pause, Raw, Reads, Step
+from tests.oracle.step import Ask, Close, Dispatched, Fetch, Pause, Raw, Reads, Step
 
 TIMEOUT_S = 20
 SILENT_S = 1.0
+DISPATCH_PAUSE_S = 0.02
 ANSWER_FLAG = 1
 JSON = 0
 
@@ -143,9 +145,22 @@ class Side:
             for key in [key for key in self._lines if key[1] == step.over]:
                 self._lines.pop(key).socket.close()
             return None
+        if isinstance(step, Dispatched):
+            self._wait_for(step)
+            return None
         assert isinstance(step, Pause)
         time.sleep(step.ms / 1000)  # house: a real RocketMQ lives in wall time
         return None
+
+    def _wait_for(self, step: Dispatched) -> None:
+        fields = {"topic": step.topic, "queueId": str(step.queue_id)}
+        until_s = time.monotonic() + TIMEOUT_S
+        while True:
+            reply = self._ask(Ask(step.name, RequestCode.GET_MAX_OFFSET, fields))
+            if reply is not None and reply.fields is not None and int(reply.fields.get("offset", -1)) >= step.end:
+                return
+            assert time.monotonic() < until_s, f"{step.topic}/{step.queue_id} ends at {reply}, not at {step.end}"
+            time.sleep(DISPATCH_PAUSE_S)  # house: a real RocketMQ lives in wall time
 
     def _ask(self, step: Ask) -> Reply | None:
         key = (step.to, step.over)

@@ -72,7 +72,18 @@ class Pause:
     name: str = "pause"
 
 
-Step = Ask | Fetch | Raw | Close | Pause
+@dataclass(frozen=True)
+class Dispatched:
+    """Wait until consumers can have what was sent to a queue: RocketMQ enters it behind the answer to the send."""
+
+    topic: str
+    end: int
+    """Where the queue ends then."""
+    queue_id: int = 0
+    name: str = "dispatched"
+
+
+Step = Ask | Fetch | Raw | Close | Pause | Dispatched
 
 
 def without_each(base: Ask, among: Sequence[str] | None = None) -> Iterator[Ask]:
