@@ -6,17 +6,10 @@ import os
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.mutants.finding import SEEDS_MAX, Found, find, keep, known, played
+from tests.mutants.finding import SEEDS_MAX, find, is_still_found, keep, known
 from tests.mutants.mutants import MUTANTS
 
 AT_ONCE = 8
-OTHERS = 12
-
-
-def is_still_found(found: Found) -> tuple[Found, bool]:
-    """Play a known seed again, and when the program has changed since, a few others."""
-    seeds = (found.seed, *range(1, OTHERS + 1))
-    return found, any(not played(found.mutant, seed).passed for seed in seeds)
 
 
 def look_anew(names: list[str], pool: ProcessPoolExecutor) -> int:

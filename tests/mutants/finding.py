@@ -17,6 +17,8 @@ from tests.mutants.mutants import MUTANTS
 
 HOURS = 0.02
 SEEDS_MAX = 200
+OTHERS = 12
+# Seeds that are tried, too, when a known one finds its mutant no more: each change of the program shifts them.
 EVERY_S, LASTS_S = 4.0, (0.1, 5.0)
 SETTLES_WITHIN_S = 400.0
 KNOWN = Path(__file__).with_name("known.json")
@@ -118,6 +120,12 @@ def find(name: str, seeds: range) -> Found | None:
             violation = outcome.violations[0]
             return Found(name, seed, violation.checker, violation.words)
     return None
+
+
+def is_still_found(found: Found) -> tuple[Found, bool]:
+    """Play a known seed again, and when the program has changed since, a few others."""
+    seeds = (found.seed, *range(1, OTHERS + 1))
+    return found, any(not played(found.mutant, seed).passed for seed in seeds)
 
 
 def known() -> dict[str, Found]:
