@@ -8,7 +8,8 @@ a name's module is loaded when the name is first asked for.
 - `cluster.py`, `async_cluster.py`: `Cluster` for tests and programs, blocking and awaited; `running_cluster.py`: what
   both can do; `cluster_calls.py`: how they get there; `cluster_facts.py`: what is known without a call
 - `cluster_clock.py`: its message time; `cluster_dead_letters.py`: the dead letters of a group
-- `cluster_faults.py`: what goes wrong there on purpose; `process_faults.py`: with its processes
+- `cluster_faults.py`: what goes wrong there on purpose; `fault_rules.py`: for who has connections;
+  `process_faults.py`: with its processes
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `grpc_extra.py`: whether RocketMQ 5's clients can be served

@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from staticfire.cluster_faults import ClusterFaults
+from staticfire.fault_rules import ClusterFaults
 from staticfire.faults.rules.actions import ACTIONS
 from staticfire.faults.rules.parsing import parse_fault
 from staticfire.plan import CONTROL_PORT

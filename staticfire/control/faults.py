@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.cluster_faults import ClusterFaults
+from staticfire.fault_rules import ClusterFaults
 from staticfire.protocol.errors import ClientError, UsageError
 
 PATHS = {

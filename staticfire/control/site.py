@@ -16,12 +16,12 @@ from aiohttp import web
 
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
-from staticfire.cluster_faults import ClusterFaults
 from staticfire.control import clock, dlq, faults, group, journal
 from staticfire.control.health import complaints
 from staticfire.control.hosts import KnownHosts, is_cross_site
 from staticfire.control.reset import reset
 from staticfire.control.view import ClusterView
+from staticfire.fault_rules import ClusterFaults
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
