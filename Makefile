@@ -168,8 +168,8 @@ test-crash: $(READY) ## a broker killed, or without power, at any step: 170 seed
 	$(BIN)/python -m tests.crash --seeds $(or $(SEEDS),170) $(if $(FIRST),--first $(FIRST))
 
 .PHONY: test-simulation
-test-simulation: $(READY) ## clusters simulated from seeds: all that ever failed, every mutant's, and a minute of fresh ones
-	$(BIN)/python -m tests.simulation --minutes $(or $(MINUTES),1) $(ARGS)
+test-simulation: $(READY) ## clusters simulated from seeds: all that ever failed, every mutant's, and the first 100 (MINUTES=1: fresh ones)
+	$(BIN)/python -m tests.simulation $(if $(MINUTES),--minutes $(MINUTES),--seeds 100) $(ARGS)
 	$(BIN)/python -m tests.mutants --known
 
 .PHONY: simulate-night
