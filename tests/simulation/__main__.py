@@ -1,7 +1,8 @@
 """`python -m tests.simulation`: every seed that ever failed (failed.json), then fresh ones for as long as is said.
 
-Fresh means: other seeds each day; `--seeds 60` plays the first 60 instead, which are the same each time. The swarm has many kinds of workloads, so each of them is one run. What failed and
-what was seen is kept in .venv/simulation; a seed that failed belongs into failed.json together with its repair.
+Fresh means: other seeds each day; `--seeds 100` plays the first 100 instead, the same each time. The swarm has
+many kinds of workloads, so each of them is one run. What failed and what was seen is kept in .venv/simulation; a seed
+that failed belongs into failed.json together with its repair.
 """
 
 import argparse
