@@ -27,13 +27,14 @@ COPY --from=build /opt/staticfire /opt/staticfire
 COPY containers/bin /home/rocketmq/rocketmq-5.3.3/bin
 COPY containers/conf /home/rocketmq/rocketmq-5.3.3/conf
 # STATICFIRE_EXTERNAL_HOST: what clients are told that come through published ports; brokerIP1 wins. HOME: also for
-# containers that run as another user.
+# containers that run as another user. STATICFIRE_LISTEN: `staticfire up`, a whole cluster in one container, is published.
 ENV PATH=/home/rocketmq/rocketmq-5.3.3/bin:/opt/staticfire/bin:$PATH \
     HOME=/home/rocketmq \
     ROCKETMQ_HOME=/home/rocketmq/rocketmq-5.3.3 \
-    STATICFIRE_EXTERNAL_HOST=127.0.0.1
+    STATICFIRE_EXTERNAL_HOST=127.0.0.1 \
+    STATICFIRE_LISTEN=0.0.0.0
 WORKDIR /home/rocketmq/rocketmq-5.3.3/bin
 USER rocketmq
 EXPOSE 8081 9876 10909 10911
 HEALTHCHECK --interval=3s --timeout=5s --start-period=30s --retries=3 CMD ["staticfire-health"]
-CMD ["staticfire", "--help"]
+CMD ["staticfire", "up"]

@@ -54,7 +54,7 @@ $(FLIGHTS_DATA): $(READY)
 
 # Only what reads or writes with Spark depends on it: half a gigabyte, and pip builds PySpark itself.
 $(SPARK): $(READY)
-	@echo "setup: PySpark, pyarrow, pandas and plotly, about a minute the first time"
+	@echo "setup: PySpark, pyarrow and pandas, about a minute the first time"
 	@$(PIP) install --constraint constraints.txt --editable '.[dev,grpc,spark]'
 	@touch $@
 
@@ -84,6 +84,10 @@ demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a g
 pipeline: $(SPARK) $(FLIGHTS_DATA) ## the demo's flights to Parquet by Spark, and a page of plots (FLIGHTS=20000; NAMESRV_ADDR=...: that cluster's)
 	@$(BIN)/python examples/flights/pipeline.py $(if $(FLIGHTS),--flights $(FLIGHTS)) $(ARGS)
 
+.PHONY: spark-archive
+spark-archive: $(SPARK) ## build/staticfire-spark.tar.gz: what executors need, for spark-submit --archives
+	@$(BIN)/python -m tools.spark_archive $(ARGS)
+
 .PHONY: bench
 bench: $(READY) ## measures, beside a bare echo server, and writes benchmarks/results/latest.json
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -111,11 +115,16 @@ check-types: $(READY)
 
 check-house: $(READY)
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q tests/house -m 'not slow'
+	$(BIN)/pytest -q tests/house
 
 .PHONY: test
-test: $(READY) $(FLIGHTS_DATA) ## all tests but those of foreign toolchains and of Spark (ARGS='-k pull' and the like)
-	$(BIN)/pytest -n 2 --dist worksteal -m 'not foreign and not spark' $(ARGS)
+test: $(READY) $(FLIGHTS_DATA) ## all tests of the program but those of foreign toolchains and of Spark (ARGS='-k pull' and the like)
+	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/house --ignore tests/docs --ignore tests/benchmarks \
+	  -m 'not foreign and not spark' $(ARGS)
+
+.PHONY: test-docs
+test-docs: $(READY) ## the pages: every command and link of docs/, the site; and the bench: that each of its parts measures something
+	$(BIN)/pytest -q -n 2 --dist worksteal -m 'not foreign and not spark' tests/docs tests/benchmarks $(ARGS)
 
 # Without tests/house, which looks at what a process loads. What it costs: the tests take about twice as long. A test that
 # fails only here is no fault of the program: the tests' own words go to a file, and the figure is there all the same.
@@ -159,6 +168,17 @@ test-groups: $(READY) ## members of RocketMQ's client and of ours in one group, 
 	$(BIN)/python -m tests.javafacts --check
 	$(BIN)/pytest -m foreign tests/allocation tests/javafacts $(ARGS)
 
+# In an environment of its own: it is a plugin of pytest, too, and all other tests would load it.
+SCHEMATHESIS := .venv/.schemathesis
+$(SCHEMATHESIS)/bin/schemathesis: $(READY)
+	@echo "setup: schemathesis, in an environment of its own"
+	@$(BIN)/python -m venv --clear $(SCHEMATHESIS)
+	@$(SCHEMATHESIS)/bin/pip install --quiet --disable-pip-version-check 'schemathesis==4.32.5'
+
+.PHONY: test-control
+test-control: $(READY) $(SCHEMATHESIS)/bin/schemathesis ## the control endpoint, asked what its OpenAPI description allows and what not
+	$(BIN)/python -m tests.control $(SCHEMATHESIS)/bin/schemathesis
+
 .PHONY: test-fuzz
 test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)
 	$(BIN)/python -m tests.fuzz $(if $(FRAMES),--frames $(FRAMES)) $(if $(SEED),--seed $(SEED))
@@ -168,7 +188,8 @@ test-crash: $(READY) ## a broker killed, or without power, at any step: 170 seed
 	$(BIN)/python -m tests.crash --seeds $(or $(SEEDS),170) $(if $(FIRST),--first $(FIRST))
 
 .PHONY: test-simulation
-test-simulation: $(READY) ## clusters simulated from seeds: all that ever failed, every mutant's, and the first 100 (MINUTES=1: fresh ones)
+test-simulation: $(READY) ## clusters simulated from seeds: all that ever failed, every mutant's, and the first 100 (MINUTES=1: fresh ones); ten troubles
+	$(BIN)/pytest -q tests/simulation/troubles.py
 	$(BIN)/python -m tests.simulation $(if $(MINUTES),--minutes $(MINUTES),--seeds 100) $(ARGS)
 	$(BIN)/python -m tests.mutants --known
 
@@ -185,10 +206,19 @@ mutants: $(READY) ## looks anew for a seed that finds each mutant of our own cod
 test-clients: $(READY) ## Java, Go, Node and Python clients of RocketMQ, from their registries, against clusters (ARGS=go: one)
 	@$(BIN)/python -m tests.clients $(ARGS)
 
+.PHONY: test-proxy
+test-proxy: $(READY) ## RocketMQ 5's clients through RocketMQ's own proxy 5.3.3, in front of our brokers (ARGS=go: one)
+	@$(BIN)/python -m tests.clients --through-rocketmqs-proxy $(ARGS)
+
 .PHONY: test-compose
 test-compose: $(READY) ## docker-compose.yml, and one with the image swapped, used from host and containers (needs a JDK and Maven)
 	@bash tools/docker_engine.sh
 	$(BIN)/pytest -m foreign tests/containers $(ARGS)
+
+.PHONY: test-examples
+test-examples: $(READY) ## examples/testing in JUnit with Testcontainers, Go, Node, and as a CI job's service (needs a JDK, Maven, Go, Node)
+	@bash tools/docker_engine.sh
+	$(BIN)/pytest -m foreign tests/examples $(ARGS)
 
 .PHONY: fix
 fix: $(READY) ## repairs what ruff can repair, and formats
@@ -198,6 +228,10 @@ fix: $(READY) ## repairs what ruff can repair, and formats
 .PHONY: protos
 protos: $(READY) ## writes the messages of the gRPC endpoint from proxy/proto/rocketmq_v2.proto
 	$(BIN)/python -m tools.protos
+
+.PHONY: site
+site: $(READY) ## the pages of docs/ as a site, in .venv/site (SERVE=1: on 127.0.0.1:8000, made anew at each change)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(SERVE),serve,build --quiet --strict)
 
 .PHONY: docs
 docs: $(READY) ## writes the generated parts of docs/ (ALL=1: also those that take a quarter of a minute)

@@ -10,27 +10,35 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from statistics import median
 
 from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.figures import Family, Stand, Values
+from benchmarks.figures.clusters import Clusters
 from benchmarks.figures.conditions import Conditions
 from benchmarks.figures.dead_letter import DeadLetter
 from benchmarks.figures.delayed import Delayed
+from benchmarks.figures.delayed_kills import DelayedKills
 from benchmarks.figures.first_pull import FIRST_PULLS
 from benchmarks.figures.groups import MembersJoin, Rebalance
-from benchmarks.figures.grpc import GrpcSends, GrpcStart
+from benchmarks.figures.grpc import GrpcReceives, GrpcSends, GrpcStart
 from benchmarks.figures.held import Held
 from benchmarks.figures.key_queries import KeyIndex, KeyQueries
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.listeners import EndToEnd, FirstMessage, ListenerLatency
 from benchmarks.figures.lite_pull import LitePull
+from benchmarks.figures.many_topics import ManyTopics
+from benchmarks.figures.pops import Pops
 from benchmarks.figures.producer import MANY, SINGLE
+from benchmarks.figures.redelivery import Redelivery
 from benchmarks.figures.scale_out import ScaleOut
+from benchmarks.figures.simulation import Simulation
 from benchmarks.figures.starts import Starts
 from benchmarks.figures.sync_flush import SyncFlush
+from benchmarks.figures.testers import BigExplain, Fixture, Imports
 from benchmarks.figures.throughput import THROUGHPUT
 from benchmarks.figures.timers import Timers
 from benchmarks.figures.tracing import TraceOff
@@ -44,18 +52,26 @@ TOUCHED_MIB = 1536
 KEY_MESSAGES, QUICK_KEY_MESSAGES = 1_000_000, 100_000
 
 LONG = Delayed()
+KILLS = DelayedKills()
 # Measured in the first round only: it waits for most of a minute.
 SPARK = SparkRead()
 # Likewise, and has medians of its own.
 TIMERS = Timers()
 # Likewise.
+REDELIVERY = Redelivery()
+# Likewise: it waits for the end of invisible times.
+SIMULATION = Simulation()
+# Likewise: its time is the process's own.
 KEYS, INDEX = KeyQueries(), KeyIndex()
 # Likewise: most of it is storing and entering millions of messages.
-ONCE: tuple[Family, ...] = (LONG, TIMERS, KEYS, INDEX, SPARK)
+EXPLAIN = BigExplain()
+# Likewise: 10,000 queues have to be made first.
+ONCE: tuple[Family, ...] = (LONG, KILLS, TIMERS, REDELIVERY, SIMULATION, KEYS, INDEX, EXPLAIN, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,
     *FIRST_PULLS,
+    Pops(),
     SINGLE,
     MANY,
     EndToEnd(),
@@ -72,12 +88,21 @@ FAMILIES: list[Family] = [
     MembersJoin(),
     Held(),
     Starts(),
+    Clusters(),
+    ManyTopics(),
+    Imports(),
+    Fixture(),
     GrpcSends(),
+    GrpcReceives(),
     GrpcStart(),
     LONG,
+    KILLS,
     TIMERS,
+    REDELIVERY,
+    SIMULATION,
     KEYS,
     INDEX,
+    EXPLAIN,
     SPARK,
 ]
 
@@ -125,7 +150,7 @@ def main() -> int:
     if arguments.oracle:
         from benchmarks.oracle import compare
 
-        compared = compare(console, stand)
+        compared = compare(console, stand, arguments.only)
     console.print(f"written: {write(values, about, compared, len(rounds))}")
     return 0
 
@@ -185,4 +210,7 @@ def _round(console: Console, families: list[Family], stand: Stand, name: str, sp
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _began_s = time.monotonic()
+    _code = main()
+    print(f"bench: it took {time.monotonic() - _began_s:,.0f} s")
+    sys.exit(_code)

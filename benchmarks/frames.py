@@ -98,15 +98,9 @@ def pulls(
     return _frames(codec, requests)
 
 
-def pops(
-    codec: int, topic: str, messages: int, stored_per_queue: int, queue_ids: Sequence[int] = range(QUEUES)
-) -> list[bytes]:
-    """Return frames that pop all stored messages of these queues; they are never acknowledged."""
-    requests = [
-        PopMessage(GROUP, topic, queue_id, messages, INVISIBLE_MS, 0, 0, 0)
-        for _ in range(0, stored_per_queue - messages + 1, messages)
-        for queue_id in queue_ids
-    ]
+def pops(codec: int, topic: str, messages: int, queue_ids: Sequence[int]) -> list[bytes]:
+    """Return a frame for each of these queues that pops so many messages; they are never acknowledged."""
+    requests = [PopMessage(GROUP, topic, queue_id, messages, INVISIBLE_MS, 0, 0, 0) for queue_id in queue_ids]
     return _frames(codec, requests)
 
 

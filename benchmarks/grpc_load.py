@@ -73,7 +73,7 @@ class CallLoad(asyncio.Protocol):
         """Calls."""
         self.well = 0
         """Calls whose answer had the status OK."""
-        self.over = asyncio.get_running_loop().create_future()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -92,7 +92,7 @@ class CallLoad(asyncio.Protocol):
     def _fill(self) -> None:
         out = []
         while self._open < self._in_flight and not self._ends:
-            block = self._first if self._stream_id == 1 else self._next
+            block, self._first = self._first, self._next
             out.append(frames.frame(frames.HEADERS, frames.END_HEADERS, self._stream_id, block))
             out.append(frames.frame(frames.DATA, frames.END_STREAM, self._stream_id, self._request))
             self._stream_id += 2
@@ -134,9 +134,9 @@ class CallLoad(asyncio.Protocol):
 async def load_sends(
     port: int, topic: str, connections: int, in_flight: int, seconds: float, may_fail: bool = False
 ) -> tuple[int, float]:
-    """Send for so long; return how many were answered, and in which time. Raises: SystemExit (one was refused).
+    """Send for so long; return how many were answered with OK, and in which time. Raises: SystemExit (one was not).
 
-    `may_fail`: while a JVM is cold, its answers come too late.
+    `may_fail`: a JVM that is cold, or RocketMQ's broker when others use the machine, answers some too late.
     """
     loop = asyncio.get_running_loop()
     request = send_request(topic, b"x" * 256)
@@ -151,4 +151,4 @@ async def load_sends(
     ended, well = sum(load.ended for load in loads), sum(load.well for load in loads)
     if not may_fail and ended - well > connections:  # Where answers are cut in two by a frame, their status isn't seen.
         raise SystemExit(f"bench: {ended - well} of {ended} calls were not answered with OK")
-    return ended, took_s
+    return well if may_fail else ended, took_s

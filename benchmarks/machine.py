@@ -33,6 +33,12 @@ def pin(pid: int, core: int) -> None:
     os.sched_setaffinity(pid, {core})
 
 
+def unpin(pid: int) -> None:
+    """Let all threads of a process run on every core."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), ALL_CORES)
+
+
 def cpu_ns(pid: int) -> int:
     """Return the CPU time that a process has used."""
     total = 0

@@ -20,7 +20,9 @@ START_S_MAX = STOP_S_MAX = 120
 # Of a full store, too.
 IDLE_LOOK_S = 0.5
 IDLE_CPU_NS = 10_000_000
-IDLE_LOOKS_MAX = 60
+IDLE_LOOKS = 3
+# In a row: a broker pauses for a second between one thousand queues that it writes and the next.
+IDLE_LOOKS_MAX = 240
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,12 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 def wait_until_idle(server: ServerProcess) -> None:
     """Wait until a server has brought to the disk what it was given."""
+    idle = 0
     for _ in range(IDLE_LOOKS_MAX):
         before = cpu_ns(server.pids[0])
         time.sleep(IDLE_LOOK_S)
-        if cpu_ns(server.pids[0]) - before < IDLE_CPU_NS:
+        idle = idle + 1 if cpu_ns(server.pids[0]) - before < IDLE_CPU_NS else 0
+        if idle == IDLE_LOOKS:
             return
 
 

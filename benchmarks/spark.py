@@ -1,4 +1,4 @@
-"""Reading with Spark, where the extra [spark] is installed: rows per second beside Parquet, time of a micro-batch.
+"""Reading, writing and sweeps with Spark, where the extra [spark] is installed: rows per second, time of a micro-batch.
 
 Spark gets both cores, with the cluster beside it, as on a person's machine.
 """
@@ -16,17 +16,23 @@ from benchmarks.servers import ROOT, environment
 
 MESSAGES, QUICK_MESSAGES = 1_000_000, 200_000
 REPEATS, QUICK_REPEATS = 5, 3
+SWEEP_RUNS, QUICK_SWEEP_RUNS = 20, 4
 
 
 class SparkRead:
-    """spark_read_per_s, spark_read_x_parquet, spark_micro_batch_more_ms."""
+    """Reads, writes, micro-batches of either, and runs of a sweep."""
 
     name = "spark"
-    keys = ("spark_read_per_s", "spark_read_x_parquet", "spark_micro_batch_more_ms")
+    keys = (
+        "spark_read_per_s", "spark_read_x_parquet", "spark_micro_batch_more_ms", "spark_write_per_s",
+        "spark_write_batch_more_ms", "spark_sweep_per_min",
+    )  # fmt: skip
 
     def measure(self, stand: Stand) -> Values:
-        messages, repeats = (QUICK_MESSAGES, QUICK_REPEATS) if stand.is_quick else (MESSAGES, REPEATS)
-        command = [sys.executable, "-m", "benchmarks.spark_run", "--messages", str(messages), "--repeats", str(repeats)]
+        sizes = (QUICK_MESSAGES, QUICK_REPEATS, QUICK_SWEEP_RUNS) if stand.is_quick else (MESSAGES, REPEATS, SWEEP_RUNS)
+        messages, repeats, runs = map(str, sizes)
+        command = [sys.executable, "-m", "benchmarks.spark_run", "--messages", messages, "--repeats", repeats]
+        command += ["--sweep-runs", runs]
         done = subprocess.run(
             command,
             cwd=ROOT,

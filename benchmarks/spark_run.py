@@ -18,6 +18,7 @@ from statistics import median
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.spark_baseline import EmptySource
+from benchmarks.spark_sink import TOPIC as OUT, sink_figures, sweep_figures
 from staticfire import Cluster
 from staticfire.client import Message, Producer
 from staticfire.pipeline import session
@@ -37,6 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--sweep-runs", type=int, default=8)
     parser.add_argument("--protocol", choices=("staticfire", "rocketmq"), default="staticfire")
     arguments = parser.parse_args()
     with (
@@ -45,11 +47,15 @@ def main() -> None:
         session("bench", f"local[{QUEUES}]") as spark,
     ):
         cluster.create_topic(TOPIC, QUEUES)
+        cluster.create_topic(OUT, QUEUES)
         asyncio.run(_fill(cluster.namesrv, arguments.messages))
         options = {"nameServer": cluster.namesrv, "subscribe": TOPIC, "protocol": arguments.protocol}
         values = _batch(spark, options, Path(folder), arguments.messages, arguments.repeats)
         print(values, file=sys.stderr)  # What there is, should the rest fail.
         values |= _micro_batches(spark, options, Path(folder))
+        values |= sink_figures(spark, cluster.namesrv, arguments.messages, arguments.repeats, Path(folder))
+        print(values, file=sys.stderr)
+        values |= sweep_figures(spark, arguments.sweep_runs)
     print(json.dumps(values))
 
 

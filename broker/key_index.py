@@ -40,8 +40,8 @@ log = logger("broker")
 
 T = TypeVar("T")
 
-GATHER_MS = 100
-# What was stored within that time is entered together.
+GATHER_MS = 2_000
+# What was stored within it is entered in one transaction. Who looks up doesn't wait for it: see `catch_up`.
 BUSY_BYTES = 32 * 1024
 IDLE_BYTES = 256 * 1024
 # Read at once while the broker is busy, and while it isn't.
@@ -87,6 +87,17 @@ def read_slice(window: bytes, position: int) -> IndexedSlice:
                 entries.append((key_hash(topic_bytes, key), *last))
         at += size
     return IndexedSlice(entries, position + at, last, wanted_bytes)
+
+
+def _read_and_add(index: KeyTables, window: bytes, start: int) -> IndexedSlice:
+    """Enter the records of a window; return what there was, nothing when it is damaged. Raises: sqlite3.Error."""
+    try:
+        part = read_slice(window, start)
+    except StorageError:
+        return IndexedSlice([], start, None, 0)
+    if part.end_position > start:
+        index.add(part)
+    return part
 
 
 def keys_of(properties: bytes) -> list[bytes]:
@@ -227,21 +238,23 @@ class KeyIndexer:
             if self._index is None or not self._is_behind:
                 return
             start = max(self._index.position, self._store.min_position)
-            try:
-                part = await self._read_slice(start, window_bytes)
-            except StorageError:
-                part = IndexedSlice([], self._store.next_record(start + 1), None, 0)  # The store tells what is damaged.
-            await self._do(KeyTables.add, part)
+            part = await self._enter(start, window_bytes)
+            if part is not None and part.wanted_bytes:
+                part = await self._enter(start, part.wanted_bytes)
+            if part is not None and part.end_position <= start:
+                behind = self._store.next_record(start + 1)  # The store tells what is damaged.
+                await self._do(KeyTables.add, IndexedSlice([], behind, None, 0))
 
-    async def _read_slice(self, start: int, window_bytes: int) -> IndexedSlice:
-        """Read the records from a position on. Raises: StorageError (it is damaged), OSError."""
-        run, window_of = self._machine.workers.run, self._store.log_window
-        part = await run(read_slice, window_of(start, window_bytes), start)
-        if part.wanted_bytes:
-            part = await run(read_slice, window_of(start, part.wanted_bytes), start)
-        if part.end_position <= start:
-            raise StorageError(f"there is no whole record at position {start} of the log")
-        return part
+    async def _enter(self, start: int, window_bytes: int) -> IndexedSlice | None:
+        """Enter what a window of the log has, in one go of a worker; return it. It ends at its start: it is damaged.
+
+        None: the index proved to be broken. Raises: OSError, sqlite3.Error, StorageError.
+        """
+        try:
+            window = self._store.log_window(start, window_bytes)
+        except StorageError:
+            return IndexedSlice([], start, None, 0)
+        return await self._do(_read_and_add, window, start)
 
     async def forget_old(self) -> None:
         """Forget what retention has removed from the log."""

@@ -16,8 +16,8 @@ log = logger("broker")
 
 FIRST_PAUSE_MS = 5_000
 # A start has something else to do.
-ROUND_PAUSE_MS = 60_000
-# A round of a small log takes no time, and once a minute is enough.
+ROUND_PAUSE_MS = 600_000
+# A round of a small log takes no time, but a processor that sleeps; what was read minutes ago has hardly rotted.
 BUSY_PERCENT_MAX = 2
 # Of the time: small messages take longer to check than their bytes say, and everything on a machine that is busy.
 BUSY_PAUSE_MS_MAX = 5_000

@@ -17,12 +17,14 @@ from staticfire.broker.groups.queue_locks import QueueLocks
 from staticfire.broker.groups.retries import RetryWatch
 from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.held_pulls import HeldPulls
+from staticfire.broker.pulls.refusals import Refusals
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, RECORD_BEYOND, Finding
 from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.store import MessageStore
+from staticfire.broker.surprises import Surprises
 from staticfire.broker.timers.forms import entry_code
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import StorageError
@@ -57,7 +59,9 @@ class BrokerState(msgspec.Struct):
     quiescence: QuiescenceWatch
     queue_locks: QueueLocks
     retries: RetryWatch
+    surprises: Surprises
     statistics: Statistics = msgspec.field(default_factory=Statistics)
+    refusals: Refusals = msgspec.field(default_factory=Refusals)
     journals: "Journals | None" = None
     """None when nothing is kept of what happens."""
     disk_use: DiskUse = DiskUse(0, 0)
@@ -91,8 +95,12 @@ class BrokerState(msgspec.Struct):
         return self.settings.broker_permission & 4 != 0
 
 
-def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
-    """Return the state of a broker that hasn't started: nothing is read from the disk yet."""
+def make_state(machine: Machine, settings: BrokerSettings, before: BrokerState | None = None) -> BrokerState:
+    """Return the state of a broker that hasn't started: nothing is read from the disk yet.
+
+    `before`: of the same broker, closed by now. What it knew of clients and has counted is taken over: who is there,
+    what they have locked, message time, statistics, journals.
+    """
     folder = settings.store_path_root_dir
     store = MessageStore(
         machine.files,
@@ -102,14 +110,17 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
         _tell_of_damage,
     )
     flusher = StoreFlusher(store, machine.clock, machine.workers, _log_trouble)
-    clock = MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
+    clock = _message_clock(machine, folder, before)
     config_files = ConfigFiles(machine, f"{folder}/config", flusher.make_safe)
     topics = TopicTable(settings, clock.message_ms)
     topics.on_change(lambda _: config_files.changed(TOPICS_FILE))
     groups = GroupTable(settings, clock.message_ms, lambda: config_files.changed(GROUPS_FILE))
-    progress, journals = ProgressTable(), _make_journals(machine, settings, clock)
-    watched = None if journals is None else journals.watched_tables(groups, progress)
-    consumers, offsets, queue_locks, retries = watched or _plain_tables(groups, progress)
+    progress = ProgressTable()
+    journals = _make_journals(machine, settings, clock) if before is None else before.journals
+    surprises = Surprises(None if journals is None else journals.events)
+    topics.on_created(surprises.topic_made)
+    groups.on_created(surprises.group_made)
+    consumers, offsets, queue_locks, retries = _group_tables(groups, progress, journals, before)
     return BrokerState(
         machine=machine,
         settings=settings,
@@ -120,19 +131,42 @@ def make_state(machine: Machine, settings: BrokerSettings) -> BrokerState:
         groups=groups,
         offsets=offsets,
         consumers=consumers,
-        producers=ProducerManager(),
+        producers=ProducerManager() if before is None else before.producers,
         held=HeldPulls(settings.held_pulls_max),
         config_files=config_files,
         progress=progress,
         quiescence=QuiescenceWatch(topics, consumers, offsets, store, progress),
         queue_locks=queue_locks,
         retries=retries,
+        surprises=surprises,
+        statistics=Statistics() if before is None else before.statistics,
         journals=journals,
     )
 
 
 GroupTables = tuple[ConsumerManager, OffsetTable, QueueLocks, RetryWatch]
 """What there is of groups: who is online, how far they have come, what they have locked, what they gave back."""
+
+
+def _group_tables(
+    groups: GroupTable, progress: ProgressTable, journals: "Journals | None", before: BrokerState | None
+) -> GroupTables:
+    watched = None if journals is None else journals.watched_tables(groups, progress)
+    consumers, offsets, queue_locks, retries = watched or _plain_tables(groups, progress)
+    if before is not None:
+        consumers.take_over(before.consumers)
+        queue_locks, retries = before.queue_locks, before.retries
+        progress.activity = before.progress.activity + 1  # Whoever compares the two sees that something has happened.
+        if journals is not None:
+            journals.follow_clock()
+    return consumers, offsets, queue_locks, retries
+
+
+def _message_clock(machine: Machine, folder: str, before: BrokerState | None) -> MessageClock:
+    if before is None:
+        return MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
+    before.clock.begin_anew()
+    return before.clock
 
 
 def _plain_tables(groups: GroupTable, progress: ProgressTable) -> GroupTables:

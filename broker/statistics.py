@@ -1,14 +1,13 @@
 """What a broker counts: messages and bytes in and out, by topic and group. RocketMQ: BrokerStatsManager.
 
-Counters are bumped once per burst and once per pull, and sampled every 10 s (runtime/sampled_counter.py). Pure:
-liveness time is passed in. Counters of what nobody uses any more stay until the broker stops.
+Counters are bumped once per pull, and sampled every 10 s (runtime/sampled_counter.py), when what was stored is counted,
+too. Pure: liveness time is passed in. Counters of what nobody uses any more stay until the broker stops.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.queue_files import ENTRY
 from staticfire.protocol.names import SCHEDULE_TOPIC, is_system_topic
 from staticfire.protocol.requests.statistics import StatsSpan, StatsSpans
 from staticfire.protocol.times import UptimeMs
@@ -51,34 +50,43 @@ class Statistics:
         self.got, self.got_bytes = SampledCounter(), SampledCounter()
         self._system_put, self._system_got = SampledCounter(), SampledCounter()
         self._turn = 0
-        self._log_end = -1
+        self._log_end = self._counted_end = -1
+        self._fresh: dict[Queue, int] = {}
+        """Queues that got messages since they were counted last, and from which offset on."""
 
     # -- counting ------------------------------------------------------------------------------------------------
 
     def stored(self, arrivals: Mapping[Queue, int], log_end: int, took_ms: int = 0) -> None:
-        """Count a burst: the queues that got messages, from which offset on, and where the log ends now."""
-        burst_bytes, self._log_end = log_end - self._log_end, log_end
-        only_topic = len(arrivals) == 1 or len({queue.topic for queue in arrivals}) == 1
-        total = 0
+        """Count a burst: the queues that got messages, from which offset on, and where the log ends now.
+
+        Hot where a burst is of many queues: what it brought to each is looked at with the next sample.
+        """
+        self._log_end = log_end
+        know = self._fresh.setdefault
         for queue, first_offset in arrivals.items():
-            count = queue.max_offset - first_offset
-            total += count
-            counters = self._put_of(queue.topic, count, 0 if only_topic else _bytes_from(queue, first_offset))
-            if counters.is_system:
-                self._system_stored(queue, first_offset, count)
-        if only_topic:
-            self._put_of(next(iter(arrivals)).topic, 0, burst_bytes)
-        self.put.value += total
-        _bump(self.put_bytes, burst_bytes, total)
+            know(queue, first_offset)
         if took_ms:
             self._put_took(arrivals, took_ms)
 
-    def _system_stored(self, queue: Queue, first_offset: int, count: int) -> None:
+    def count_stored(self) -> None:
+        """Count what the last bursts have brought: `put`, `put_bytes` and the counters of topics lag behind it."""
+        total = 0
+        for queue, first_offset in self._fresh.items():
+            count, size = queue.max_offset - first_offset, queue.take_new_bytes()
+            total += count
+            if self._put_of(queue.topic, count, size).is_system:
+                self._system_stored(queue, count, size)
+        self._fresh.clear()
+        self.put.value += total
+        _bump(self.put_bytes, self._log_end - self._counted_end, total)
+        self._counted_end = self._log_end
+
+    def _system_stored(self, queue: Queue, count: int, size: int) -> None:
         self._system_put.value += count
         if queue.topic == SCHEDULE_TOPIC:
             key = f"{queue.topic}@{queue.queue_id}"
             _bump(self._counter(QUEUE_PUT_NUMS, key), count, count)
-            _bump(self._counter(QUEUE_PUT_SIZE, key), _bytes_from(queue, first_offset), count)
+            _bump(self._counter(QUEUE_PUT_SIZE, key), size, count)
 
     def _put_took(self, arrivals: Mapping[Queue, int], took_ms: int) -> None:
         """Note how long messages waited until they were stored: for those of a burst it is the same."""
@@ -90,7 +98,9 @@ class Statistics:
 
     def started(self, log_end: int) -> None:
         """Count from there on."""
-        self._log_end = log_end
+        self.count_stored()
+        self._log_end = self._counted_end = log_end
+        self._slow_puts.clear()
 
     def _put_of(self, topic: str, count: int, size: int) -> TopicCounters:
         counters = self._puts.get(topic)
@@ -143,6 +153,7 @@ class Statistics:
 
     def sample(self, uptime_ms: UptimeMs) -> None:
         """Sample all counters; call it every SAMPLE_MS."""
+        self.count_stored()
         for queue, (counter, before) in self._slow_puts.items():
             counter.times = max(queue.max_offset - before, counter.times)
         broker = (self.put, self.put_bytes, self.got, self.got_bytes, self._system_put, self._system_got)
@@ -154,6 +165,7 @@ class Statistics:
 
     def spans(self, name: str, key: str, cluster: str) -> StatsSpans | None:
         """Return what a counter has counted; those of the whole broker have the cluster's name as the key."""
+        self.count_stored()
         counter = self._counters.get((name, key))
         if counter is not None:
             return counter.spans()
@@ -179,6 +191,17 @@ class Statistics:
             return False
         counted = {TOPIC_PUT_LATENCY: TOPIC_PUT_NUMS, GROUP_GET_LATENCY: GROUP_GET_NUMS}.get(name)
         return counted is not None and (counted, rest) in self._counters
+
+    def puts(self) -> Iterator[tuple[str, int, int]]:
+        """Yield topic, messages and bytes of what was stored since the broker started."""
+        self.count_stored()
+        for topic, counters in self._puts.items():
+            yield topic, counters.messages.value, counters.size.value
+
+    def gets(self) -> Iterator[tuple[str, str, int, int]]:
+        """Yield group, topic, messages and bytes of what was given to groups since the broker started."""
+        for (group, topic), counters in self._gets.items():
+            yield group, topic, counters.messages.value, counters.size.value
 
     def put_tps(self, topic: str) -> float:
         """Return how many messages per second a topic got in the last minute."""
@@ -206,12 +229,3 @@ def _without(all_of_it: StatsSpans, part: StatsSpans) -> StatsSpans:
 def _bump(counter: SampledCounter, value: int, times: int) -> None:
     counter.value += value
     counter.times += times
-
-
-def _bytes_from(queue: Queue, offset: int) -> int:
-    """Return how many bytes the newest messages of a queue have."""
-    at, size = offset, 0
-    while at < queue.max_offset and (entries := queue.entry_bytes(at, queue.max_offset - at)):
-        size += sum(entry[1] for entry in ENTRY.iter_unpack(entries))
-        at += len(entries) // ENTRY.size
-    return size

@@ -78,6 +78,7 @@ class TopicTable:
         self.system: frozenset[str] = frozenset(topic.name for topic in system_topics(settings))
         self._message_ms = message_ms
         self._listeners: list[Callable[[TopicConfig | None], None]] = []
+        self._created: list[Callable[[TopicConfig], None]] = []
 
     def on_change(self, listener: Callable[[TopicConfig | None], None]) -> None:
         """Call it after each change with the new or changed topic, or with None after a deletion."""
@@ -117,6 +118,10 @@ class TopicTable:
         self._moved(None)
         return True
 
+    def on_created(self, tell: Callable[[TopicConfig], None]) -> None:
+        """Have `tell` called with each topic that a send has made."""
+        self._created.append(tell)
+
     def create_for_send(
         self, name: str, default_topic: str, queue_nums: int, unit_mode: bool = False
     ) -> TopicConfig | None:
@@ -144,6 +149,8 @@ class TopicTable:
             topic_sys_flag=topic_sys_flag(unit_mode, False),
         )
         self.put(created)
+        for tell in self._created:
+            tell(created)
         return created
 
     def create_for_group(self, name: str, queues: int, perm: int = READ_WRITE, unit_mode: bool = False) -> TopicConfig:

@@ -9,6 +9,7 @@
 - `explain/`: why a group consumes nothing
 - `life/`: all that is known of a message, put together
 - `admin/`: what administrators ask of a cluster and of a client
+- `copying/`: a topic from one cluster to another
 - `blocking/`: the same without `await`
 - `cluster/`: routes, connections and heartbeats, on which all of them stand
 

@@ -20,7 +20,7 @@ from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import FolderLock, Machine
-from staticfire.runtime.server import IDLE_MS_MAX, SLOW_LOOK_MS, Server, ServerLimits
+from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits
 from staticfire.runtime.service import Service
 from staticfire.runtime.state_file import read_state_file
 
@@ -62,7 +62,7 @@ class Nameserver(Service):
         await self._listen()
         self.spawn(self._expiry_loop(), "nameserver_expiry")
         self.spawn(self._idle_loop(), "nameserver_idle_connections")
-        self.spawn(self._slow_loop(), "nameserver_slow_connections")
+        self.spawn(self._server.slow_loop(self.pause_for), "nameserver_slow_connections")
         self.spawn(self.state.clock.skip_loop(), "nameserver_clock")
         log.info("nameserver_started", port=self.port)
 
@@ -109,11 +109,6 @@ class Nameserver(Service):
         while True:
             await self.pause_for(IDLE_MS_MAX)
             self._server.close_idle()
-
-    async def _slow_loop(self) -> None:
-        while True:
-            await self.pause_for(SLOW_LOOK_MS)
-            self._server.close_slow()
 
     async def _expiry_loop(self) -> None:
         while True:

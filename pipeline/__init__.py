@@ -9,12 +9,17 @@
 nothing of it, and nothing outside of this folder imports it.
 
 - `source.py`: what Spark sees; `schema.py`: its columns; `local_spark.py`: a Spark that is set up for it; `errors.py`
-- pure: `options.py`, `offsets.py`, `planning.py` (which messages, in which pieces), `pace.py` (how often to ask)
+- pure: `options.py`, `offsets.py`, `planning.py` (which messages, in which pieces), `pace.py` (how often to ask),
+  `expressions.py` (which messages), `topic_pattern.py` (which topics)
 - `batch_plan.py`, `stream_plan.py`: what a query reads, once or again and again
 - asking the cluster: `link.py` (a client in a thread), `survey.py` (what there is to read)
+- `pushing.py`, `pushing_reader.py`: filters that brokers can look at
 - writing: `sink.py` (what Spark sees), `sink_options.py`, `rows.py` (as messages), `sending.py`
-- reading: `pulls.py` (ahead of the user), `records.py`, `property_columns.py`, `batches.py` (to Arrow)
+- reading: `pulls.py` (ahead of the user), `batches.py` (to Arrow): `plain_columns.py`, or `records.py` and
+  `property_columns.py`
 - `jobs/`: topics to Parquet, and what the tables say; `report/`: a page about it
+- `consumption/`: what consumption was like, of any cluster
+- `sweep/`: simulated clusters spread over executors
 """
 
 from typing import TYPE_CHECKING, Any

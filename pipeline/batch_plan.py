@@ -1,5 +1,7 @@
 """What a batch query reads: decided once, when Spark plans the query."""
 
+from collections.abc import Callable
+
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.errors import DataLost
@@ -14,18 +16,21 @@ from staticfire.pipeline.offsets import (
 )
 from staticfire.pipeline.options import Boundary, SourceOptions
 from staticfire.pipeline.planning import Loss, QueueEnds, QueueRange, plan_reads, resolve, split
-from staticfire.pipeline.survey import find_at, find_ends, find_queues, patiently
+from staticfire.pipeline.survey import all_topics, find_at, find_ends, patiently, wanted_queues
+from staticfire.pipeline.topic_pattern import TopicPattern
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.log import logger
 
 log = logger("pipeline")
+
+NAMES_SHOWN_MAX = 20
 
 Survey = dict[MessageQueue, QueueEnds]
 
 
 async def survey(client: ClusterClient, options: SourceOptions) -> Survey:
     """Return all queues of the topics, and where each begins and ends. Raises: SourceUnreachable, NetworkError."""
-    queues = await find_queues(client, options.topics)
+    queues = await wanted_queues(client, options)
 
     async def ask() -> Survey:
         return await find_ends(client, queues)
@@ -33,43 +38,83 @@ async def survey(client: ClusterClient, options: SourceOptions) -> Survey:
     return await patiently(client, options, ask)
 
 
-async def plan_batch(client: ClusterClient, options: SourceOptions) -> list[QueueRange]:
-    """Return the ranges of a batch. Raises: DataLost, SourceUnreachable, UsageError, NetworkError."""
+async def plan_batch(
+    client: ClusterClient, options: SourceOptions, narrow: Callable[[list[QueueRange]], list[QueueRange]] = list
+) -> list[QueueRange]:
+    """Return the ranges of a batch; `narrow` leaves out what the query doesn't need.
+
+    Raises: DataLost, SourceUnreachable, UsageError, NetworkError.
+    """
     there = await survey(client, options)
+    if options.pattern is not None and not there:
+        await _tell_no_match(client, options.pattern)
     starts = await starting_offsets(client, options, there, EARLIEST)
     ends = await _ending_offsets(client, options, there)
     ends = {queue: max(end, starts[queue]) for queue, end in ends.items()}
     plan = plan_reads(starts, ends, there)
     tell_losses(options, plan.losses)
-    return split(plan.ranges, options.min_partitions)
+    return split(narrow(plan.ranges), options.min_partitions)
+
+
+async def _tell_no_match(client: ClusterClient, pattern: TopicPattern) -> None:
+    """Raises: UsageError. A batch of nothing would look like an empty topic."""
+    known, of_servers = await all_topics(client)
+    names = TopicPattern(".*").choose(known, of_servers)
+    shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (", ..." if len(names) > NAMES_SHOWN_MAX else "")
+    there = f"there are: {shown}" if names else "there is none but RocketMQ's own"
+    raise UsageError(f"subscribePattern={pattern.text} matches no topic; {there}")
 
 
 async def starting_offsets(client: ClusterClient, options: SourceOptions, there: Survey, default: str) -> Offsets:
     """Return where a query begins. Queues that an option doesn't name begin at their earliest message.
 
-    Raises: UsageError (no such queue), NetworkError.
+    Raises: UsageError (no such queue; nothing as late as that), NetworkError.
     """
-    if options.starting_ms is not None:
-        return await find_at(client, list(there), options.starting_ms)
-    return _offsets("startingOffsets", options.starting_offsets or default, there, EARLIEST_NUMBER)
+    times = _times("startingOffsetsByTimestamp", options.starting_ms, options.starting_times, there)
+    if times is None:
+        return _offsets("startingOffsets", options.starting_offsets or default, there, EARLIEST_NUMBER)
+    found = await find_at(client, times)
+    if not options.is_late_start_latest:
+        for queue, offset in sorted(found.items()):
+            if offset >= there[queue].max_offset:
+                raise UsageError(
+                    f"{queue} has no message stored at {times[queue]} or later, and "
+                    "startingOffsetsByTimestampStrategy=error; with latest it begins at its end"
+                )
+    return {queue: ends.min_offset for queue, ends in there.items()} | found
 
 
 async def _ending_offsets(client: ClusterClient, options: SourceOptions, there: Survey) -> Offsets:
-    if options.ending_ms is not None:
-        return await find_at(client, list(there), options.ending_ms)
-    return _offsets("endingOffsets", options.ending_offsets, there, LATEST_NUMBER)
+    times = _times("endingOffsetsByTimestamp", options.ending_ms, options.ending_times, there)
+    if times is None:
+        return _offsets("endingOffsets", options.ending_offsets, there, LATEST_NUMBER)
+    return {queue: ends.max_offset for queue, ends in there.items()} | await find_at(client, times)
+
+
+def _times(name: str, of_all: int | None, given: GivenOffsets | None, there: Survey) -> dict[MessageQueue, int] | None:
+    """Return the moment of each queue that has one, None where offsets count. Raises: UsageError (no such queue)."""
+    if of_all is not None:
+        return dict.fromkeys(there, of_all)
+    if given is None:
+        return None
+    _check_queues(name, given, there)
+    return dict(given.offsets)
 
 
 def _offsets(name: str, boundary: Boundary, there: Survey, unnamed: int) -> Offsets:
     """Return real offsets of all queues. Raises: UsageError (no such queue)."""
     if isinstance(boundary, GivenOffsets):
-        unknown = unknown_queues(boundary.offsets, there)
-        if unknown:
-            known = ", ".join(str(queue) for queue in sorted(there) if queue.topic == unknown[0].topic)
-            raise UsageError(f"{name}={boundary.text}: there is no queue {unknown[0]}; {unknown[0].topic} has {known}")
+        _check_queues(name, boundary, there)
         return resolve(there, {queue: boundary.offsets.get(queue, unnamed) for queue in there}, there)
     number = LATEST_NUMBER if boundary == LATEST else EARLIEST_NUMBER
     return resolve(there, dict.fromkeys(there, number), there)
+
+
+def _check_queues(name: str, given: GivenOffsets, there: Survey) -> None:
+    unknown = unknown_queues(given.offsets, there)
+    if unknown:
+        known = ", ".join(str(queue) for queue in sorted(there) if queue.topic == unknown[0].topic) or "none"
+        raise UsageError(f"{name}={given.text}: there is no queue {unknown[0]}; {unknown[0].topic} has {known}")
 
 
 def tell_losses(options: SourceOptions, losses: list[Loss]) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from staticfire.pipeline.options import SourceOptions
+from staticfire.pipeline.plain_columns import PlainMaker
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.property_columns import PropertyTable, slices
 from staticfire.pipeline.pulls import Pulled
@@ -27,46 +29,64 @@ _ARROW_CODECS = {CompressionKind.LZ4: "lz4", CompressionKind.ZSTD: "zstd"}
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
+class Columns(Protocol):
+    """The columns of some records, each made when it is asked for."""
+
+    offsets: Numbers
+
+    def make(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return a column by its name."""
+        raise NotImplementedError
+
+
 class BatchMaker:
     """Makes the batches of one range."""
 
     def __init__(self, options: SourceOptions, wanted: QueueRange, schema: pa.Schema) -> None:
-        self._parts = stored_parts if options.protocol == "staticfire" else rocketmq_parts
-        self._tags = options.tags
+        self._is_native = options.protocol == "staticfire"
+        self._tags = options.expression.tags
         self._wanted = wanted
         self._schema = schema
+        self._plain = PlainMaker(wanted.queue, schema.names, needs_tags=not options.expression.wants_all)
 
     def batch(self, pulled: Pulled) -> pa.RecordBatch:
         """Return the messages of these answers that are wanted. Raises: ProtocolError."""
-        parts = self._parts(pulled.bodies)
-        columns = _Columns(parts, self._wanted, pulled.broker_host)
+        columns = self._columns(pulled)
         made = [columns.make(field.name, field.type) for field in self._schema]
         batch = pa.RecordBatch.from_arrays(made, schema=self._schema)
         wanted = _wanted_rows(columns, self._wanted, self._tags)
         return batch if wanted is None else batch.filter(wanted)
 
+    def _columns(self, pulled: Pulled) -> Columns:
+        """Return the columns, made at once where all records are plain, else one part after the other."""
+        if not self._is_native:
+            return AnyColumns(rocketmq_parts(pulled.bodies), self._wanted, pulled.broker_host)
+        plain = self._plain.columns(pulled.bodies)
+        return plain or AnyColumns(stored_parts(pulled.bodies), self._wanted, pulled.broker_host)
 
-def _wanted_rows(columns: "_Columns", wanted: QueueRange, tags: TagExpression) -> pa.Array | None:
+
+def _wanted_rows(columns: Columns, wanted: QueueRange, tags: TagExpression | None) -> pa.Array | None:
     """Return which rows are wanted, None for all.
 
-    A broker filters tags by hash code, so others may be among them; and it counts what it gives, so that the last may
-    be behind the end.
+    A broker filters tags by hash code, so others may be among them; `tags` None: it has looked at the messages. It
+    counts what it gives, so that the last may be behind the end.
     """
-    offsets = columns.parts.queue_offset
+    offsets = columns.offsets
     mask = None
     if len(offsets) and (offsets[0] < wanted.start or offsets[-1] >= wanted.end):
         mask = pa.array((offsets >= wanted.start) & (offsets < wanted.end))
-    if tags.all_tags:
+    if tags is None or tags.all_tags:
         return mask
-    has_tag = pc.is_in(columns.properties.column(TAGS), value_set=pa.array(sorted(tags.tags), pa.string()))
+    has_tag = pc.is_in(columns.make("tags", pa.string()), value_set=pa.array(sorted(tags.tags), pa.string()))
     return has_tag if mask is None else pc.and_(mask, has_tag)
 
 
-class _Columns:
-    """The columns of a stretch of records, each made when it is asked for."""
+class AnyColumns:
+    """The columns of a stretch of records, whatever is in them."""
 
     def __init__(self, parts: RecordParts, wanted: QueueRange, broker_host: bytes) -> None:
         self.parts = parts
+        self.offsets = parts.queue_offset
         self._wanted = wanted
         self._broker_host = broker_host
 

@@ -15,7 +15,7 @@ from staticfire.client.cluster.settings import ClientSettings
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import Protocol, SourceOptions
 from staticfire.pipeline.sink_options import SinkOptions
-from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.live import live_machine
 
@@ -53,12 +53,12 @@ class ClusterLink:
     def ask(self, question: Callable[[ClusterClient], Coroutine[Any, Any, T]]) -> T:
         """Run a question on the link's loop and return what it returns.
 
-        Raises: SourceUnreachable, DataLost and RowsNotSent as they are; other failures as SourceUnreachable.
+        Raises: UsageError and what is in errors.py as they are; other failures as SourceUnreachable.
         """
         try:
             return self._wait(question(self._client))
         except StaticfireError as error:
-            if type(error).__module__ == SourceUnreachable.__module__:
+            if isinstance(error, UsageError) or type(error).__module__ == SourceUnreachable.__module__:
                 raise
             raise SourceUnreachable(f"nameServer={self._name_server}: {error}") from None
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
+    "spark.sql.python.filterPushdown.enabled": "true",  # for pushDownFilters; without that nothing is pushed
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
@@ -41,18 +43,23 @@ def session(
 
     Raises: SparkMissing (no PySpark, no Java).
     """
-    try:
-        import pyarrow  # noqa: F401 (the data source needs it)
-        import pyspark
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise SparkMissing(f"{error.name} isn't installed: {EXTRA}") from None
+    check_installed()
+    import pyspark
+    from pyspark.sql import SparkSession
+
     check_java(os.environ)
     set_up_environment(Path(pyspark.__file__).parent)
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in (SETTINGS | dict(settings or {})).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def check_installed() -> None:
+    """Raises: SparkMissing when PySpark, or what the data source needs beside it, isn't installed."""
+    for package in ("pyspark", "pyarrow"):
+        if find_spec(package) is None:
+            raise SparkMissing(f"{package} isn't installed: {EXTRA}")
 
 
 def set_up_environment(spark_home: Path) -> None:

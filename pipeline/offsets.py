@@ -19,12 +19,13 @@ Checkpoint = dict[str, dict[str, dict[str, int]]]
 Offsets = dict[MessageQueue, int]
 
 _EXAMPLE = '{"orders": {"broker-a": {"0": 23, "1": -2}}} (-2 is the earliest, -1 the latest)'
+_TIMES_EXAMPLE = '{"orders": {"broker-a": {"0": 1763800000000}}} (milliseconds since 1970, of message time)'
 _decode = msgspec.json.Decoder(Checkpoint).decode
 
 
 @dataclass(frozen=True, slots=True)
 class GivenOffsets:
-    """What an option says of single queues."""
+    """What an option says of single queues: offsets, or times."""
 
     text: str
     offsets: Mapping[MessageQueue, int]
@@ -40,13 +41,25 @@ class GivenOffsets:
         return number in self.offsets.values()
 
 
+def parse_times(text: str) -> GivenOffsets:
+    """Return the times of an option, in milliseconds since 1970. Raises: UsageError."""
+    times = _by_queue(text, f"write JSON like {_TIMES_EXAMPLE}; this is none")
+    for queue, stored_ms in times.items():
+        if stored_ms < 0:
+            raise UsageError(f"the time of {queue} is {stored_ms}; write milliseconds since 1970")
+    return GivenOffsets(text, times)
+
+
+def _by_queue(text: str, words: str) -> Offsets:
+    try:
+        return from_checkpoint(_decode(text))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise UsageError(f"{words}: {error}") from None
+
+
 def parse_offsets(text: str) -> GivenOffsets:
     """Return the offsets of an option. Raises: UsageError."""
-    try:
-        offsets = from_checkpoint(_decode(text))
-    except (msgspec.MsgspecError, ValueError) as error:
-        words = f"write earliest, latest or JSON like {_EXAMPLE}; this is neither: {error}"
-        raise UsageError(words) from None
+    offsets = _by_queue(text, f"write earliest, latest or JSON like {_EXAMPLE}; this is neither")
     for queue, offset in offsets.items():
         if offset < EARLIEST_NUMBER:
             raise UsageError(f"the offset of {queue} is {offset}; write one from 0 on, -2 (earliest) or -1 (latest)")

@@ -4,24 +4,23 @@ Names are those of Spark's Kafka source where it has one, else of RocketMQ's own
 doesn't matter. Every error names the option, its value and what would do.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal, cast
 
-from staticfire.pipeline.offsets import EARLIEST, LATEST, GivenOffsets, parse_offsets
-from staticfire.protocol.errors import ClientError, UsageError
-from staticfire.protocol.names import group_fault, topic_fault
-from staticfire.protocol.tags import TagExpression
+from staticfire.pipeline.expressions import EVERYTHING, TAG, SourceExpression, parse_expression
+from staticfire.pipeline.offsets import EARLIEST, LATEST, GivenOffsets, parse_offsets, parse_times
+from staticfire.pipeline.topic_pattern import TopicPattern, parse_pattern
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.names import TOOLS_GROUP, group_fault, topic_fault
 from staticfire.runtime.addresses import parse_addresses
-
-DEFAULT_GROUP = "TOOLS_CONSUMER"
-# A group that every RocketMQ broker has. Nothing is committed for it, and it has no members.
 
 PULL_BATCH_SIZE = 1_024
 # Messages per pull; a broker gives less when they are more than 256 KiB together, RocketMQ's by default 32 at most.
 
 PULL_BATCH_SIZE_MAX = 65_536
+PULLS_IN_FLIGHT, PULLS_IN_FLIGHT_MAX = 3, 64
 PULL_TIMEOUT_MS = 3_000
 RECONNECT_TIMEOUT_MS = 30_000
 # How long a broker that is away is tried again before the read fails.
@@ -37,38 +36,43 @@ class SourceOptions:
 
     name_server: str
     topics: tuple[str, ...]
+    """Empty with a pattern."""
+    pattern: TopicPattern | None = None
     protocol: Protocol = "staticfire"
-    group: str = DEFAULT_GROUP
+    group: str = TOOLS_GROUP
     starting_offsets: Boundary | None = None
     ending_offsets: Boundary = LATEST
     starting_ms: int | None = None
     ending_ms: int | None = None
+    starting_times: GivenOffsets | None = None
+    """By queue, milliseconds in place of offsets."""
+    ending_times: GivenOffsets | None = None
+    is_late_start_latest: bool = True
+    """What a queue begins with that has nothing as late as that: its end, or else an error."""
     max_offsets_per_trigger: int | None = None
     min_partitions: int = 0
     fail_on_data_loss: bool = True
-    sub_expression: str = "*"
+    expression: SourceExpression = EVERYTHING
+    push_down_filters: bool = False
     pull_batch_size: int = PULL_BATCH_SIZE
+    pulls_in_flight: int = PULLS_IN_FLIGHT
     pull_timeout_ms: int = PULL_TIMEOUT_MS
     reconnect_timeout_ms: int = RECONNECT_TIMEOUT_MS
     include_properties: bool = False
     given: frozenset[str] = field(default_factory=frozenset)
     """The names that were set, for what holds in one kind of query only."""
 
-    @property
-    def tags(self) -> TagExpression:
-        """Which tags are wanted."""
-        return TagExpression.parse(self.sub_expression)
-
 
 NAMES = (
-    "nameServer", "subscribe", "topic", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
-    "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "subExpression", "pullBatchSize", "pullTimeoutMs",
-    "reconnectTimeoutMs", "protocol", "includeProperties", "group",
+    "nameServer", "subscribe", "subscribePattern", "topic", "startingOffsets", "endingOffsets", "startingTimestamp",
+    "endingTimestamp", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
+    "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "expression", "expressionType", "subExpression",
+    "pushDownFilters", "pullBatchSize", "pullsInFlight", "pullTimeoutMs", "reconnectTimeoutMs", "protocol",
+    "includeProperties", "group",
 )  # fmt: skip
-_LOWER = {name.lower(): name for name in NAMES}
+_STRATEGY = "startingOffsetsByTimestampStrategy"
 _NOT_OPTIONS = {
     "path": "load() takes no path here: name topics with subscribe",
-    "subscribepattern": "patterns aren't supported: list the topics in subscribe, separated by commas",
     "assign": "queues can't be assigned: subscribe to topics; startingOffsets and endingOffsets limit their queues",
     "namesrvaddr": "the option is called nameServer",
     "namesrv": "the option is called nameServer",
@@ -77,29 +81,40 @@ _NOT_OPTIONS = {
 
 def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SourceOptions:
     """Return the options of a query. Raises: UsageError, one line that names the option."""
-    given = {_known(name): text.strip() for name, text in options.items()}
+    given = known_options(options, "source", NAMES, _NOT_OPTIONS)
     read = OptionReader(given)
     parsed = SourceOptions(
         name_server=name_server_of(given, environment),
         topics=_topics(given),
+        pattern=parse_pattern(given["subscribePattern"]) if "subscribePattern" in given else None,
         protocol=cast(Protocol, read.one_of("protocol", ("staticfire", "rocketmq"), "staticfire")),
-        group=_group(given),
+        group=group_of(given, TOOLS_GROUP),
         starting_offsets=read.boundary("startingOffsets"),
         ending_offsets=read.boundary("endingOffsets") or LATEST,
         starting_ms=read.integer("startingTimestamp", 0),
         ending_ms=read.integer("endingTimestamp", 0),
+        starting_times=read.times("startingOffsetsByTimestamp"),
+        ending_times=read.times("endingOffsetsByTimestamp"),
+        is_late_start_latest=read.one_of(_STRATEGY, ("latest", "error"), "latest") == "latest",
         max_offsets_per_trigger=read.integer("maxOffsetsPerTrigger", 1),
         min_partitions=read.integer("minPartitions", 1) or 0,
         fail_on_data_loss=read.boolean("failOnDataLoss", True),
-        sub_expression=_expression(given),
+        expression=_expression(given, read),
+        push_down_filters=read.boolean("pushDownFilters", False),
         pull_batch_size=read.integer("pullBatchSize", 1, PULL_BATCH_SIZE_MAX) or PULL_BATCH_SIZE,
+        pulls_in_flight=read.integer("pullsInFlight", 1, PULLS_IN_FLIGHT_MAX) or PULLS_IN_FLIGHT,
         pull_timeout_ms=read.integer("pullTimeoutMs", 1) or PULL_TIMEOUT_MS,
         reconnect_timeout_ms=read.integer("reconnectTimeoutMs", 1) or RECONNECT_TIMEOUT_MS,
         include_properties=read.boolean("includeProperties", False),
         given=frozenset(given),
     )
-    _check_topics_of("startingOffsets", parsed.starting_offsets, parsed.topics)
-    _check_topics_of("endingOffsets", parsed.ending_offsets, parsed.topics)
+    for name, boundary in (
+        ("startingOffsets", parsed.starting_offsets),
+        ("endingOffsets", parsed.ending_offsets),
+        ("startingOffsetsByTimestamp", parsed.starting_times),
+        ("endingOffsetsByTimestamp", parsed.ending_times),
+    ):
+        _check_topics_of(name, boundary, parsed)
     return parsed
 
 
@@ -118,7 +133,7 @@ def check_for_batch(options: SourceOptions) -> None:
 
 def check_for_stream(options: SourceOptions) -> None:
     """Refuse what a streaming query can't do. Raises: UsageError."""
-    for name in ("endingOffsets", "endingTimestamp"):
+    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if name in options.given:
             raise UsageError(f"{name} is for batch queries: a stream has no end; stop it with Trigger.AvailableNow")
 
@@ -127,16 +142,25 @@ def _opposite(boundary: str) -> str:
     return EARLIEST if boundary == LATEST else LATEST
 
 
-def _known(name: str) -> str:
-    """Return an option's own spelling. Raises: UsageError, with what was probably meant."""
-    known = _LOWER.get(name.lower())
-    if known is not None:
-        return known
-    if name.lower() in _NOT_OPTIONS:
-        raise UsageError(f"{name}: {_NOT_OPTIONS[name.lower()]}")
-    close = [_LOWER[match] for match in get_close_matches(name.lower(), _LOWER, n=1)]
-    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(NAMES)}"
-    raise UsageError(f"{name} is no option of the source staticfire; {hint}")
+def known_options(
+    options: Mapping[str, str], what: str, names: Sequence[str], refused: Mapping[str, str]
+) -> dict[str, str]:
+    """Return options by their own spelling, whatever their case was.
+
+    `refused`: why some, in lower case, are none. Raises: UsageError, with what was probably meant.
+    """
+    spelling = {name.lower(): name for name in names}
+    given = {}
+    for name, text in options.items():
+        known = spelling.get(name.lower())
+        if known is None:
+            if name.lower() in refused:
+                raise UsageError(f"{name}: {refused[name.lower()]}")
+            close = [spelling[match] for match in get_close_matches(name.lower(), spelling, n=1)]
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+            raise UsageError(f"{name} is no option of the {what} staticfire; {hint}")
+        given[known] = text.strip()
+    return given
 
 
 def name_server_of(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
@@ -154,12 +178,15 @@ def name_server_of(given: Mapping[str, str], environment: Mapping[str, str]) -> 
 
 
 def _topics(given: Mapping[str, str]) -> tuple[str, ...]:
-    if "subscribe" in given and "topic" in given:
-        raise UsageError("subscribe and topic say the same: use one of them")
+    said = [name for name in ("subscribe", "topic", "subscribePattern") if name in given]
+    if len(said) > 1:
+        raise UsageError(f"{said[0]} and {said[1]} both say what is read: use one of them")
+    if given.get("subscribePattern"):
+        return ()
     name = "subscribe" if "subscribe" in given else "topic"
     topics = tuple(dict.fromkeys(filter(None, (topic.strip() for topic in given.get(name, "").split(",")))))
     if not topics:
-        raise UsageError('subscribe is missing: write .option("subscribe", "orders,payments")')
+        raise UsageError('subscribe is missing: write .option("subscribe", "orders,payments"), or subscribePattern')
     for topic in topics:
         fault = topic_fault(topic)
         if fault is not None:
@@ -167,28 +194,35 @@ def _topics(given: Mapping[str, str]) -> tuple[str, ...]:
     return topics
 
 
-def _group(given: Mapping[str, str]) -> str:
-    group = given.get("group") or DEFAULT_GROUP
+def group_of(given: Mapping[str, str], default: str) -> str:
+    """Return the group that is told to brokers. Raises: UsageError."""
+    group = given.get("group") or default
     fault = group_fault(group)
     if fault is not None:
         raise UsageError(f"group={group}: {fault}")
     return group
 
 
-def _expression(given: Mapping[str, str]) -> str:
-    text = given.get("subExpression") or "*"
-    try:
-        TagExpression.parse(text)
-    except ClientError as error:
-        raise UsageError(f"subExpression={text}: {error}") from None
-    return text
+def _expression(given: Mapping[str, str], read: "OptionReader") -> SourceExpression:
+    if "expression" not in given:
+        if "expressionType" in given:
+            raise UsageError(f"expressionType={given['expressionType']}: there is no expression that it is the type of")
+        return parse_expression("subExpression", given.get("subExpression", ""), TAG)
+    if "subExpression" in given:
+        raise UsageError("expression and subExpression both say which messages are wanted: use expression")
+    kind = read.one_of("expressionType", ("tag", "sql92"), "tag").upper() if "expressionType" in given else ""
+    return parse_expression("expression", given["expression"], kind)
 
 
-def _check_topics_of(name: str, boundary: Boundary | None, topics: tuple[str, ...]) -> None:
-    if isinstance(boundary, GivenOffsets):
-        for topic in boundary.topics:
-            if topic not in topics:
-                raise UsageError(f"{name} names topic {topic}, which isn't subscribed to: {', '.join(topics)}")
+def _check_topics_of(name: str, boundary: Boundary | None, options: SourceOptions) -> None:
+    if not isinstance(boundary, GivenOffsets):
+        return
+    pattern = options.pattern
+    for topic in boundary.topics:
+        if pattern is not None and not pattern.matches(topic):
+            raise UsageError(f"{name} names topic {topic}, which subscribePattern={pattern.text} doesn't match")
+        if pattern is None and topic not in options.topics:
+            raise UsageError(f"{name} names topic {topic}, which isn't subscribed to: {', '.join(options.topics)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +265,17 @@ class OptionReader:
         except UsageError as error:
             raise UsageError(f"{name}={text}: {error}") from None
 
+    def times(self, name: str) -> GivenOffsets | None:
+        text = self.given.get(name)
+        if text is None:
+            return None
+        try:
+            return parse_times(text)
+        except UsageError as error:
+            raise UsageError(f"{name}={text}: {error}") from None
+
 
 def _time_hint(name: str) -> str:
-    return ", milliseconds since 1970" if name.endswith("Timestamp") else ""
+    if not name.endswith("Timestamp"):
+        return ""
+    return f", milliseconds since 1970; times by queue go into {name.replace('Timestamp', 'OffsetsByTimestamp')}"

@@ -6,16 +6,19 @@ is known from the answers alone, so a pull that failed is simply sent again.
 """
 
 import asyncio
-from typing import NamedTuple
+from collections import deque
+from typing import Any, NamedTuple
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.consume.pull_answers import packed_address
 from staticfire.pipeline.errors import DataLost, SourceUnreachable
+from staticfire.pipeline.expressions import SQL92
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.survey import RETRY_PAUSE_MS
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, StaticfireError, TopicNotFound, broker_answer
+from staticfire.protocol.remarks import no_property_filter
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullAnswer, WholePull, WholePullAnswer
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
@@ -28,6 +31,11 @@ AHEAD_BYTES_MAX = 4 * 1024 * 1024
 HANDED_BYTES = 1024 * 1024
 # The reader is given at least this much at a time: each time costs a switch of threads, and some thousand
 # messages make as many calls of numpy and Arrow as one.
+
+STRETCH_ANSWERS = 4
+# So many of the first one make a stretch that is pulled beside others: most of its pulls are full ones.
+STRETCH_BYTES_MAX = 1024 * 1024
+# Fewer where answers are large: what is under way isn't counted as pulled ahead.
 
 _FOUND = int(ResponseCode.SUCCESS)
 _ANSWERS = {
@@ -76,15 +84,65 @@ class PullAhead:
         await asyncio.wait([self._task])
 
     async def _pull_loop(self) -> None:
+        """Pull one answer after the other; where all messages are wanted, several stretches side by side.
+
+        How far an answer goes that leaves messages out is known only from itself.
+        """
         _, offset, end = self._wanted
+        may_split = self._options.expression.wants_all and self._options.pulls_in_flight > 1
         while offset < end:
-            answer = await self._pull_patiently(offset)
-            if answer.code == _FOUND:
-                await self._put(answer.body)
-                self._check_progress(offset, answer)
-                offset = answer.next_begin_offset
-            else:
-                offset = self._after_nothing(offset, answer)
+            answers: list[bytes] = []
+            following = await self._pull_one(offset, end, answers)
+            for body in answers:
+                await self._put(body)
+            if answers and may_split:
+                messages = min(following - offset, self._options.pull_batch_size)
+                at_once = max(1, min(STRETCH_ANSWERS, STRETCH_BYTES_MAX // max(1, len(answers[0]))))
+                return await self._pull_side_by_side(following, messages * at_once)
+            offset = following
+
+    async def _pull_side_by_side(self, offset: int, stretch: int) -> None:
+        """Pull stretches of so many messages at the same time, and put their answers in order.
+
+        A stretch may come to more than its end: where messages are gone, or where a broker gives others in place of
+        damaged ones. What was asked for behind it is dropped then, and asked for again from where it came to.
+        """
+        end = self._wanted.end
+        under_way: deque[tuple[int, asyncio.Task[tuple[list[bytes], int]]]] = deque()
+        try:
+            while offset < end or under_way:
+                while offset < end and len(under_way) < self._options.pulls_in_flight:
+                    following = min(end, offset + stretch)
+                    task = asyncio.get_running_loop().create_task(self._pull_stretch(offset, following))
+                    under_way.append((following, task))
+                    offset = following
+                answers, reached = await under_way[0][1]
+                for body in answers:
+                    await self._put(body)
+                asked_to, _ = under_way.popleft()
+                if reached > asked_to:
+                    await _drop(under_way)
+                    offset = reached
+        finally:
+            await _drop(under_way)
+
+    async def _pull_stretch(self, offset: int, end: int) -> tuple[list[bytes], int]:
+        """Return the answers of a stretch, and where to go on."""
+        answers: list[bytes] = []
+        while offset < end:
+            offset = await self._pull_one(offset, end, answers)
+        return answers, offset
+
+    async def _pull_one(self, offset: int, end: int, answers: list[bytes]) -> int:
+        """Pull once, add what comes to the answers, and return where to go on."""
+        answer = await self._pull_patiently(offset, end)
+        if answer is None:
+            return end
+        if answer.code != _FOUND:
+            return self._after_nothing(offset, end, answer)
+        self._check_progress(offset, answer)
+        answers.append(answer.body)
+        return answer.next_begin_offset
 
     def _ended(self, _: asyncio.Task[None]) -> None:
         self._last_news = asyncio.get_running_loop().create_task(self._notify())
@@ -106,13 +164,13 @@ class PullAhead:
                 f"{self._wanted}: the broker answers offset {offset}, and calls {answer.next_begin_offset} the next"
             )
 
-    def _after_nothing(self, offset: int, answer: PullAnswer) -> int:
+    def _after_nothing(self, offset: int, end: int, answer: PullAnswer) -> int:
         """Return where to go on behind messages that aren't wanted, or are gone. Raises: DataLost."""
         following = answer.next_begin_offset
         if answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY and following > offset:
             return following
         there = f"the broker has {answer.min_offset} to {answer.max_offset}"
-        going_on = following if following > offset else self._wanted.end
+        going_on = following if following > offset else end
         if self._options.fail_on_data_loss:
             raise DataLost(
                 f"{self._wanted.queue}: wanted offsets {offset} to {self._wanted.end}, {there}; messages were removed "
@@ -121,23 +179,43 @@ class PullAhead:
         log.warning("data_lost", queue=str(self._wanted.queue), wanted=offset, there=there, going_on=going_on)
         return going_on
 
-    async def _pull_patiently(self, offset: int) -> PullAnswer:
-        """Pull, again and again while the broker is away. Raises: SourceUnreachable."""
+    async def _pull_patiently(self, offset: int, end: int) -> PullAnswer | None:
+        """Pull, again and again while the broker is away; None for a topic that is gone.
+
+        Raises: SourceUnreachable, DataLost.
+        """
         uptime_ms = self._client.machine.clock.uptime_ms
         deadline_ms = UptimeMs(uptime_ms() + self._options.reconnect_timeout_ms)
         while True:
             try:
-                return await self._pull(offset)
+                return await self._pull(offset, end)
             except (NetworkError, BrokerAnswer) as error:
-                is_refusal = isinstance(error, BrokerAnswer) and not error.retryable
+                is_refusal = isinstance(error, BrokerAnswer) and (not error.retryable or _is_by_tags_alone(error))
+                if isinstance(error, TopicNotFound) and uptime_ms() >= deadline_ms:
+                    self._tell_without_topic(offset, error)
+                    return None
                 if is_refusal or uptime_ms() >= deadline_ms:
                     raise SourceUnreachable(self._given_up(offset, error, is_refusal)) from None
                 log.info("pull_failed", queue=str(self._wanted.queue), offset=offset, reason=str(error))
             await self._client.pause_for(RETRY_PAUSE_MS)
             await self._refresh_route()
 
+    def _tell_without_topic(self, offset: int, error: TopicNotFound) -> None:
+        """Take note that the rest is gone. Raises: DataLost."""
+        if self._options.fail_on_data_loss:
+            raise DataLost(
+                f"{self._wanted.queue}: wanted offsets {offset} to {self._wanted.end}, and the topic is gone: "
+                f"{error.remark}. To go on without it set failOnDataLoss=false"
+            )
+        log.warning("data_lost", queue=str(self._wanted.queue), wanted=offset, reason=str(error))
+
     def _given_up(self, offset: int, error: StaticfireError, is_refusal: bool) -> str:
         queue, _, end = self._wanted
+        if _is_by_tags_alone(error):
+            return (
+                f"expression={self._options.expression.text}: broker {queue.broker_name} chooses by tags alone, it has "
+                f"enablePropertyFilter=false: switch it on there, or leave the choice to Spark ({error})"
+            )
         if is_refusal:
             return f"{queue}: the broker refuses offsets {offset} to {end}: {error}"
         tried_ms = self._options.reconnect_timeout_ms
@@ -152,9 +230,8 @@ class PullAhead:
         except (NetworkError, TopicNotFound):
             pass  # The next pull tells what is missing.
 
-    async def _pull(self, offset: int) -> PullAnswer:
-        queue, _, end = self._wanted
-        options = self._options
+    async def _pull(self, offset: int, end: int) -> PullAnswer:
+        queue, options = self._wanted.queue, self._options
         request = WholePull(
             consumer_group=options.group,
             topic=queue.topic,
@@ -162,8 +239,8 @@ class PullAhead:
             queue_offset=offset,
             max_msg_nums=min(options.pull_batch_size, end - offset),
             sys_flag=FLAG_SUBSCRIPTION,
-            subscription=options.sub_expression,
-            expression_type="TAG",
+            subscription=options.expression.text,
+            expression_type=options.expression.kind,
             bname=queue.broker_name,
         )
         connection = await self._client.pool.connection(await self._client.address_to_read(queue))
@@ -172,3 +249,16 @@ class PullAhead:
             raise broker_answer(answer.code, answer.remark, f"pull {queue} at {connection.peer.address}")
         self._broker_host = packed_address(connection.peer.address)
         return answer
+
+
+async def _drop(under_way: deque[tuple[int, asyncio.Task[Any]]]) -> None:
+    tasks = [task for _, task in under_way]
+    under_way.clear()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_by_tags_alone(error: StaticfireError) -> bool:
+    """Whether a broker takes no conditions. It says so as SYSTEM_ERROR, as if it could pass."""
+    return isinstance(error, BrokerAnswer) and no_property_filter(SQL92) in error.remark

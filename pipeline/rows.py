@@ -104,37 +104,40 @@ def messages_of(batch: pa.RecordBatch, options: SinkOptions, first: int, run: st
     columns = {name: batch.column(name).to_pylist() for name in batch.schema.names if name not in MADE_BY_BROKERS}
     values = columns.pop("value", None) or columns.pop("body", [])
     for position, value in enumerate(values):
-        row = {name: column[position] for name, column in columns.items()}
+        row = {name: column[position] for name, column in columns.items()} if columns else {}
         try:
-            yield _message(value, row, options, f"{run}-{first + position}")
+            message = _message(value, row, options)
         except (ClientError, UsageError) as error:
             yield RowError(f"row {first + position}: {error}")
+            continue
+        if options.row_ids:
+            message.properties[ROW_ID] = f"{run}-{first + position}"  # Ours, so that nothing can be wrong with it.
+        yield RowMessage(message, row.get("queue"), row.get("orderingKey")) if row else RowMessage(message)
 
 
-def _message(value: bytes | str | None, row: Mapping[str, Any], options: SinkOptions, row_id: str) -> RowMessage:
+def _message(value: bytes | str | None, row: Mapping[str, Any], options: SinkOptions) -> Message:
     """Return a row as a message. Raises: ClientError, UsageError."""
     if value is None:
         raise UsageError("value is null: a message has a body, which isn't empty")
     topic = row.get("topic") or options.topic
     if not topic:
         raise UsageError("topic is null, and there is no option topic")
+    body = value.encode() if isinstance(value, str) else value
+    if not row:
+        return Message(topic, body)
     keys = row.get("keys") or ()
     given = row.get("properties") or {}  # Arrow's maps are lists of pairs.
-    properties = {name: text for name, text in dict(given).items() if name not in RESERVED_NAMES and text}
-    if options.row_ids:
-        properties[ROW_ID] = row_id
-    message = Message(
+    return Message(
         topic,
-        value.encode() if isinstance(value, str) else value,
+        body,
         tags=row.get("tags") or "",
         keys=keys.split() if isinstance(keys, str) else keys,
-        properties=properties,
+        properties={name: text for name, text in dict(given).items() if name not in RESERVED_NAMES and text},
         flag=row.get("flag") or 0,
         delay_level=row.get("delayLevel") or 0,
         deliver_ms=_deliver_ms(row.get("deliverTimestamp")),
         sharding_key=row.get("orderingKey") or "",
     )
-    return RowMessage(message, row.get("queue"), row.get("orderingKey"))
 
 
 def _deliver_ms(moment: Any) -> int | None:

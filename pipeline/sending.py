@@ -1,7 +1,7 @@
 """Sends the rows of one task: several sends under way, while Spark makes the next rows. On the link's event loop."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -11,9 +11,24 @@ from staticfire.client.produce.selectors import by_hash
 from staticfire.pipeline.errors import RowsNotSent
 from staticfire.pipeline.rows import RowError, RowMessage
 from staticfire.pipeline.sink_options import SinkOptions
-from staticfire.protocol.errors import StaticfireError, UsageError
+from staticfire.protocol.errors import (
+    AnswerTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    StaticfireError,
+    SystemBusy,
+    UsageError,
+)
 
 EXAMPLES_MAX = 3
+TRY_AGAIN_MS = 200
+
+Send = Callable[[Sequence[Message]], Awaitable[Sequence[object]]]
+
+
+def _passes(error: StaticfireError) -> bool:
+    """Whether it is one that passes: a broker is away or busy. A nameserver that never answered isn't."""
+    return isinstance(error, ConnectFailed | ConnectionLost | AnswerTimeout | SystemBusy)
 
 
 class SentRows(msgspec.Struct):
@@ -101,7 +116,7 @@ class RowSender:
             else:
                 placed.append(row)
         if plain:
-            self._note(plain, await self._producer.send_many(plain, return_exceptions=True))
+            await self._settle(plain, self._send_plain)
         if placed:
             async with self._in_order:
                 await self._send_placed(placed)
@@ -113,17 +128,41 @@ class RowSender:
                 placed.append((row.message, await self._place(row)))
             except StaticfireError as error:
                 self.rows.fail(f"{row.message}: {error}")
-        sends = (self._producer.send(message, queue=queue) for message, queue in placed)
-        self._note([message for message, _ in placed], await asyncio.gather(*sends, return_exceptions=True))
+        queues = {id(message): queue for message, queue in placed}
 
-    def _note(self, messages: Sequence[Message], outcomes: Sequence[object]) -> None:
+        async def send(messages: Sequence[Message]) -> Sequence[object]:
+            sends = (self._producer.send(message, queue=queues[id(message)]) for message in messages)
+            return await asyncio.gather(*sends, return_exceptions=True)
+
+        await self._settle([message for message, _ in placed], send)
+
+    async def _send_plain(self, messages: Sequence[Message]) -> Sequence[object]:
+        return await self._producer.send_many(messages, return_exceptions=True)
+
+    async def _settle(self, messages: Sequence[Message], send: Send) -> None:
+        """Send until all are sent, or can't be. A producer gives up within milliseconds where a broker is away."""
+        clock = self._client.machine.clock
+        deadline_ms = clock.uptime_ms() + self._options.send_timeout_ms
+        while messages:
+            outcomes = await send(messages)
+            may_wait = clock.uptime_ms() + TRY_AGAIN_MS < deadline_ms
+            messages = self._note(messages, outcomes, may_wait)
+            if messages:
+                await self._client.pause_for(TRY_AGAIN_MS)
+
+    def _note(self, messages: Sequence[Message], outcomes: Sequence[object], may_wait: bool) -> list[Message]:
+        """Count what has become of messages; return those that are worth another try."""
+        again: list[Message] = []
         for message, outcome in zip(messages, outcomes, strict=True):
-            if isinstance(outcome, StaticfireError):
-                self.rows.fail(f"{message}: {outcome}")
-            elif isinstance(outcome, BaseException):
-                raise outcome
-            else:
+            if not isinstance(outcome, BaseException):
                 self.rows.sent += 1
+            elif not isinstance(outcome, StaticfireError):
+                raise outcome
+            elif may_wait and _passes(outcome):
+                again.append(message)
+            else:
+                self.rows.fail(f"{message}: {outcome}")
+        return again
 
     async def _place(self, row: RowMessage) -> MessageQueue:
         """Return the queue of a row that wants a certain one. Raises: UsageError, TopicNotFound, NetworkError."""

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import cast
 
-from staticfire.pipeline.options import OptionReader, Protocol, name_server_of
+from staticfire.pipeline.options import OptionReader, Protocol, group_of, known_options, name_server_of
 from staticfire.protocol.errors import UsageError
-from staticfire.protocol.names import group_fault, topic_fault
+from staticfire.protocol.names import topic_fault
 
 PRODUCER_GROUP = "SPARK_SINK"
 SEND_TIMEOUT_MS = 30_000
@@ -20,7 +19,6 @@ NAMES = (
     "nameServer", "topic", "protocol", "group", "failOnError", "sendTimeoutMs", "rowsPerSend", "sendsInFlight",
     "rowIds", "checkpointLocation",
 )  # fmt: skip
-_LOWER = {name.lower(): name for name in NAMES}
 _NOT_OPTIONS = {
     "path": "save() and start() take no path here: name the topic with topic",
     "subscribe": "that is for reading; the sink's option is called topic",
@@ -49,13 +47,13 @@ class SinkOptions:
 
 def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SinkOptions:
     """Return the options of a write. Raises: UsageError, one line that names the option."""
-    given = {_known(name): text.strip() for name, text in options.items()}
+    given = known_options(options, "sink", NAMES, _NOT_OPTIONS)
     read = OptionReader(given)
     return SinkOptions(
         name_server=name_server_of(given, environment),
         topic=_topic(given),
         protocol=cast(Protocol, read.one_of("protocol", ("staticfire", "rocketmq"), "staticfire")),
-        group=_group(given),
+        group=group_of(given, PRODUCER_GROUP),
         fail_on_error=read.boolean("failOnError", True),
         send_timeout_ms=read.integer("sendTimeoutMs", 1) or SEND_TIMEOUT_MS,
         rows_per_send=read.integer("rowsPerSend", 1, ROWS_PER_SEND_MAX) or ROWS_PER_SEND,
@@ -64,29 +62,9 @@ def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str
     )
 
 
-def _known(name: str) -> str:
-    """Return an option's own spelling. Raises: UsageError, with what was probably meant."""
-    known = _LOWER.get(name.lower())
-    if known is not None:
-        return known
-    if name.lower() in _NOT_OPTIONS:
-        raise UsageError(f"{name}: {_NOT_OPTIONS[name.lower()]}")
-    close = [_LOWER[match] for match in get_close_matches(name.lower(), _LOWER, n=1)]
-    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(NAMES)}"
-    raise UsageError(f"{name} is no option of the sink staticfire; {hint}")
-
-
 def _topic(given: Mapping[str, str]) -> str:
     topic = given.get("topic", "")
     fault = topic_fault(topic) if topic else None
     if fault is not None:
         raise UsageError(f"topic={topic}: {fault}")
     return topic
-
-
-def _group(given: Mapping[str, str]) -> str:
-    group = given.get("group") or PRODUCER_GROUP
-    fault = group_fault(group)
-    if fault is not None:
-        raise UsageError(f"group={group}: {fault}")
-    return group

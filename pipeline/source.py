@@ -51,6 +51,10 @@ class StaticfireSource(DataSource):
     def reader(self, schema: StructType) -> "BatchReader":
         options = self._parsed()
         check_for_batch(options)
+        if options.push_down_filters:
+            from staticfire.pipeline.pushing_reader import PushingReader
+
+            return PushingReader(options, arrow_schema(schema))
         return BatchReader(options, arrow_schema(schema))
 
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802 (Spark's name)
@@ -91,9 +95,13 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         async def plan(client: ClusterClient) -> list[QueueRange]:
-            return await plan_batch(client, self._options)
+            return await plan_batch(client, self._options, self.narrow)
 
         return [InputPartition(each) for each in link_to(self._options).ask(plan)]
+
+    def narrow(self, ranges: list[QueueRange]) -> list[QueueRange]:
+        """Return what is to be read of what there is."""
+        return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._schema, partition.value)

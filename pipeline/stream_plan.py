@@ -1,19 +1,21 @@
 """What a streaming query reads next. One per query, in the process that Spark plans in.
 
 Offsets never go back but where a queue does. A queue whose broker is away keeps its offset: it goes on when the broker
-is back. A new queue begins at its earliest message. With Trigger.AvailableNow nothing behind the ends that were found
-at the start of the query exists.
+is back. A new queue, of a known topic or of a new one that matches the pattern, begins at its earliest message. With
+Trigger.AvailableNow nothing behind the ends that were found at the start of the query exists.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.batch_plan import Survey, starting_offsets, survey, tell_losses
+from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.link import ClusterLink
 from staticfire.pipeline.offsets import LATEST, Checkpoint, Offsets, from_checkpoint, to_checkpoint
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.pace import PollPace
 from staticfire.pipeline.planning import QueueRange, limit_ends, plan_reads, split
-from staticfire.pipeline.survey import find_ends, find_queues, patiently
+from staticfire.pipeline.survey import find_ends, patiently, wanted_queues
+from staticfire.protocol.errors import NetworkError
 from staticfire.runtime.log import logger
 
 log = logger("pipeline")
@@ -80,7 +82,7 @@ class StreamPlan:
         self._pace.asked(self._link.uptime_ms(), changed)
 
     def _look(self) -> None:
-        fresh = self._pace.may_ask_routes(self._link.uptime_ms()) or not self._queues
+        fresh = self._pace.may_ask_routes(self._link.uptime_ms())
 
         async def ask(client: ClusterClient) -> Survey:
             nonlocal fresh
@@ -97,7 +99,15 @@ class StreamPlan:
         self._there = self._link.ask(ask)
 
     async def _find_queues(self, client: ClusterClient) -> None:
-        queues = await find_queues(client, self._options.topics)
+        try:
+            queues = await wanted_queues(client, self._options)
+        except SourceUnreachable as error:
+            if not self._queues:
+                raise  # There never was such a topic.
+            raise NetworkError(str(error)) from None  # As long as its only broker starts again a topic has no route.
         for queue in sorted(set(self._queues) - set(queues)):
             log.warning("queue_gone", queue=str(queue), reason="its broker is away, or the topic has fewer queues")
+        if self._options.pattern is not None:
+            for topic in sorted({queue.topic for queue in queues} - {queue.topic for queue in self._queues}):
+                log.info("topic_matches", topic=topic, pattern=self._options.pattern.text)
         self._queues = queues

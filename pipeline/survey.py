@@ -5,7 +5,7 @@ anew, until `reconnectTimeoutMs` is over.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -17,6 +17,7 @@ from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueEnds
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError, TopicNotFound, broker_answer
+from staticfire.protocol.requests.routes import GetAllTopics, GetClusterInfo
 from staticfire.protocol.requests.statistics import GetTopicStats, TopicStatsAnswer
 
 T = TypeVar("T")
@@ -27,17 +28,49 @@ RETRY_PAUSE_MS = 100
 NO_MESSAGES = QueueEnds(0, 0)
 
 
-async def find_queues(client: ClusterClient, topics: Iterable[str]) -> list[MessageQueue]:
-    """Return the readable queues of topics, asked anew. Raises: SourceUnreachable (no such topic), NetworkError."""
-    routes = [_route_queues(client, topic) for topic in topics]
+async def find_queues(client: ClusterClient, topics: Iterable[str], may_miss: bool = False) -> list[MessageQueue]:
+    """Return the readable queues of topics, asked anew. `may_miss`: leave out topics that aren't there.
+
+    Raises: SourceUnreachable (no such topic), NetworkError.
+    """
+    routes = [_route_queues(client, topic, may_miss) for topic in topics]
     return [queue for queues in await asyncio.gather(*routes) for queue in queues]
 
 
-async def _route_queues(client: ClusterClient, topic: str) -> list[MessageQueue]:
+async def _route_queues(client: ClusterClient, topic: str, may_miss: bool) -> list[MessageQueue]:
     try:
         return subscribe_queues(topic, await client.routes.fetch(topic))
     except TopicNotFound as error:
+        if may_miss:
+            return []
         raise SourceUnreachable(f"subscribe={topic}: {error.remark}") from None
+
+
+async def wanted_queues(client: ClusterClient, options: SourceOptions) -> list[MessageQueue]:
+    """Return the readable queues of all topics that a query reads now; none where no topic matches its pattern.
+
+    Raises: SourceUnreachable, NetworkError, BrokerAnswer.
+    """
+    if options.pattern is None:
+        return await find_queues(client, options.topics)
+    # One that is deleted between the two questions is no error: it matches no more.
+    return await find_queues(client, options.pattern.choose(*await all_topics(client)), may_miss=True)
+
+
+async def all_topics(client: ClusterClient) -> tuple[list[str], set[str]]:
+    """Return the names of all topics, and those that servers have for themselves.
+
+    Raises: NetworkError, BrokerAnswer.
+    """
+    topics, cluster = await asyncio.gather(
+        client.nameservers.ask(GetAllTopics(), SURVEY_TIMEOUT_MS),
+        client.nameservers.ask(GetClusterInfo(), SURVEY_TIMEOUT_MS),
+    )
+    for answer in (topics, cluster):
+        if answer.code != SUCCESS or answer.body is None:
+            raise broker_answer(answer.code, answer.remark, f"topics at {client.nameservers.chosen}")
+    known = cluster.body
+    return topics.body.topic_list, {*known.cluster_addr_table, *known.broker_addr_table}
 
 
 async def find_ends(client: ClusterClient, queues: Sequence[MessageQueue]) -> dict[MessageQueue, QueueEnds]:
@@ -62,11 +95,11 @@ async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQ
     }
 
 
-async def find_at(client: ClusterClient, queues: Sequence[MessageQueue], stored_ms: int) -> dict[MessageQueue, int]:
-    """Return each queue's first offset stored at that moment or later. Raises: NetworkError, BrokerAnswer."""
+async def find_at(client: ClusterClient, times: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
+    """Return each queue's first offset stored at its moment or later. Raises: NetworkError, BrokerAnswer."""
     asking = QueueOffsets(client, SURVEY_TIMEOUT_MS)
-    offsets = await asyncio.gather(*(asking.search_offset(queue, stored_ms) for queue in queues))
-    return dict(zip(queues, offsets, strict=True))
+    offsets = await asyncio.gather(*(asking.search_offset(queue, stored_ms) for queue, stored_ms in times.items()))
+    return dict(zip(times, offsets, strict=True))
 
 
 async def patiently(client: ClusterClient, options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:

@@ -11,7 +11,8 @@ Commands:
 Messages:
 
 - `messages.py`: what programs send and receive
-- `record.py`: a message in the commit log; `plain_records.py`: the common kind, packed quickly
+- `record.py`: a message in the commit log; `plain_records.py`: the common kind, packed quickly;
+  `record_copies.py`: made of others
 - `rocketmq_record.py`: RocketMQ's binary form of records and batches; `batch_rows.py`: a batch as rows of records
 - `compiled.py`: the compiled twin of hot functions, where there is one
 - `recall_handle.py`: by what a message is called back

@@ -1,9 +1,12 @@
 /* The compiled twin of hot functions, byte for byte what the Python beside it makes; nothing but speed depends on it.
 
    rocketmq_records   protocol/rocketmq_record.py   stored records -> RocketMQ's, for a pull
+   pulled_frame       protocol/codecs/hot_json.py   the same, as the frame of the answer
    pack_batch         protocol/batch_rows.py        the body of a batch -> the log's bytes and the queue's entries
    are_proven         broker/store/proof.py         whether stored records are whole, and where a queue says they are
-   take_..._sends     in _compiled_sends.c
+   record_columns     in _compiled_columns.c        stored records -> columns for Spark
+   take_..._sends     in _compiled_sends.c, _compiled_transactions.c
+   received_head      in _compiled_received.c
 
    They read bytes of other programs (a batch comes from the network), so every length is checked against what is left
    before it is used. What isn't plain - IPv6 hosts, long topics, flags, odd tags, anything illegal - is left to Python:
@@ -16,26 +19,32 @@ enum { ROCKETMQ_FIXED_BYTES = 91 };
 
 /* ---- stored records -> RocketMQ's ---------------------------------------------------------------------------------- */
 
-/* RocketMQ's record of the stored one that begins at `from` and has `size` bytes; NULL without an error set if Python
-   has to make it, with one if there is no memory. */
-static PyObject *rocketmq_record(const uint8_t *from, uint32_t size, const uint8_t *store_host) {
+/* Where the parts of a stored record are, and how long RocketMQ's is. */
+typedef struct {
+    size_t topic_bytes, properties_at, properties_bytes, body_at, body_bytes, made_bytes;
+} Parts;
+
+/* Finds the parts of the record that begins at `from` and has `size` bytes; 0 if Python has to make RocketMQ's of it. */
+static int parts_of(const uint8_t *from, uint32_t size, Parts *parts) {
     if (size < RECORD_BYTES_MIN || from[BORN_HOST_HEAD_AT] != 0xC4 || from[BORN_HOST_HEAD_AT + 1] != HOST_V4_BYTES)
-        return NULL;
+        return 0;
     size_t topic_bytes = get16(from + TOPIC_AT + 1);
     size_t properties_at = TOPIC_AT + 3 + topic_bytes + 1;
     if (topic_bytes > TOPIC_BYTES_MAX_V1 || properties_at + 2 > size)
-        return NULL;
+        return 0;
     size_t properties_bytes = get16(from + properties_at);
     size_t body_at = properties_at + 2 + properties_bytes + 5;
     if (properties_bytes > PROPERTIES_BYTES_MAX || body_at > size)
-        return NULL;
+        return 0;
     size_t body_bytes = size - body_at;
-    size_t made_bytes = ROCKETMQ_FIXED_BYTES + body_bytes + topic_bytes + properties_bytes;
-    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)made_bytes);
-    if (made == NULL)
-        return NULL;
-    uint8_t *at = (uint8_t *)PyBytes_AS_STRING(made);
-    at = put32(at, (uint32_t)made_bytes);
+    *parts = (Parts){topic_bytes, properties_at, properties_bytes, body_at, body_bytes,
+                     ROCKETMQ_FIXED_BYTES + body_bytes + topic_bytes + properties_bytes};
+    return 1;
+}
+
+/* Writes RocketMQ's record of the stored one, and returns where the next begins. */
+static uint8_t *put_rocketmq_record(uint8_t *at, const uint8_t *from, const Parts *parts, const uint8_t *store_host) {
+    at = put32(at, (uint32_t)parts->made_bytes);
     at = put32(at, ROCKETMQ_MAGIC_V1);
     at = put(at, from + BODY_CRC_AT, 4);
     at = put(at, from + QUEUE_ID_AT, 4);
@@ -52,12 +61,22 @@ static PyObject *rocketmq_record(const uint8_t *from, uint32_t size, const uint8
         memset(at, 0, 8);  /* below 0: a mark of the broker's own */
     else
         memcpy(at, from + PREPARED_POSITION_AT, 8);
-    at = put32(at + 8, (uint32_t)body_bytes);
-    at = put(at, from + body_at, body_bytes);
-    *at++ = (uint8_t)topic_bytes;
-    at = put(at, from + TOPIC_AT + 3, topic_bytes);
-    at = put16(at, (uint16_t)properties_bytes);
-    put(at, from + properties_at + 2, properties_bytes);
+    at = put32(at + 8, (uint32_t)parts->body_bytes);
+    at = put(at, from + parts->body_at, parts->body_bytes);
+    *at++ = (uint8_t)parts->topic_bytes;
+    at = put(at, from + TOPIC_AT + 3, parts->topic_bytes);
+    at = put16(at, (uint16_t)parts->properties_bytes);
+    return put(at, from + parts->properties_at + 2, parts->properties_bytes);
+}
+
+/* RocketMQ's record of a stored one; NULL without an error set if Python has to make it, with one if there is no memory. */
+static PyObject *rocketmq_record(const uint8_t *from, uint32_t size, const uint8_t *store_host) {
+    Parts parts;
+    if (!parts_of(from, size, &parts))
+        return NULL;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)parts.made_bytes);
+    if (made != NULL)
+        put_rocketmq_record((uint8_t *)PyBytes_AS_STRING(made), from, &parts, store_host);
     return made;
 }
 
@@ -113,6 +132,67 @@ static PyObject *rocketmq_records(PyObject *Py_UNUSED(module), PyObject *const *
     if (failed)
         Py_CLEAR(records);
     return records;
+}
+
+/* Bytes of RocketMQ's records of all stored ones in a slice; -1 if Python has to make one of them. */
+static Py_ssize_t measure_slice(const Py_buffer *view) {
+    const uint8_t *data = view->buf;
+    Py_ssize_t at = 0, made_bytes = 0;
+    while (at < view->len) {
+        uint32_t size = view->len - at >= RECORD_BYTES_MIN ? get32(data + at + RECORD_BYTES_AT) : 0;
+        Parts parts;
+        if ((Py_ssize_t)size > view->len - at || !parts_of(data + at, size, &parts))
+            return -1;
+        made_bytes += (Py_ssize_t)parts.made_bytes;
+        at += size;
+    }
+    return made_bytes;
+}
+
+/* The frame of a pull over JSON: its head, the header, RocketMQ's records of the stored ones. None if Python has to make
+   one of them, or if it is too long. */
+static PyObject *pulled_frame(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *given, *frame = NULL;
+    Py_buffer store_host, header;
+    Py_ssize_t frame_bytes_max;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*n:pulled_frame", &given, &store_host, &header, &frame_bytes_max))
+        return NULL;
+    PyObject *slices = PySequence_Fast(given, "slices: a list or a tuple");
+    Py_ssize_t count = slices == NULL ? 0 : PySequence_Fast_GET_SIZE(slices), frame_bytes = 8 + header.len;
+    for (Py_ssize_t index = 0; index < count && frame_bytes >= 0; index++) {
+        PyObject *stored = PySequence_Fast_GET_ITEM(slices, index);
+        Py_buffer view;
+        if (PyObject_GetBuffer(stored, &view, PyBUF_SIMPLE) < 0)
+            goto end;
+        Py_ssize_t made_bytes = store_host.len == HOST_V4_BYTES ? measure_slice(&view) : -1;
+        frame_bytes = made_bytes < 0 || frame_bytes + made_bytes > frame_bytes_max ? -1 : frame_bytes + made_bytes;
+        PyBuffer_Release(&view);
+    }
+    if (slices != NULL && frame_bytes < 0)
+        frame = Py_NewRef(Py_None);
+    else if (slices != NULL && (frame = PyBytes_FromStringAndSize(NULL, frame_bytes)) != NULL) {
+        uint8_t *to = put32((uint8_t *)PyBytes_AS_STRING(frame), (uint32_t)frame_bytes - 4);
+        to = put(put32(to, (uint32_t)header.len), header.buf, (size_t)header.len);
+        for (Py_ssize_t index = 0; index < count; index++) {
+            Py_buffer view;
+            if (PyObject_GetBuffer(PySequence_Fast_GET_ITEM(slices, index), &view, PyBUF_SIMPLE) < 0) {
+                Py_CLEAR(frame);
+                goto end;
+            }
+            const uint8_t *data = view.buf;
+            for (Py_ssize_t at = 0; at < view.len; at += get32(data + at + RECORD_BYTES_AT)) {
+                Parts parts;
+                if (parts_of(data + at, get32(data + at + RECORD_BYTES_AT), &parts))
+                    to = put_rocketmq_record(to, data + at, &parts, store_host.buf);
+            }
+            PyBuffer_Release(&view);
+        }
+    }
+end:
+    Py_XDECREF(slices);
+    PyBuffer_Release(&store_host);
+    PyBuffer_Release(&header);
+    return frame;
 }
 
 /* ---- a batch -> the log ---------------------------------------------------------------------------------------------- */
@@ -270,7 +350,9 @@ uint8_t *put_record(uint8_t *start, uint32_t size, const Record *record, PyObjec
     uint8_t *body = start + size - record->body.bytes;
     put(body, record->body.at, record->body.bytes);
     uint32_t crc;
-    if (crc_of(crc32, body, record->body.bytes, &crc) < 0)
+    if (record->body_crc != NULL)
+        crc = get32(record->body_crc);
+    else if (crc_of(crc32, body, record->body.bytes, &crc) < 0)
         return NULL;
     uint8_t *at = put(start, "\xdc\x00\x11\xce", 4);
     at = put32(at, size);
@@ -289,6 +371,8 @@ uint8_t *put_record(uint8_t *start, uint32_t size, const Record *record, PyObjec
     *at++ = 0xD3;
     at = put64(at, (uint64_t)record->born_ms);
     at = put(at, numbers, sizeof numbers);
+    put32(start + SYS_FLAG_AT, (uint32_t)record->sys_flag);
+    put64(start + PREPARED_POSITION_AT, (uint64_t)record->prepared_position);
     at = put32(at, crc & 0x7FFFFFFFu);
     *at++ = 0xC4;
     *at++ = (uint8_t)record->born_host.bytes;
@@ -401,17 +485,24 @@ static PyObject *pack_batch(PyObject *Py_UNUSED(module), PyObject *arguments) {
 static PyMethodDef methods[] = {
     {"rocketmq_records", (PyCFunction)(void (*)(void))rocketmq_records, METH_FASTCALL,
      "rocketmq_records(slices, store_host, otherwise) -> list[bytes]"},
+    {"pulled_frame", pulled_frame, METH_VARARGS, "pulled_frame(slices, store_host, header, frame_bytes_max) -> bytes | None"},
     {"pack_batch", pack_batch, METH_VARARGS,
      "pack_batch(batch, added, log_position, queue_id, queue_offset, stored_ms, born_ms, born_host, packed_topic, "
      "record_bytes_max, crc32) -> (log, entries, positions) | None"},
     {"are_proven", are_proven, METH_VARARGS,
      "are_proven(slices, positions, sizes, queue_id, packed_topic, first_offset, end_offset, crc32) -> bool"},
     {"take_native_sends", take_native_sends, METH_VARARGS,
-     "take_native_sends(data, at, stop, (tail, sent, many), (position, room_end, record_bytes_max), body_bytes_max, "
-     "stored_ms, born_host, added, find, crc32) -> (at, log, last_position, rows, answers) | None"},
+     "take_native_sends(data, at, stop, (tail, sent, many, ended), (position, room_end, record_bytes_max), body_bytes_max, "
+     "stored_ms, born_host, added, find, crc32, halves) -> (at, (log, last_position, rows), answers, halves, ends) | None"},
     {"take_json_sends", take_json_sends, METH_VARARGS,
      "take_json_sends(data, at, stop, (language, version, parts), (position, room_end, record_bytes_max), "
-     "body_bytes_max, stored_ms, born_host, added, find, crc32) -> (at, log, last_position, rows, answers) | None"},
+     "body_bytes_max, stored_ms, born_host, added, find, crc32, halves) -> (at, (log, last_position, rows), answers, halves, ends) | None"},
+    {"received_head", received_head, METH_VARARGS,
+     "received_head((properties, body, born_host, sys_flag, born_ms, stored_ms, queue_id, queue_offset), "
+     "(topic, digest_head, store_host, kinds), digest, receipt, attempt) -> bytes | None"},
+    {"record_columns", record_columns, METH_VARARGS,
+     "record_columns(bodies, skip, names, with_body) -> (rows, offsets, stored, born, flags, times, body_offsets, "
+     "body_data, properties) | None"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -421,7 +512,7 @@ static struct PyModuleDef definition = {
 };
 
 /* What this does, as a number: compiled.py has the same, and takes no module that was built from an older source. */
-enum { MADE_FOR = 5 };
+enum { MADE_FOR = 10 };
 
 PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *module = PyModule_Create(&definition);

@@ -13,6 +13,7 @@
 #define TOPIC_BYTES_MAX_V1 127
 #define PROPERTIES_BYTES_MAX 32767
 #define ROCKETMQ_MAGIC_V1 0xDAA320A7u
+#define SYS_FLAG_PREPARED 4
 #define RECORD_MAGIC 0x53460001u
 
 /* Where the fields of a stored record lie (protocol/record.py draws them), with an IPv4 born host. */
@@ -67,12 +68,15 @@ typedef struct {
     size_t bytes;
 } Span;
 
-/* A plain record: its flags, times of consumption and prepared position are 0. */
+/* A record whose flag and times of consumption are 0; of a plain one sys flag and prepared position are, too. */
 typedef struct {
     int64_t position, queue_offset, stored_ms, born_ms;
     int32_t queue_id;
     Span born_host, packed_topic, properties, added, body;
     int needs_end;  /* the properties don't end with 0x02 */
+    int32_t sys_flag;
+    int64_t prepared_position;
+    const uint8_t *body_crc;  /* in a record of the same body; NULL: to be computed */
 } Record;
 
 static inline size_t size_of_record(const Record *record) {
@@ -88,5 +92,8 @@ uint8_t *put_record(uint8_t *at, uint32_t size, const Record *record, PyObject *
 
 PyObject *take_native_sends(PyObject *module, PyObject *arguments);
 PyObject *take_json_sends(PyObject *module, PyObject *arguments);
+/* _compiled_received.c */
+PyObject *received_head(PyObject *module, PyObject *arguments);
+PyObject *record_columns(PyObject *module, PyObject *arguments);
 
 #endif

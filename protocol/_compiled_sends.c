@@ -2,29 +2,24 @@
    and the answers. What the Python road makes of the same frames, request by request, is the same to the byte
    (broker/handlers/send_runs.py says where that road is); nothing but speed depends on this.
 
-   take_native_sends   SEND_MESSAGE and SEND_MANY of codec 2
-   take_json_sends     SEND_MESSAGE of codec 0, both spellings
+   take_native_sends   SEND_MESSAGE, SEND_MANY and END_TRANSACTION of codec 2
+   take_json_sends     SEND_MESSAGE of codec 0, both spellings, and END_TRANSACTION
+
+   What is special about the halves of transactions is in _compiled_transactions.c.
 
    Both stop at the first frame that isn't plain, and Python goes on from there: whatever may be refused, has to wait,
    is compressed, carries a flag, or just looks unusual. So every refusal is worded once. What comes from the network is
    measured against what is left before it is read. */
 
-#include "_compiled.h"
+#include "_compiled_runs.h"
 
 #include <limits.h>
 
-enum { SEND_MESSAGE = 10, SEND_MESSAGE_V2 = 310, SEND_MANY = 9001, SEND_MANY_TAKEN_MAX = 16384 };
-enum { HASHES = 64, HEADER_BYTES_MAX = 1 << 20 };
+enum { PACKED_TOPIC_HEAD_BYTES = 3, SEND_MANY_TAKEN_MAX = 16384, HEADER_BYTES_MAX = 1 << 20 };
 
 /* ---- bytes that grow ------------------------------------------------------------------------------------------------ */
 
-typedef struct {
-    PyObject *bytes;
-    size_t size, room;
-} Growing;
-
-/* Where `more` bytes go; NULL with an error set. */
-static uint8_t *grow(Growing *growing, size_t more) {
+uint8_t *grow(Growing *growing, size_t more) {
     if (growing->size + more > growing->room) {
         size_t room = growing->size + more > 2 * growing->room ? growing->size + more : 2 * growing->room;
         if (growing->bytes == NULL)
@@ -52,41 +47,21 @@ static PyObject *grown(Growing *growing) {
 
 /* ---- one run of sends ------------------------------------------------------------------------------------------------ */
 
-typedef struct {
-    Span topic;
-    int32_t queue_id, next;  /* of the same hash; -1 is the last */
-    PyObject *found;         /* queue, packed topic, next offset: what Python's `find` says */
-    Span packed_topic;
-    int64_t next_offset;
-    Growing entries;
-} Place;
-
-typedef struct {
-    Py_buffer data, added, born_host;
-    PyObject *find, *crc32;
-    long long position, room_end, record_bytes_max, stored_ms, last_position;
-    Py_ssize_t at, stop, body_bytes_max;
-    Growing log, answers, text;
-    Place *places;
-    size_t place_count, place_room;
-    int32_t heads[HASHES];
-    uint32_t *order;  /* of each message, its place: so that those of a frame can be taken back */
-    size_t messages, order_room;
-} Run;
-
-/* A message as its frame tells it, and where it came to lie. */
-typedef struct {
-    Span topic, properties, body, unique_id;
-    int64_t born_ms, tags_code, position, queue_offset;
-    int32_t queue_id;
-} Send;
-
 static int is_host(const Py_buffer *host) { return host->len == HOST_V4_BYTES || host->len == HOST_V6_BYTES; }
 
 static void begin(Run *run) {
     memset(run->heads, -1, sizeof run->heads);
+    run->halves_place = -1;
     run->log.room = (run->stop > run->at ? (size_t)(run->stop - run->at) / 4 * 5 : 0) + 1024;
     run->log.bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)run->log.room);
+}
+
+/* What Python says of transactions, or None; 0 if it isn't that. */
+static int know_halves(Run *run, PyObject *halves) {
+    if (halves == Py_None)
+        return 1;
+    return PyTuple_Check(halves) &&
+           PyArg_ParseTuple(halves, "O!OL", &PyDict_Type, &run->recent, &run->find_halves, &run->timeout_ms);
 }
 
 static PyObject *rows_of(Run *run) {
@@ -96,8 +71,7 @@ static PyObject *rows_of(Run *run) {
         if (place->entries.size == 0)
             continue;
         PyObject *entries = grown(&place->entries);
-        PyObject *row = entries == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(place->found, 0), entries);
-        Py_XDECREF(entries);
+        PyObject *row = entries == NULL ? NULL : Py_BuildValue("ONL", PyTuple_GET_ITEM(place->found, 0), entries, place->record_bytes);
         if (row == NULL || PyList_Append(rows, row) < 0)
             Py_CLEAR(rows);
         Py_XDECREF(row);
@@ -105,15 +79,32 @@ static PyObject *rows_of(Run *run) {
     return rows;
 }
 
+/* The half messages that were stored, and those that ended: what `TakenTransactions` says. */
+static PyObject *transactions_of(Run *run) {
+    if (run->begun == NULL && run->ends == NULL)
+        return Py_NewRef(Py_None);
+    if (run->begun == NULL)
+        run->begun = PyDict_New();
+    if (run->kept == NULL)
+        run->kept = PyDict_New();
+    if (run->ends == NULL)
+        run->ends = PyList_New(0);
+    if (run->begun == NULL || run->kept == NULL || run->ends == NULL)
+        return NULL;
+    return PyTuple_Pack(3, run->begun, run->kept, run->ends);
+}
+
 /* What was taken, None if it is nothing; NULL with an error set if there is one. Frees the rest. */
 static PyObject *end(Run *run) {
     PyObject *taken = NULL;
-    if (!PyErr_Occurred() && run->messages == 0)
+    if (!PyErr_Occurred() && run->messages == 0 && run->ends == NULL)
         taken = Py_NewRef(Py_None);
     else if (!PyErr_Occurred()) {
         PyObject *log = grown(&run->log), *rows = rows_of(run), *answers = grown(&run->answers);
-        if (log != NULL && rows != NULL && answers != NULL)
-            taken = Py_BuildValue("nOLOO", run->at, log, run->last_position, rows, answers);
+        PyObject *transactions = transactions_of(run);
+        if (log != NULL && rows != NULL && answers != NULL && transactions != NULL)
+            taken = Py_BuildValue("n(OLO)OO", run->at, log, run->last_position, rows, answers, transactions);
+        Py_XDECREF(transactions);
         Py_XDECREF(log);
         Py_XDECREF(rows);
         Py_XDECREF(answers);
@@ -125,6 +116,11 @@ static PyObject *end(Run *run) {
     Py_XDECREF(run->log.bytes);
     Py_XDECREF(run->answers.bytes);
     Py_XDECREF(run->text.bytes);
+    Py_XDECREF(run->more.bytes);
+    Py_XDECREF(run->begun);
+    Py_XDECREF(run->kept);
+    Py_XDECREF(run->ends);
+    Py_XDECREF(run->group);
     PyMem_Free(run->places);
     PyMem_Free(run->order);
     PyBuffer_Release(&run->data);
@@ -139,6 +135,7 @@ static void take_back(Run *run, size_t messages, long long position, long long l
         Place *place = &run->places[run->order[--run->messages]];
         place->next_offset--;
         place->entries.size -= ENTRY_BYTES;
+        place->record_bytes -= get32((const uint8_t *)PyBytes_AS_STRING(place->entries.bytes) + place->entries.size + 8);
     }
     run->log.size -= (size_t)(run->position - position);
     run->position = position;
@@ -162,10 +159,25 @@ static int more_places(Run *run) {
     return 1;
 }
 
+int add_place(Run *run, PyObject *found, int32_t queue_id, int32_t next) {
+    PyObject *queue, *packed_topic;
+    long long next_offset;
+    if (!more_places(run) || !PyArg_ParseTuple(found, "OSL", &queue, &packed_topic, &next_offset) ||
+        PyBytes_GET_SIZE(packed_topic) < PACKED_TOPIC_HEAD_BYTES) {
+        Py_DECREF(found);
+        return -1;
+    }
+    const uint8_t *packed = (const uint8_t *)PyBytes_AS_STRING(packed_topic);
+    size_t bytes = (size_t)PyBytes_GET_SIZE(packed_topic);
+    run->places[run->place_count] = (Place){
+        .topic = {packed + PACKED_TOPIC_HEAD_BYTES, bytes - PACKED_TOPIC_HEAD_BYTES}, .queue_id = queue_id, .next = next,
+        .found = found, .packed_topic = {packed, bytes}, .next_offset = next_offset,
+    };
+    return (int)run->place_count++;
+}
+
 /* Asks Python for the queue of a message and files the answer under `hash`; -1 if there is none, or an error is set. */
 static int new_place(Run *run, const Send *send, size_t hash) {
-    if (!more_places(run))
-        return -1;
     PyObject *topic = PyUnicode_DecodeUTF8((const char *)send->topic.at, (Py_ssize_t)send->topic.bytes, NULL);
     if (topic == NULL) {
         if (PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
@@ -177,21 +189,13 @@ static int new_place(Run *run, const Send *send, size_t hash) {
         Py_XDECREF(found);
         return -1;
     }
-    Place *place = &run->places[run->place_count];
-    *place = (Place){.topic = send->topic, .queue_id = send->queue_id, .next = run->heads[hash], .found = found};
-    PyObject *queue, *packed_topic;
-    long long next_offset;
-    if (!PyArg_ParseTuple(found, "OSL", &queue, &packed_topic, &next_offset)) {
-        Py_DECREF(found);
-        return -1;
-    }
-    place->packed_topic = (Span){(const uint8_t *)PyBytes_AS_STRING(packed_topic), (size_t)PyBytes_GET_SIZE(packed_topic)};
-    place->next_offset = next_offset;
-    run->heads[hash] = (int32_t)run->place_count;
-    return (int)run->place_count++;
+    int index = add_place(run, found, send->queue_id, run->heads[hash]);
+    if (index >= 0)
+        run->heads[hash] = index;
+    return index;
 }
 
-static int place_of(Run *run, const Send *send) {
+int place_of(Run *run, const Send *send) {
     size_t hash = (size_t)send->queue_id + send->topic.bytes * 7;
     if (send->topic.bytes > 0)
         hash += (size_t)send->topic.at[send->topic.bytes - 1] * 5 + (size_t)send->topic.at[send->topic.bytes / 2] * 3;
@@ -203,10 +207,6 @@ static int place_of(Run *run, const Send *send) {
             return index;
     }
     return new_place(run, send, hash);
-}
-
-static int is(const uint8_t *name, size_t bytes, const char *wanted, size_t wanted_bytes) {
-    return bytes == wanted_bytes && memcmp(name, wanted, wanted_bytes) == 0;
 }
 
 static int ends_with(const uint8_t *name, size_t bytes, const char *wanted, size_t wanted_bytes) {
@@ -226,7 +226,7 @@ static int is_ascii(Span span) {
 }
 
 /* One property of a message: 0 if it means more than to be stored. */
-static int look_at_property(Send *send, const uint8_t *name, const uint8_t *name_end, const uint8_t *value_end) {
+static int look_at_property(const Run *run, Send *send, const uint8_t *name, const uint8_t *name_end, const uint8_t *value_end) {
     size_t name_bytes = (size_t)(name_end - name), value_bytes = (size_t)(value_end - name_end) - 1;
     const uint8_t *value = name_end + 1;
     if (memchr(value, 0x01, value_bytes) != NULL)
@@ -235,6 +235,10 @@ static int look_at_property(Send *send, const uint8_t *name, const uint8_t *name
         send->unique_id = (Span){value, value_bytes};
     else if (is(name, name_bytes, "TAGS", 4))
         send->tags_code = hash_of(value, value_bytes);
+    else if (is(name, name_bytes, "PGROUP", 6))
+        send->group = (Span){value, value_bytes};
+    else if (is(name, name_bytes, "TRAN_MSG", 8))
+        return run->recent != NULL && !send->is_half && (send->is_half = is(value, value_bytes, "true", 4));
     else if (ends_with(name, name_bytes, "TAGS", 4) || ends_with(name, name_bytes, "CLUSTER", 7) ||
              ends_with(name, name_bytes, "MSG_REGION", 10) || ends_with(name, name_bytes, "POP_CK", 6) ||
              ends_with(name, name_bytes, "TRAN_MSG", 8))
@@ -248,7 +252,8 @@ static int look_at_property(Send *send, const uint8_t *name, const uint8_t *name
 static int look_at_properties(const Run *run, Send *send) {
     Span all = send->properties;
     send->tags_code = 0;
-    send->unique_id.bytes = 0;
+    send->unique_id.bytes = send->group.bytes = 0;
+    send->is_half = 0;
     if (all.bytes == 0 || all.bytes + (size_t)run->added.len > PROPERTIES_BYTES_MAX || all.at[all.bytes - 1] != 0x02 ||
         !is_ascii(all) || find(all.at, all.bytes, "DEL", 3) != NULL)
         return 0;
@@ -256,31 +261,20 @@ static int look_at_properties(const Run *run, Send *send) {
     while (at < end) {
         const uint8_t *value_end = memchr(at, 0x02, (size_t)(end - at));
         const uint8_t *name_end = memchr(at, 0x01, (size_t)(value_end - at));
-        if (name_end != NULL && !look_at_property(send, at, name_end, value_end))
+        if (name_end != NULL && !look_at_property(run, send, at, name_end, value_end))
             return 0;
         at = value_end + 1;
     }
     return send->unique_id.bytes > 0;
 }
 
-/* Makes record and entry of a message whose properties were looked at: 1 done, 0 it isn't plain, -1 an error is set. */
-static int put_send(Run *run, Send *send) {
-    if (send->body.bytes == 0 || send->body.bytes > (size_t)run->body_bytes_max)
-        return 0;
-    int index = place_of(run, send);
-    if (index < 0)
-        return PyErr_Occurred() ? -1 : 0;
+int add_record(Run *run, int index, Record *record, int64_t tags_code) {
     Place *place = &run->places[index];
-    Record record = {
-        .position = run->position, .queue_offset = place->next_offset, .stored_ms = run->stored_ms,
-        .born_ms = send->born_ms, .queue_id = send->queue_id,
-        .born_host = {run->born_host.buf, (size_t)run->born_host.len},
-        .packed_topic = place->packed_topic, .properties = send->properties,
-        .added = {run->added.buf, (size_t)run->added.len}, .body = send->body,
-    };
-    size_t size = size_of_record(&record);
-    if ((long long)size > run->record_bytes_max || run->position + (long long)size > run->room_end)
-        return 0;
+    record->position = run->position;
+    record->queue_id = place->queue_id;
+    record->queue_offset = place->next_offset;
+    record->packed_topic = place->packed_topic;
+    size_t size = size_of_record(record);
     if (run->messages == run->order_room) {
         size_t room = run->order_room == 0 ? 64 : 2 * run->order_room;
         uint32_t *order = PyMem_Realloc(run->order, room * sizeof *order);
@@ -292,14 +286,39 @@ static int put_send(Run *run, Send *send) {
         run->order_room = room;
     }
     uint8_t *log = grow(&run->log, size), *entry = log == NULL ? NULL : grow(&place->entries, ENTRY_BYTES);
-    if (entry == NULL || put_record(log, (uint32_t)size, &record, run->crc32) == NULL)
+    if (entry == NULL || put_record(log, (uint32_t)size, record, run->crc32) == NULL)
         return -1;
-    put64(put32(put64(entry, (uint64_t)run->position), (uint32_t)size), (uint64_t)send->tags_code);
-    send->position = run->last_position = run->position;
-    send->queue_offset = place->next_offset++;
+    put64(put32(put64(entry, (uint64_t)run->position), (uint32_t)size), (uint64_t)tags_code);
+    run->last_position = run->position;
+    place->next_offset++;
+    place->record_bytes += (long long)size;
     run->position += (long long)size;
     run->order[run->messages++] = (uint32_t)index;
     return 1;
+}
+
+/* Makes record and entry of a message whose properties were looked at: 1 done, 0 it isn't plain, -1 an error is set. */
+static int put_send(Run *run, Send *send) {
+    if (send->body.bytes == 0 || send->body.bytes > (size_t)run->body_bytes_max ||
+        (send->sys_flag != 0 && !(send->is_half && send->sys_flag == SYS_FLAG_PREPARED)))
+        return 0;
+    int index = place_of(run, send), done = 1;
+    if (index < 0)
+        return PyErr_Occurred() ? -1 : 0;
+    Span added = {run->added.buf, (size_t)run->added.len};
+    if (send->is_half && (done = make_half(run, send, &index, &added)) != 1)
+        return done;
+    Record record = {
+        .stored_ms = run->stored_ms, .born_ms = send->born_ms, .born_host = {run->born_host.buf, (size_t)run->born_host.len},
+        .packed_topic = run->places[index].packed_topic, .properties = send->properties, .added = added, .body = send->body,
+    };
+    size_t size = size_of_record(&record);
+    if ((long long)size > run->record_bytes_max || run->position + (long long)size > run->room_end)
+        return 0;
+    done = add_record(run, index, &record, send->tags_code);
+    send->position = record.position;
+    send->queue_offset = record.queue_offset;
+    return done == 1 && send->is_half ? note_half(run, send, size) : done;
 }
 
 static uint8_t *put_hex(uint8_t *at, uint64_t number) {
@@ -422,8 +441,9 @@ enum { SENT_POSITION_AT = 44, SENT_QUEUE_ID_AT = 61, SENT_OFFSET_AT = 66, SENT_U
 enum { RESULT_BYTES_MAX = 26, ARRAY_HEAD_BYTES_MAX = 5 };
 
 typedef struct {
-    Py_buffer tail, sent, many;
-    /* What stands between opaque and fields; an answer to a message, one to many without its results. */
+    Py_buffer tail, sent, many, ended;
+    /* What stands between opaque and fields; an answer to a message, one to many without its results, one to the end of
+       a transaction. */
 } Native;
 
 static int take_native_send(Run *run, const Native *native, Reader *fields, Span body, uint32_t opaque) {
@@ -436,8 +456,7 @@ static int take_native_send(Run *run, const Native *native, Reader *fields, Span
     skip_text(fields);  /* default topic, and how many queues */
     read_int32(fields);
     send.queue_id = read_int32(fields);
-    if (read_int32(fields) != 0)  /* sys flag */
-        return 0;
+    send.sys_flag = read_int32(fields);
     send.born_ms = read_int(fields, INT64_MIN, INT64_MAX);
     if (read_int32(fields) != 0)  /* flag */
         return 0;
@@ -482,7 +501,7 @@ static int take_one_of_many(Run *run, Reader *body) {
     if ((count > 4 && read_int32(body) != 0) || (count > 5 && read_int32(body) != 0))  /* sys flag, flag */
         return 0;
     send.born_ms = count > 6 ? read_int(body, INT64_MIN, INT64_MAX) : 0;
-    if (body->is_broken || !look_at_properties(run, &send))
+    if (body->is_broken || !look_at_properties(run, &send) || send.is_half)
         return 0;
     int done = put_send(run, &send);
     if (done != 1)
@@ -545,6 +564,34 @@ static int take_many(Run *run, const Native *native, Reader *fields, Span body, 
     return done;
 }
 
+static int take_native_end(Run *run, const Native *native, Reader *fields, End *end) {
+    size_t count = read_array(fields);
+    if (count < 4 || count > 8)
+        return 0;
+    end->group = read_text(fields);
+    end->queue_offset = read_int(fields, INT64_MIN, INT64_MAX);
+    end->position = read_int(fields, INT64_MIN, INT64_MAX);
+    end->kind = read_int32(fields);
+    if (count > 4 && !next_is(fields, 0xC0) && !next_is(fields, 0xC2))  /* from a transaction check */
+        return 0;
+    if (count > 5)  /* message id */
+        skip_text(fields);
+    for (size_t field = 6; field < count; field++)  /* transaction id, topic */
+        if (!next_is(fields, 0xC0))
+            skip_text(fields);
+    if (fields->is_broken || fields->at != fields->end || !is_ascii(end->group))
+        return 0;
+    int done = end_half(run, end);
+    if (done != 1 || end->is_oneway)
+        return done;
+    uint8_t *answer = grow(&run->answers, (size_t)native->ended.len);
+    if (answer == NULL)
+        return -1;
+    put(answer, native->ended.buf, (size_t)native->ended.len);
+    put32(answer + OPAQUE_AT, (uint32_t)end->opaque);
+    return 1;
+}
+
 /* The next frame: 1 taken, 0 it isn't plain, -1 an error is set. */
 static int take_native_frame(Run *run, const Native *native) {
     const uint8_t *frame = (const uint8_t *)run->data.buf + run->at;
@@ -553,15 +600,19 @@ static int take_native_frame(Run *run, const Native *native) {
         return 0;
     size_t length = get32(frame), word = get32(frame + 4), header_bytes = word & 0xFFFFFF;
     if (word >> 24 != 2 || frame[8] != 0x97 || frame[9] != 0xCE || frame[14] != 0xCE ||
-        memcmp(frame + TAIL_AT, native->tail.buf, TAIL_BYTES) != 0 || header_bytes < ENVELOPE_BYTES - 8 ||
+        memcmp(frame + TAIL_AT + 1, (const uint8_t *)native->tail.buf + 1, TAIL_BYTES - 1) != 0 || header_bytes < ENVELOPE_BYTES - 8 ||
         header_bytes > HEADER_BYTES_MAX || length < 4 + header_bytes || length + 4 > left)
         return 0;
     const uint8_t *body_at = frame + 8 + header_bytes, *frame_end = frame + 4 + length;
     Reader fields = {frame + ENVELOPE_BYTES, body_at, 0};
     Span body = {body_at, (size_t)(frame_end - body_at)};
     uint32_t code = get32(frame + CODE_AT), opaque = get32(frame + OPAQUE_AT);
-    int done = 0;
-    if (code == SEND_MESSAGE || code == SEND_MESSAGE_V2)
+    int done = 0, flag = frame[TAIL_AT];  /* of the envelope: one-way or not */
+    if (code == END_TRANSACTION && (flag == 0 || flag == ONEWAY_FLAG))
+        done = take_native_end(run, native, &fields, &(End){.opaque = opaque, .is_oneway = flag == ONEWAY_FLAG});
+    else if (flag != 0)
+        done = 0;
+    else if (code == SEND_MESSAGE || code == SEND_MESSAGE_V2)
         done = take_native_send(run, native, &fields, body, opaque);
     else if (code == SEND_MANY)
         done = take_many(run, native, &fields, body, opaque);
@@ -573,29 +624,32 @@ static int take_native_frame(Run *run, const Native *native) {
 PyObject *take_native_sends(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Run run = {.find = NULL};
     Native native;
-    if (!PyArg_ParseTuple(arguments, "y*nn(y*y*y*)(LLL)nLy*y*OO:take_native_sends", &run.data, &run.at, &run.stop,
-                          &native.tail, &native.sent, &native.many, &run.position, &run.room_end, &run.record_bytes_max,
-                          &run.body_bytes_max, &run.stored_ms, &run.born_host, &run.added, &run.find, &run.crc32))
+    PyObject *halves;
+    if (!PyArg_ParseTuple(arguments, "y*nn(y*y*y*y*)(LLL)nLy*y*OOO:take_native_sends", &run.data, &run.at, &run.stop,
+                          &native.tail, &native.sent, &native.many, &native.ended, &run.position, &run.room_end,
+                          &run.record_bytes_max, &run.body_bytes_max, &run.stored_ms, &run.born_host, &run.added, &run.find,
+                          &run.crc32, &halves))
         return NULL;
     int is_usual = run.at >= 0 && run.stop <= run.data.len && is_host(&run.born_host) &&
-                   native.tail.len == TAIL_BYTES && native.sent.len >= SENT_UNIQUE_ID_AT + UNIQUE_ID_BYTES &&
-                   native.many.len > ENVELOPE_BYTES;
+                   native.tail.len == TAIL_BYTES && *(const uint8_t *)native.tail.buf == 0 && native.sent.len >= SENT_UNIQUE_ID_AT + UNIQUE_ID_BYTES &&
+                   native.many.len > ENVELOPE_BYTES && native.ended.len >= ENVELOPE_BYTES && know_halves(&run, halves);
     begin(&run);
     while (run.log.bytes != NULL && is_usual && run.at < run.stop && take_native_frame(&run, &native) == 1)
         ;
     PyBuffer_Release(&native.tail);
     PyBuffer_Release(&native.sent);
     PyBuffer_Release(&native.many);
+    PyBuffer_Release(&native.ended);
     return end(&run);
 }
 
 /* ---- sends of codec 0 ------------------------------------------------------------------------------------------------ */
 
-enum { PARTS = 6, NAMES = 14, DECIMAL_BYTES_MAX = 20 };
+enum { PARTS = 7, ENDED_PART = 6, NAMES = 14, DECIMAL_BYTES_MAX = 20 };
 
 typedef struct {
     Py_buffer language;
-    Span parts[PARTS];  /* of an answer, between what differs */
+    Span parts[PARTS];  /* of an answer, between what differs; the last is what begins one to the end of a transaction */
     int32_t version;
 } Json;
 
@@ -744,7 +798,9 @@ static int take_field(Send *send, int field, Span value, int is_bare) {
         return 0;
     if (field == QUEUE_ID)
         send->queue_id = (int32_t)number;
-    else if (field == SYS_FLAG || field == FLAG || field == RECONSUME_TIMES)
+    else if (field == SYS_FLAG)
+        send->sys_flag = (int32_t)number;
+    else if (field == FLAG || field == RECONSUME_TIMES)
         return number == 0;
     return 1;
 }
@@ -771,20 +827,65 @@ static int read_fields(Run *run, Text *text, int is_v2, Send *send) {
     return (seen & WANTED) == WANTED && SKIP(text, "}");
 }
 
-/* The header of a send, whose keys stand in any order behind the code: 1 read, 0 not plain, -1 an error is set. */
-static int read_header(Run *run, const Json *json, Text *text, Send *send, int64_t *opaque) {
+static int take_end_field(End *end, Span name, Span value, int is_bare, unsigned *seen) {
+    enum { GROUP = 1, OFFSET = 2, POSITION = 4, KIND = 8, CHECK = 16 };
+    unsigned now = 0;
+    int is_right = 1;
+    if (is(name.at, name.bytes, "producerGroup", 13)) {
+        now = GROUP;
+        end->group = value;
+        is_right = !is_bare;
+    } else if (is(name.at, name.bytes, "tranStateTableOffset", 20)) {
+        now = OFFSET;
+        is_right = number_in(value, &end->queue_offset);
+    } else if (is(name.at, name.bytes, "commitLogOffset", 15)) {
+        now = POSITION;
+        is_right = number_in(value, &end->position);
+    } else if (is(name.at, name.bytes, "commitOrRollback", 16)) {
+        now = KIND;
+        is_right = number_in(value, &end->kind);
+    } else if (is(name.at, name.bytes, "fromTransactionCheck", 20)) {
+        now = CHECK;
+        is_right = is(value.at, value.bytes, "false", 5);
+    } else if (is(name.at, name.bytes, "msgId", 5) || is(name.at, name.bytes, "transactionId", 13) ||
+               is(name.at, name.bytes, "topic", 5))
+        is_right = !is_bare;
+    is_right &= !(*seen & now);
+    *seen |= now;
+    return is_right;
+}
+
+/* The fields of the end of a transaction: 1 read, 0 not plain. */
+static int read_end_fields(Text *text, End *end) {
+    enum { WANTED_OF_END = 15 };
+    unsigned seen = 0;
+    if (!SKIP(text, "{"))
+        return 0;
+    do {
+        Span name, value;
+        int is_bare;
+        if (!read_string(text, &name) || !SKIP(text, ":") || !read_value(text, &value, &is_bare) ||
+            !take_end_field(end, name, value, is_bare, &seen))
+            return 0;
+    } while (SKIP(text, ","));
+    return (seen & WANTED_OF_END) == WANTED_OF_END && SKIP(text, "}");
+}
+
+/* The header of a send, whose keys stand in any order behind the code: 1 read, 0 not plain, -1 an error is set. With an
+   `end` it is that of the end of a transaction. */
+static int read_header(Run *run, const Json *json, Text *text, Send *send, End *end, int64_t *opaque) {
     enum { LANGUAGE = 1, VERSION = 2, FIELDS = 4, OPAQUE = 8, REST = 16, FLAG_SEEN = 32, REMARK = 64 };
     int64_t code, number;
     Span key, value;
     unsigned seen = 0, now;
     if (!SKIP(text, "{\"code\":") || !read_number(text, SEND_MESSAGE, SEND_MESSAGE_V2, &code) ||
-        (code != SEND_MESSAGE && code != SEND_MESSAGE_V2))
+        (end == NULL ? code != SEND_MESSAGE && code != SEND_MESSAGE_V2 : code != END_TRANSACTION))
         return 0;
     while (SKIP(text, ",")) {
         if (!read_string(text, &key) || !SKIP(text, ":"))
             return 0;
         if (is(key.at, key.bytes, "extFields", 9)) {
-            int done = read_fields(run, text, code == SEND_MESSAGE_V2, send);
+            int done = end == NULL ? read_fields(run, text, code == SEND_MESSAGE_V2, send) : read_end_fields(text, end);
             if (done != 1)
                 return done;
             now = FIELDS;
@@ -802,8 +903,10 @@ static int read_header(Run *run, const Json *json, Text *text, Send *send, int64
                 return 0;
             now = OPAQUE;
         } else if (is(key.at, key.bytes, "flag", 4)) {
-            if (!read_number(text, 0, 0, &number))
+            if (!read_number(text, 0, end == NULL ? 0 : ONEWAY_FLAG, &number) || number == 1)
                 return 0;
+            if (end != NULL)
+                end->is_oneway = number == ONEWAY_FLAG;
             now = FLAG_SEEN;
         } else if (is(key.at, key.bytes, "remark", 6)) {
             if (!SKIP(text, "\"\"") && !SKIP(text, "null"))
@@ -867,6 +970,31 @@ static int is_simple(Span text) {
     return 1;
 }
 
+static const char END_BEGINS[] = "{\"code\":37,";
+
+static int take_json_end(Run *run, const Json *json, Text *header, Send *send, size_t frame_bytes) {
+    End end = {.opaque = 0};
+    int done = read_header(run, json, header, send, &end, &end.opaque);
+    if (done == 1)
+        done = end_half(run, &end);
+    if (done != 1)
+        return done;
+    run->at += (Py_ssize_t)frame_bytes;
+    if (end.is_oneway)
+        return 1;
+    size_t most = 8 + DECIMAL_BYTES_MAX + json->parts[ENDED_PART].bytes + json->parts[ENDED_PART - 1].bytes;
+    uint8_t *start = grow(&run->answers, most), *at = start;
+    if (start == NULL)
+        return -1;
+    at = put(at + 8, json->parts[ENDED_PART].at, json->parts[ENDED_PART].bytes);
+    at = put_decimal(at, end.opaque);
+    at = put(at, json->parts[ENDED_PART - 1].at, json->parts[ENDED_PART - 1].bytes);
+    size_t bytes = (size_t)(at - start);
+    put32(put32(start, (uint32_t)(bytes - 4)), (uint32_t)(bytes - 8));
+    run->answers.size -= most - bytes;
+    return 1;
+}
+
 /* The next frame: 1 taken, 0 it isn't plain, -1 an error is set. */
 static int take_json_frame(Run *run, const Json *json) {
     const uint8_t *frame = (const uint8_t *)run->data.buf + run->at;
@@ -879,8 +1007,10 @@ static int take_json_frame(Run *run, const Json *json) {
     const uint8_t *body_at = frame + 8 + header_bytes;
     Text header = {frame + 8, body_at};
     Send send = {.body = {body_at, length - 4 - header_bytes}};
+    if (header_bytes > sizeof END_BEGINS && memcmp(frame + 8, END_BEGINS, sizeof END_BEGINS - 1) == 0)
+        return take_json_end(run, json, &header, &send, length + 4);
     int64_t opaque = 0;
-    int done = read_header(run, json, &header, &send, &opaque);
+    int done = read_header(run, json, &header, &send, NULL, &opaque);
     if (done == 1 && (!look_at_properties(run, &send) || !is_simple(send.unique_id)))
         done = 0;
     if (done == 1)
@@ -895,14 +1025,14 @@ static int take_json_frame(Run *run, const Json *json) {
 PyObject *take_json_sends(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Run run = {.find = NULL};
     Json json;
-    PyObject *parts;
-    if (!PyArg_ParseTuple(arguments, "y*nn(y*iO!)(LLL)nLy*y*OO:take_json_sends", &run.data, &run.at, &run.stop,
+    PyObject *parts, *halves;
+    if (!PyArg_ParseTuple(arguments, "y*nn(y*iO!)(LLL)nLy*y*OOO:take_json_sends", &run.data, &run.at, &run.stop,
                           &json.language, &json.version, &PyTuple_Type, &parts, &run.position, &run.room_end,
                           &run.record_bytes_max, &run.body_bytes_max, &run.stored_ms, &run.born_host, &run.added,
-                          &run.find, &run.crc32))
+                          &run.find, &run.crc32, &halves))
         return NULL;
     int is_usual = run.at >= 0 && run.stop <= run.data.len && is_host(&run.born_host) &&
-                   PyTuple_GET_SIZE(parts) == PARTS;
+                   PyTuple_GET_SIZE(parts) == PARTS && know_halves(&run, halves);
     for (Py_ssize_t part = 0; is_usual && part < PARTS; part++) {
         PyObject *bytes = PyTuple_GET_ITEM(parts, part);
         is_usual = PyBytes_Check(bytes);

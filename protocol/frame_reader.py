@@ -144,6 +144,15 @@ class Routes:
         if self._runs is not None:
             self._runs.pause(guard is not None)
 
+    def take_over(self, others: "Routes") -> None:
+        """Let others' handlers stand in place of these, in the tables that readers hold. Not under a guard."""
+        self.handlers.update(others.handlers)
+        for code in sorted(self.known):
+            self._read_quickly(code, self.handlers[code])
+        if self._runs is not None and others.runs is not None:
+            self._runs.become(others.runs)
+        self._runs = self._runs or others.runs
+
     def guarded(self, code: int, refusing: Handler) -> Handler:
         """Return who handles a request that is refused unread."""
         return refusing if self._guard is None else self._guard(code, refusing)
@@ -219,7 +228,7 @@ class FrameReader:
         """Forget what hasn't been read."""
         self._pieces.clear()
         self._given_back.clear()
-        self._at = self.unread_bytes = 0
+        self._at, self.unread_bytes, self._wanted_bytes = 0, 0, HEAD_BYTES
 
     def give_back(self, calls: list[Called]) -> None:
         """Have the next `calls` return these: they aren't handled yet."""
@@ -295,13 +304,13 @@ class FrameReader:
             return self._answered, AnswerFrame(codec, envelope, data[body_at:stop])
         self.codec = codec
         self._json.forget()
-        is_like_native = codec.number == NATIVE and envelope.flag == 0 and envelope.remark is None
-        if is_like_native:
+        is_native = codec.number == NATIVE
+        if is_native and envelope.flag == 0 and envelope.remark is None:
             if envelope.code not in self._routes.known:
                 self._routes.expect_more(envelope.code)
             self._native.remember(data, at)
             self._fast_path, self._offer = self._native.read, self._native.offer
-        else:
+        elif not (is_native and self._fast_path == self._native.read):  # The next are like those before a one-way one.
             is_json = codec.number == JSON
             self._fast_path = self._json.read if is_json else _nothing_is_alike
             self._offer = self._json.offer if is_json else None

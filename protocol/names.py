@@ -15,6 +15,9 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 REPLY_SUFFIX = "_REPLY_TOPIC"
 
+GRPC_ENDPOINTS_GROUP = "STATICFIRE_GRPC_ENDPOINTS"
+# Endpoints are producers of this group: brokers pass questions on to them about consumers that they don't know.
+
 AUTO_CREATE_TOPIC = "TBW102"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 BENCHMARK_TOPIC = "BenchmarkTest"
@@ -56,9 +59,11 @@ NOT_SENDABLE_TOPICS = frozenset(
 )
 
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+TOOLS_GROUP = "TOOLS_CONSUMER"
+# Whoever only looks reads as this group: every broker has it, it has no members, and nothing is committed for it.
 SYSTEM_GROUPS = frozenset(
     {
-        "TOOLS_CONSUMER",
+        TOOLS_GROUP,
         "FILTERSRV_CONSUMER",
         "SELF_TEST_C_GROUP",
         "CID_ONS-HTTP-PROXY",

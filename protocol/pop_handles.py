@@ -63,7 +63,7 @@ class PopHandle(NamedTuple):
 
 def format_handle(handle: PopHandle) -> str:
     """Return the handle as it travels."""
-    return " ".join([str(part) for part in handle])
+    return "%d %d %d %d %d %s %d %d" % handle  # noqa: UP031 (the parts are the tuple's, and nothing is as fast)
 
 
 def parse_handle(text: str | None) -> PopHandle:

@@ -14,7 +14,7 @@ Connections:
 
 Processes:
 
-- `service.py`: what runs for a while and ends in order
+- `service.py`: what runs for a while and ends in order, and what wakes its loops
 - `process.py`: the main of a server; `light_start.py`: what it imports, and what it doesn't
 - `spawning.py`: how processes are started, also early; `children.py`: those of a cluster, seen from who started them
 - `signals.py`: signals, kept from the first moment on; `exit_codes.py`: how a process ends

@@ -30,6 +30,11 @@ def parse_addresses(text: str) -> list[Address]:
     return addresses
 
 
+def each_address(text: str) -> list[str]:
+    """Return the same as texts. Raises: UsageError."""
+    return [format_address(*address) for address in parse_addresses(text)]
+
+
 def plain_host(host: str) -> str:
     """Return the host without the clothes that IPv6 sockets put on IPv4 addresses."""
     return host[7:] if host.startswith("::ffff:") and "." in host else host

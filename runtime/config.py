@@ -257,7 +257,12 @@ def what_it_takes(kind: Any, one: "Field[Any]") -> str:
 
 
 def field_named(cls: type, name: str) -> "Field[Any]":
-    return next(one for one in fields(cls) if one.name == name)
+    return _fields_by_name(cls)[name]
+
+
+@functools.cache
+def _fields_by_name(cls: type) -> "dict[str, Field[Any]]":
+    return {one.name: one for one in fields(cls)}
 
 
 def default_of(one: "Field[Any]") -> Any:

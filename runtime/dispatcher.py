@@ -91,6 +91,17 @@ class Dispatcher:
         self._interceptor = interceptor
         self.routes.guard(None if interceptor is None else interceptor.guard)
 
+    @property
+    def is_intercepted(self) -> bool:
+        """Whether all requests pass by somebody."""
+        return self._interceptor is not None
+
+    def take_over(self, others: "Dispatcher") -> None:
+        """Let the handlers of others take the place of these, for all connections that are open, too."""
+        self.tap = others.tap
+        self.settle = others.settle
+        self.routes.take_over(others.routes)
+
     def outlet(self, connection: "Connection", transport: asyncio.Transport) -> asyncio.Transport:
         """Return what a new connection writes to."""
         return transport if self._interceptor is None else self._interceptor.outlet(connection, transport)
@@ -126,6 +137,12 @@ class Dispatcher:
             answer = failure(error, call)
         if answer is not None:
             call.answer(answer)
+
+    async def finish(self, wait_ms: int) -> None:
+        """Wait for the handlers that still wait, then `close`."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=wait_ms / 1000)
+        await self.close()
 
     async def close(self) -> None:
         """Cancel the handlers that still wait, and wait for them."""

@@ -17,7 +17,8 @@ LineTaker = Callable[[str, str, dict[str, object]], None]
 
 _configured = False
 _takers: list[LineTaker] = []
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+# Nothing is logged as critical: who sets that wants no lines.
 
 
 class Logger:

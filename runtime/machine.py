@@ -186,6 +186,17 @@ class Files(Protocol):
         which of them is there after a loss of power.
         """
 
+    def copy(self, path: str, target: str) -> int:
+        """Copy a file, or a folder with all in it, to a place where there is nothing; return how many bytes that were.
+
+        Holes stay holes. All of it is safe from power loss when this returns, but for the name `target` itself.
+        Blocks. Raises: FileNotFoundError, OSError.
+        """
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file or a folder another name on the same disk, where there is nothing; both names need a
+        `sync_folder`. Raises: OSError."""
+
     def remove(self, path: str) -> None:
         """Remove a file; fine when it is missing. After a loss of power it may be back, until `sync_folder`."""
 

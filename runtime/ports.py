@@ -25,7 +25,10 @@ def listen_on(host: str, port: int, way_out: str) -> socket.socket:
         sock.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         sock.close()
-        raise UsageError(f"{format_address(host, port)} can't be listened on: {_reason(error)}; {way_out}") from None
+        address = format_address(host, port)
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL:
+            raise UsageError(f"{address} can't be listened on: this machine has no address {host}") from None
+        raise UsageError(f"{address} can't be listened on: {_reason(error)}; {way_out}") from None
     return sock
 
 

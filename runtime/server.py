@@ -19,6 +19,7 @@ from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener, Machine
 from staticfire.runtime.reach import Reach
+from staticfire.runtime.service import Pause
 from staticfire.runtime.unfinished import UnfinishedFrames
 
 log = logger("server")
@@ -59,6 +60,7 @@ class Server:
         self._unfinished: UnfinishedFrames[Connection] = UnfinishedFrames(
             limits.unfinished_bytes_max, limits.frame_ms_max
         )
+        self._has_unfinished = asyncio.Event()
         self._lost = lost
         self._came = came
         self._dispatcher = dispatcher
@@ -114,11 +116,21 @@ class Server:
 
     def left_unfinished(self, connection: Connection, unread_bytes: int, is_new: bool) -> None:
         uptime_ms = self._machine.clock.uptime_ms()
+        self._has_unfinished.set()
         for oldest in self._unfinished.note(connection, unread_bytes, is_new, uptime_ms):
             oldest.reject("the unfinished frames of all connections are over their limit, and this one is the oldest")
 
+    async def slow_loop(self, pause: Pause) -> None:
+        """Loop: close the connections whose frame doesn't become whole."""
+        while True:
+            await self._has_unfinished.wait()
+            await pause(SLOW_LOOK_MS)
+            self.close_slow()
+            if not self._unfinished:
+                self._has_unfinished.clear()
+
     def close_slow(self) -> None:
-        """Close the connections whose frame doesn't become whole: call it every SLOW_LOOK_MS."""
+        """Close the connections whose frame hasn't become whole for too long."""
         for connection in self._unfinished.overdue(self._machine.clock.uptime_ms()):
             connection.reject("a frame isn't whole yet, a long time after its first bytes")
 

@@ -9,10 +9,50 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.machine import Clock
+
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 """`Service.spawn`: runs a named loop of a service. What parts of a service are given to start theirs."""
 Pause = Callable[[int], Coroutine[Any, Any, None]]
 """`Service.pause_for`: waits so many milliseconds inside of a loop."""
+
+
+_NEVER = 1 << 62
+
+
+class Alarm:
+    """What wakes a loop of a service when something falls due, at the earliest of the times that it was told.
+
+    A loop that looks every 250 ms whether something is due wakes an idle process four times a second for nothing. Times
+    are rounded up to whole steps, so that many things that fall due close together are one waking.
+    """
+
+    def __init__(self, clock: Clock, step_ms: int) -> None:
+        self._clock = clock
+        self._step_ms = step_ms
+        self._rings_ms = _NEVER
+        self._timer: asyncio.TimerHandle | None = None
+        self._rang = asyncio.Event()
+
+    def ring_by(self, due_ms: UptimeMs) -> None:
+        """Ring within a step after that time, unless it rings earlier anyway. Hot: mostly it does."""
+        if due_ms < self._rings_ms:
+            self._rings_ms = rings_ms = due_ms + -due_ms % self._step_ms
+            if self._timer is not None:
+                self._timer.cancel()
+            pause_ms = max(rings_ms - self._clock.uptime_ms(), 0)
+            self._timer = asyncio.get_running_loop().call_later(pause_ms / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._rings_ms = _NEVER
+        self._rang.set()
+
+    async def wait(self) -> None:
+        """Return when it rings, at once when it has rung since the last call."""
+        await self._rang.wait()
+        self._rang.clear()
 
 
 class Service:

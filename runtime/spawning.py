@@ -44,12 +44,17 @@ class EarlyStart:
 
     def __init__(self, modules: Sequence[str], stdout: int | None = None) -> None:
         """Start one process for each of these. `stdout`: as for `Children`."""
+        self._stdout = stdout
         self._waiting: dict[str, Started] = {}
+        for module in modules:
+            self.add(module)
+
+    def add(self, module: str) -> None:
+        """Start one more."""
         try:
-            for module in modules:
-                self._waiting[module] = start_process(module, "--early-fd", (), stdout, ())
+            self._waiting[module] = start_process(module, "--early-fd", (), self._stdout, ())
         except OSError:
-            pass  # They will be started when they are needed, and the reason is told then.
+            pass  # It will be started when it is needed, and the reason is told then.
 
     def take(self, module: str) -> Started | None:
         """Return a process that waits for its plan, if there is one."""

@@ -27,6 +27,9 @@ class UnfinishedFrames(Generic[C]):
         self._begun: dict[C, _Begun] = {}
         self.total_bytes = 0
 
+    def __len__(self) -> int:
+        return len(self._begun)
+
     def note(self, connection: C, unread_bytes: int, is_new: bool, uptime_ms: UptimeMs) -> list[C]:
         """Take down what a connection has left unread; return the connections that have to go for it."""
         before = self._begun.get(connection)

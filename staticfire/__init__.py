@@ -10,8 +10,10 @@ a name's module is loaded when the name is first asked for.
 - `cluster_clock.py`: its message time; `cluster_dead_letters.py`: the dead letters of a group
 - `cluster_faults.py`: what goes wrong there on purpose; `fault_rules.py`: for who has connections;
   `process_faults.py`: with its processes
+- `compat.py`: as close to RocketMQ as can be
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
+- `message_fields.py`: a message as fields of JSON
 - `grpc_extra.py`: whether RocketMQ 5's clients can be served
 - `container_health.py`: whether the servers of a container are ready
 - `cli/`: the command line; `control/`: the control endpoint; `testing/`: pytest's plugin and unittest's mixin

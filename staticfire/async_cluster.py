@@ -75,8 +75,13 @@ class AsyncCluster(ClusterFacts):
 
     @property
     def nameserver(self) -> "AsyncClusterProcess":
-        """The nameserver, to be killed or frozen."""
+        """The nameserver, to be killed or frozen; of several the first."""
         return AsyncClusterProcess(self, NAMESERVER)
+
+    @property
+    def nameservers(self) -> "list[AsyncClusterProcess]":
+        """All nameservers."""
+        return [AsyncClusterProcess(self, name) for name in self.nameserver_addresses]
 
     def broker(self, name: str) -> "AsyncClusterProcess":
         """Return one broker. Raises: ClientError."""
@@ -92,6 +97,10 @@ class AsyncCluster(ClusterFacts):
     requests = awaiting(RunningCluster.requests)
     on_sent_back = awaiting(RunningCluster.on_sent_back)
     reset = awaiting(RunningCluster.reset)
+    copy = awaiting(RunningCluster.copy)
+    snapshot = awaiting(RunningCluster.snapshot)
+    restore = awaiting(RunningCluster.restore)
+    snapshots = awaiting(RunningCluster.snapshots)
     kill = awaiting(RunningCluster.kill)
     restart = awaiting(RunningCluster.restart)
     freeze = awaiting(RunningCluster.freeze)

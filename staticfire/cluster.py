@@ -17,6 +17,7 @@ import asyncio
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -27,6 +28,7 @@ from staticfire.plan import NAMESERVER
 from staticfire.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError
 from staticfire.running_cluster import RunningCluster
+from staticfire.runtime.light_start import collection_paused
 from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from staticfire.embedded import EmbeddedCluster
 
 Isolation = Literal["thread", "process"]
+COPY_TIMEOUT_S = 3_600
 NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
 
 
@@ -54,11 +57,17 @@ class Cluster(ClusterFacts):
         broker_port: int = 0,
         grpc: bool = False,
         control_hosts: Sequence[str] = (),
+        nameservers: int = 1,
+        compat: str | None = None,
     ) -> None:
         """`settings`: under RocketMQ's names, for every process that knows them. Port 0: any free one.
 
         `grpc`: with an endpoint for RocketMQ 5's clients, at `grpc_endpoint`; off, since it takes a tenth of a second
         of a start, and the extra staticfire[grpc].
+
+        `nameservers`: how many; clients get the list, and broker and clients go on while one of them is there.
+
+        `compat`: "rocketmq-5.3.3" turns every difference from it off that can be (docs/compatibility.md).
 
         `control_hosts`: host names under which the control endpoint may be asked, besides this machine's loopback.
         Raises: UsageError, ClientError.
@@ -66,7 +75,13 @@ class Cluster(ClusterFacts):
         if isolation not in ("thread", "process"):
             raise ClientError(f"isolation={isolation!r} is unknown; there are 'thread' and 'process'")
         self.isolation = isolation
-        self._wanted = WantedCluster.of_parameters(brokers, settings, directory, namesrv_port, broker_port, grpc)
+        ports = namesrv_port, broker_port
+        wanted = WantedCluster.of_parameters(brokers, settings, directory, *ports, grpc, nameservers)
+        if compat is not None:
+            from staticfire.compat import check_target
+
+            check_target(compat)
+        self._wanted = replace(wanted, compat=compat)
         self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
         self._thread: LoopThread | None = None
         self._stack = AsyncExitStack()
@@ -113,8 +128,13 @@ class Cluster(ClusterFacts):
 
     @property
     def nameserver(self) -> "ClusterProcess":
-        """The nameserver, to be killed or frozen."""
+        """The nameserver, to be killed or frozen; of several the first."""
         return ClusterProcess(self, NAMESERVER)
+
+    @property
+    def nameservers(self) -> "list[ClusterProcess]":
+        """All nameservers."""
+        return [ClusterProcess(self, name) for name in self.nameserver_addresses]
 
     def broker(self, name: str) -> "ClusterProcess":
         """Return one broker. Raises: ClientError."""
@@ -132,6 +152,10 @@ class Cluster(ClusterFacts):
     requests = waiting(RunningCluster.requests)
     on_sent_back = waiting(RunningCluster.on_sent_back)
     reset = waiting(RunningCluster.reset)
+    copy = waiting(RunningCluster.copy, COPY_TIMEOUT_S)
+    snapshot = waiting(RunningCluster.snapshot)
+    restore = waiting(RunningCluster.restore)
+    snapshots = waiting(RunningCluster.snapshots)
     kill = waiting(RunningCluster.kill)
     restart = waiting(RunningCluster.restart)
     freeze = waiting(RunningCluster.freeze)
@@ -204,7 +228,8 @@ class Cluster(ClusterFacts):
     async def _start_servers(self) -> "EmbeddedCluster | ProcessCluster":
         if self.isolation == "process":
             return self._start_processes()
-        from staticfire.embedded import EmbeddedCluster  # here: it loads all of a broker, which processes do themselves
+        with collection_paused():
+            from staticfire.embedded import EmbeddedCluster  # here: it loads a whole broker, as processes do themselves
 
         cluster = EmbeddedCluster(self._wanted)
         self._stack.push_async_callback(cluster.stop)

@@ -3,7 +3,6 @@
 from typing import Generic, TypeVar
 
 from staticfire.cluster_calls import Face
-from staticfire.plan import NAMESERVER
 from staticfire.protocol.errors import ClientError
 from staticfire.running_cluster import RunningCluster
 
@@ -13,8 +12,13 @@ class ClusterFacts(Face[RunningCluster]):
 
     @property
     def namesrv(self) -> str:
-        """The nameserver's address, what others call NAMESRV_ADDR."""
+        """The nameserver's address, what others call NAMESRV_ADDR; of several all, separated by semicolons."""
         return self._behind()[1].cluster.namesrv
+
+    @property
+    def nameserver_addresses(self) -> dict[str, str]:
+        """Where each nameserver is, by its name: nameserver, nameserver-2, ..."""
+        return self._behind()[1].cluster.plan.nameserver_addresses
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -54,7 +58,7 @@ class ProcessFacts(Generic[C]):
     def address(self) -> str:
         """Where it listens."""
         cluster = self._cluster
-        return cluster.namesrv if self.name == NAMESERVER else cluster.addresses[self.name]
+        return {**cluster.nameserver_addresses, **cluster.addresses}[self.name]
 
     @property
     def pid(self) -> int | None:

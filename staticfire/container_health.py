@@ -4,10 +4,12 @@
 
 A health check runs every few seconds, so this is a file that can be run by itself and needs nothing but the standard
 library: 30 ms instead of 200. Which servers there are, and with which settings, is read from the command lines of this
-container's processes; what is asked goes out in the JSON codec.
+container's processes; what is asked goes out in the JSON codec. A whole cluster (`staticfire up`) is asked at its
+control endpoint, which looks at all of it.
 """
 
 import json
+import os
 import socket
 import struct
 import sys
@@ -16,11 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-TIMEOUT_S = 2.0
+TIMEOUT_S = 4.0
+# Docker gives a check 5 s in all.
 NAMESERVER, BROKER, PROXY = "staticfire.nameserver", "staticfire.broker", "staticfire.proxy"
+CLUSTER, CONTROL_FLAG = "staticfire up", "--control-port"
 RUNTIME_INFO, CLUSTER_INFO = 28, 106
 # Request codes: what a broker says of itself, and which brokers a nameserver knows.
-DEFAULT_PORTS = {NAMESERVER: 9876, BROKER: 10911, PROXY: 8081}
+DEFAULT_PORTS = {NAMESERVER: 9876, BROKER: 10911, PROXY: 8081, CLUSTER: 8082}
 HTTP_2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 SETTINGS = 4
 # The type of the frame with which HTTP/2 answers.
@@ -52,9 +56,19 @@ def running_servers(proc: Path) -> Iterator[tuple[str, dict[str, str]]]:
     for file in sorted(proc.glob("[0-9]*/cmdline")):
         with suppress(OSError, ValueError):
             words = file.read_bytes().decode().split("\0")
+            if "up" in words and words[words.index("up") - 1].endswith("/staticfire"):
+                yield CLUSTER, _control_port(words)
+                continue
             module = words[words.index("-m") + 1]
-            if module in DEFAULT_PORTS:
+            if module in DEFAULT_PORTS and "--settings" in words:
                 yield module, json.loads(words[words.index("--settings") + 1])
+
+
+def _control_port(words: list[str]) -> dict[str, str]:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == CONTROL_FLAG or word.startswith(f"{CONTROL_FLAG}="):
+            return {"listen_port": following if word == CONTROL_FLAG else word.partition("=")[2]}
+    return {}
 
 
 def check(module: str, settings: dict[str, str]) -> None:
@@ -64,6 +78,9 @@ def check(module: str, settings: dict[str, str]) -> None:
     host, port = OWN_ADDRESS.get(host, host), int(settings.get(port_name, DEFAULT_PORTS[module]))
     if module == PROXY:
         greet(host, port)
+        return
+    if module == CLUSTER:
+        ask_control(port)
         return
     ask(host, port, CLUSTER_INFO if module == NAMESERVER else RUNTIME_INFO)
     if module == NAMESERVER:
@@ -95,6 +112,21 @@ def ask(host: str, port: int, code: int) -> bytes:
     if answered["code"] != 0:
         raise NotReady(f"{host}:{port} answers {answered['code']}: {answered.get('remark')}")
     return frame[header_bytes & 0xFFFFFF :]
+
+
+def ask_control(port: int) -> None:
+    """Ask a whole cluster how it is. Raises: NotReady."""
+    with connect("127.0.0.1", port) as connection:
+        token = os.environ.get("STATICFIRE_CONTROL_TOKEN", "")
+        allowed = f"Authorization: Bearer {token}\r\n" if token else ""
+        try:
+            connection.sendall(f"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n{allowed}\r\n".encode())
+            with connection.makefile("rb") as answer:
+                head, _, body = answer.read().partition(b"\r\n\r\n")
+        except OSError as error:
+            raise NotReady(f"127.0.0.1:{port} doesn't answer: {error}") from None
+    if head.split()[1:2] != [b"200"]:
+        raise NotReady(f"the cluster isn't ready: {body.decode(errors='replace')}")
 
 
 def greet(host: str, port: int) -> None:

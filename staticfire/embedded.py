@@ -10,7 +10,7 @@ from staticfire.broker.groups.retries import SentBack
 from staticfire.broker.server import Broker
 from staticfire.nameserver.server import Nameserver
 from staticfire.places import WantedCluster, describe_cluster
-from staticfire.plan import NAMESERVER, PROXY
+from staticfire.plan import PROXY
 from staticfire.processes import prepare_places
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
@@ -47,20 +47,23 @@ class EmbeddedCluster:
     def pids(self) -> dict[str, int]:
         """This process, for everybody."""
         proxy = [] if self.plan.proxy is None else [PROXY]
-        return {} if self._pid is None else dict.fromkeys([NAMESERVER, *self.addresses, *proxy], self._pid)
+        return (
+            {}
+            if self._pid is None
+            else dict.fromkeys([*self.plan.nameserver_addresses, *self.addresses, *proxy], self._pid)
+        )
 
     @property
     def process_faults(self) -> None:
         """There is one process, and it isn't the cluster's to kill."""
 
     async def start(self, on_crash: Callable[[str], None]) -> None:
-        """Start the nameserver, the brokers, then the gRPC endpoint, if any. Raises: UsageError, StorageError."""
+        """Start the nameservers, the brokers, then the gRPC endpoint, if any. Raises: UsageError, StorageError."""
         machine = live_machine(is_durable=not self.folder.temporary)
         self._pid = machine.identity.pid
         self._running.push_async_callback(machine.workers.close)
-        await self._enter(
-            NAMESERVER, Nameserver(machine, self.plan.nameserver, self._ports.hand_over(NAMESERVER)), on_crash
-        )
+        for name, nameserver in zip(self.plan.nameserver_addresses, self.plan.nameservers, strict=True):
+            await self._enter(name, Nameserver(machine, nameserver, self._ports.hand_over(name)), on_crash)
         for settings in self.plan.brokers:
             name = settings.broker_name
             broker = Broker(machine, settings, self._ports.hand_over(name))
@@ -98,7 +101,7 @@ class EmbeddedCluster:
         return end
 
     async def stop(self) -> None:
-        """Stop the gRPC endpoint, the brokers, then the nameserver; let go of the ports and the temporary folder."""
+        """Stop the gRPC endpoint, the brokers, then the nameservers; let go of the ports and the temporary folder."""
         try:
             await self._running.aclose()
         finally:

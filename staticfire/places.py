@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.plan import BROKER_PORT, HOST, NAMESERVER, NAMESRV_PORT, PROXY, ClusterPlan, broker_names
+from staticfire.plan import (
+    BROKER_PORT,
+    CONTROL_PORT,
+    HOST,
+    NAMESRV_PORT,
+    PROXY,
+    ClusterPlan,
+    broker_names,
+    host_from_here,
+    nameserver_names,
+)
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
 from staticfire.runtime.ports import listen_on, port_of
@@ -36,6 +46,25 @@ PARAMETERS = Words(
 
 
 @dataclass(frozen=True)
+class WantedControl:
+    """How the control endpoint can be reached, and by whom."""
+
+    port: int = CONTROL_PORT
+    host: str = HOST
+    names: tuple[str, ...] = ()
+    """Host names under which it may be asked, besides this machine's loopback."""
+    token: str = ""
+    """What who asks has to know; needed where others than this machine reach it."""
+
+    def check(self) -> None:
+        """Raise UsageError where everybody could use it."""
+        if self.host != HOST or self.token:
+            from staticfire.control.access import check_access  # here, since few starts need it
+
+            check_access(self.host, self.token)
+
+
+@dataclass(frozen=True)
 class WantedCluster:
     """What somebody wants to have, as flags of `up` and `run` or as parameters of `Cluster` say it."""
 
@@ -48,6 +77,20 @@ class WantedCluster:
     settings: Mapping[str, str] = field(default_factory=dict)
     file: str | None = None
     words: Words = FLAGS
+    listen: str = HOST
+    """The address that all of it listens on, but for the control endpoint."""
+    nameservers: int = 1
+    compat: str | None = None
+    """The RocketMQ that it is to be like: compat.py."""
+
+    @property
+    def compat_settings(self) -> Mapping[str, str]:
+        """What turns differences off. Raises: UsageError."""
+        if self.compat is None:
+            return {}
+        from staticfire.compat import compat_settings  # here, since few starts ask
+
+        return compat_settings(self.compat)
 
     @classmethod
     def of_parameters(
@@ -58,16 +101,18 @@ class WantedCluster:
         namesrv_port: object,
         broker_port: object,
         grpc: object = False,
+        nameservers: object = 1,
     ) -> "WantedCluster":
         """Return what the parameters of `Cluster` mean, whatever their types are. Raises: UsageError."""
         ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
-        for name, number in {"brokers": brokers, **ports}.items():
+        for name, number in {"brokers": brokers, "nameservers": nameservers, **ports}.items():
             if not is_whole(number):
                 raise UsageError(f"{name}={number!r}: a whole number is needed")
         for name, port in ports.items():
             if not 0 <= port <= PORT_MAX:  # type: ignore[operator]  # a whole number: see above
                 raise UsageError(f"{name}={port}: ports are 1 to {PORT_MAX}, and 0 is any free one")
         broker_names(brokers)  # type: ignore[arg-type]  # the same
+        nameserver_names(nameservers)  # type: ignore[arg-type]
         if settings is not None and not isinstance(settings, Mapping):
             raise UsageError(f'settings={settings!r}: a dictionary is needed, like {{"autoCreateTopicEnable": False}}')
         if directory is not None and not isinstance(directory, str | os.PathLike):
@@ -77,7 +122,8 @@ class WantedCluster:
         texts = {str(key): _as_text(value) for key, value in (settings or {}).items()}
         folder = None if directory is None else os.fsdecode(directory)
         grpc_port = 0 if grpc else None
-        return cls(brokers, namesrv_port, broker_port, grpc_port, folder, texts, words=PARAMETERS)  # type: ignore[arg-type]
+        places = brokers, namesrv_port, broker_port, grpc_port, folder
+        return cls(*places, texts, words=PARAMETERS, nameservers=nameservers)  # type: ignore[arg-type]
 
 
 def is_whole(value: object) -> bool:
@@ -128,13 +174,14 @@ class ClusterFolder:
 class Ports:
     """Bound listening sockets, by who will serve them."""
 
-    def __init__(self, words: Words = FLAGS) -> None:
+    def __init__(self, words: Words = FLAGS, listen: str = HOST) -> None:
         self._words = words
+        self._listen = listen
         self._sockets: dict[str, socket.socket] = {}
 
     def bind(self, name: str, port: int) -> int:
         """Listen on a port for somebody; return the port. Raises: UsageError."""
-        self._sockets[name] = sock = listen_on(HOST, port, self._words.ports)
+        self._sockets[name] = sock = listen_on(self._listen, port, self._words.ports)
         return port_of(sock)
 
     def bind_all(self, names: Sequence[str], ports: Sequence[int]) -> list[int]:
@@ -151,9 +198,9 @@ class Ports:
             self._sockets.popitem()[1].close()
 
 
-def url_of(port: int) -> str:
-    """Return the address of the control endpoint."""
-    return f"http://{format_address(HOST, port)}"
+def url_of(port: int, host: str = HOST) -> str:
+    """Return where the control endpoint is, for who is on this machine."""
+    return f"http://{format_address(host_from_here(host), port)}"
 
 
 def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str, int | None]) -> dict[str, Any]:
@@ -162,7 +209,7 @@ def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str
     def process(name: str, address: str) -> dict[str, Any]:
         return {"name": name, "address": address, "pid": pids.get(name), "directory": f"{folder.path}/{name}"}
 
-    places = {NAMESERVER: plan.namesrv, **plan.addresses}
+    places = {**plan.nameserver_addresses, **plan.addresses}
     if plan.grpc_endpoint is not None:
         places[PROXY] = plan.grpc_endpoint
     return {

@@ -4,7 +4,7 @@ Pure: ports are bound and folders made by who carries the plan out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from string import ascii_lowercase
 from typing import TypeVar
 
@@ -12,14 +12,16 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.proxy.settings import ProxySettings
-from staticfire.runtime.addresses import format_address
+from staticfire.runtime.addresses import each_address, format_address
 from staticfire.runtime.config import field_of, load_settings
 
 HOST = "127.0.0.1"
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
 NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT = 9876, 10911, 8081, 8082
 BROKER_PORT_STEP = 20
 # As the official compose files count: 10911, 10931. A broker also uses the ports two below and one above its own.
 BROKERS_MAX = len(ascii_lowercase)
+NAMESERVERS_MAX = 9
 
 NAMESERVER, PROXY = "nameserver", "proxy"
 STAND_DEFAULTS = {
@@ -51,6 +53,8 @@ class GivenSettings:
     file: str | None = None
     tell: Callable[[str], None] | None = None
     source: str = "--set"
+    compat: Mapping[str, str] = field(default_factory=dict)
+    """What stands in place of a stand's own defaults: differences from RocketMQ that are turned off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +62,38 @@ class ClusterPlan:
     """The settings of every process. Folders are below `directory`, one per process, named like it."""
 
     directory: str
-    nameserver: NameserverSettings
+    nameservers: tuple[NameserverSettings, ...]
     brokers: tuple[BrokerSettings, ...]
     proxy: ProxySettings | None = None
     """The gRPC endpoint, if the cluster has one."""
+    host: str = HOST
+    """Where its processes are found from this machine."""
 
     @property
     def namesrv(self) -> str:
-        """The nameserver's address."""
+        """The nameserver's address; of several all, separated by semicolons."""
         return self.brokers[0].namesrv_addr
+
+    @property
+    def nameserver_addresses(self) -> dict[str, str]:
+        """Where each nameserver is, by its name."""
+        names = nameserver_names(len(self.nameservers))
+        return dict(zip(names, each_address(self.namesrv), strict=True))
 
     @property
     def addresses(self) -> dict[str, str]:
         """Where each broker is, by its name."""
-        return {broker.broker_name: format_address(HOST, broker.listen_port) for broker in self.brokers}
+        return {broker.broker_name: format_address(self.host, broker.listen_port) for broker in self.brokers}
 
     @property
     def grpc_endpoint(self) -> str | None:
         """Where RocketMQ 5's clients connect to, if the cluster has a gRPC endpoint."""
-        return None if self.proxy is None else format_address(HOST, self.proxy.grpc_server_port)
+        return None if self.proxy is None else format_address(self.host, self.proxy.grpc_server_port)
 
     def settings_of(self, name: str) -> NameserverSettings | BrokerSettings | ProxySettings:
         """Return the settings of a process. Raises: KeyError."""
-        if name == NAMESERVER:
-            return self.nameserver
+        if name in self.nameserver_addresses:
+            return self.nameservers[list(self.nameserver_addresses).index(name)]
         return self.proxy if name == PROXY and self.proxy is not None else self.broker(name)
 
     def port_of(self, name: str) -> int:
@@ -94,11 +106,28 @@ class ClusterPlan:
         return {broker.broker_name: broker for broker in self.brokers}[name]
 
 
+def host_from_here(listen: str) -> str:
+    """Return where who is on this machine finds what listens there."""
+    return HOST if listen in EVERY_ADDRESS else listen
+
+
 def broker_names(count: int) -> list[str]:
     """Return broker-a, broker-b, ... Raises: UsageError."""
     if not 1 <= count <= BROKERS_MAX:
         raise UsageError(f"a cluster of {count} brokers can't be had; it takes 1 to {BROKERS_MAX}")
     return [f"broker-{letter}" for letter in ascii_lowercase[:count]]
+
+
+def nameserver_names(count: int) -> list[str]:
+    """Return nameserver, nameserver-2, ... Raises: UsageError."""
+    if not 1 <= count <= NAMESERVERS_MAX:
+        raise UsageError(f"a cluster of {count} nameservers can't be had; it takes 1 to {NAMESERVERS_MAX}")
+    return [NAMESERVER, *(f"{NAMESERVER}-{number}" for number in range(2, count + 1))]
+
+
+def nameserver_ports(first: int, count: int) -> list[int]:
+    """Return the port of each nameserver; 0 stays 0."""
+    return [first + index if first else 0 for index in range(count)]
 
 
 def broker_ports(first: int, count: int) -> list[int]:
@@ -108,26 +137,32 @@ def broker_ports(first: int, count: int) -> list[int]:
 
 def plan_cluster(
     directory: str,
-    namesrv_port: int,
+    namesrv_ports: Sequence[int],
     ports: Sequence[int],
     given: GivenSettings,
     grpc_port: int | None = None,
+    listen: str = HOST,
 ) -> ClusterPlan:
-    """Return the plan of a nameserver, one broker per port, and a gRPC endpoint if that has a port.
+    """Return the plan of one nameserver and one broker per port, and a gRPC endpoint if that has a port.
 
-    A setting goes to every program that knows it.
+    A setting goes to every program that knows it. `listen`: the address that all listen on.
 
     Raises: UsageError.
     """
     _refuse_places(given)
-    namesrv = format_address(HOST, namesrv_port)
-    nameserver = _load(NameserverSettings, given, _nameserver_place(directory, namesrv_port))
+    host = host_from_here(listen)
+    namesrv = ";".join(format_address(host, port) for port in namesrv_ports)
+    nameservers = [
+        _load(NameserverSettings, given, _nameserver_place(directory, listen, name, port))
+        for name, port in zip(nameserver_names(len(namesrv_ports)), namesrv_ports, strict=True)
+    ]
+    defaults = {**STAND_DEFAULTS, **given.compat}
     brokers = [
-        _load(BrokerSettings, given, _broker_place(directory, name, port, namesrv), STAND_DEFAULTS)
+        _load(BrokerSettings, given, _broker_place(directory, listen, name, port, namesrv), defaults)
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]
-    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(grpc_port, namesrv))
-    return ClusterPlan(directory, nameserver, tuple(brokers), proxy)
+    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv))
+    return ClusterPlan(directory, tuple(nameservers), tuple(brokers), proxy, host)
 
 
 def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> S:
@@ -147,9 +182,9 @@ def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults
 def _refuse_places(given: GivenSettings) -> None:
     """Refuse what the cluster decides for each of its processes: it would be ignored. Raises: UsageError."""
     own = [
-        (NameserverSettings, _nameserver_place("", 0)),
-        (BrokerSettings, _broker_place("", "", 0, "")),
-        (ProxySettings, _proxy_place(0, "")),
+        (NameserverSettings, _nameserver_place("", "", "", 0)),
+        (BrokerSettings, _broker_place("", "", "", 0, "")),
+        (ProxySettings, _proxy_place("", 0, "")),
     ]
     for key in given.settings:
         for cls, place in own:
@@ -161,18 +196,18 @@ def _refuse_places(given: GivenSettings) -> None:
                 )
 
 
-def _nameserver_place(directory: str, port: int) -> dict[str, str]:
-    return {"listenHost": HOST, "listenPort": str(port), "folder": f"{directory}/{NAMESERVER}"}
+def _nameserver_place(directory: str, listen: str, name: str, port: int) -> dict[str, str]:
+    return {"listenHost": listen, "listenPort": str(port), "folder": f"{directory}/{name}"}
 
 
-def _proxy_place(port: int, namesrv: str) -> dict[str, str]:
-    return {"listenHost": HOST, "grpcServerPort": str(port), "namesrvAddr": namesrv}
+def _proxy_place(listen: str, port: int, namesrv: str) -> dict[str, str]:
+    return {"listenHost": listen, "grpcServerPort": str(port), "namesrvAddr": namesrv}
 
 
-def _broker_place(directory: str, name: str, port: int, namesrv: str) -> dict[str, str]:
+def _broker_place(directory: str, listen: str, name: str, port: int, namesrv: str) -> dict[str, str]:
     return {
         "brokerName": name,
-        "listenHost": HOST,
+        "listenHost": listen,
         "listenPort": str(port),
         "namesrvAddr": namesrv,
         "storePathRootDir": f"{directory}/{name}",

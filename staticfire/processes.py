@@ -11,7 +11,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from staticfire.places import ClusterFolder, Ports, WantedCluster, describe_cluster
-from staticfire.plan import NAMESERVER, PROXY, ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
+from staticfire.plan import (
+    PROXY,
+    ClusterPlan,
+    GivenSettings,
+    broker_names,
+    broker_ports,
+    nameserver_names,
+    nameserver_ports,
+    plan_cluster,
+)
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.config import non_defaults
@@ -80,14 +89,15 @@ class ProcessCluster:
 
     @property
     def names(self) -> list[str]:
-        """All processes: the nameserver first, the gRPC endpoint last."""
+        """All processes: the nameservers first, the gRPC endpoint last."""
         proxy = [] if self.plan.proxy is None else [PROXY]
-        return [NAMESERVER, *(broker.broker_name for broker in self.plan.brokers), *proxy]
+        return [*self.plan.nameserver_addresses, *(broker.broker_name for broker in self.plan.brokers), *proxy]
 
     def start(self) -> None:
         """Start all processes and return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
-        nameserver, *others = self.names
-        self._wait_ready(*(self._spawn(name) for name in [*others, nameserver]))  # The others take longer.
+        nameservers = self.plan.nameserver_addresses
+        others = [name for name in self.names if name not in nameservers]
+        self._wait_ready(*(self._spawn(name) for name in [*others, *nameservers]))  # The others take longer.
 
     def kill(self, name: str) -> None:
         """Kill a process with SIGKILL, as a power cut would. Raises: ClientError."""
@@ -112,7 +122,7 @@ class ProcessCluster:
         self._wait_ready(self._spawn(name))
 
     def stop(self) -> list[str]:
-        """Stop the gRPC endpoint, the brokers, then the nameserver; remove a temporary folder.
+        """Stop the gRPC endpoint, the brokers, then the nameservers; remove a temporary folder.
 
         Returns who had to be killed.
         """
@@ -120,8 +130,9 @@ class ProcessCluster:
         try:
             running = [self.children[name] for name in self.names if name in self.children]
             late += self.children.stop([child for child in running if child.name == PROXY])
-            late += self.children.stop([child for child in running if child.name not in (PROXY, NAMESERVER)])
-            late += self.children.stop([child for child in running if child.name == NAMESERVER])
+            nameservers = self.plan.nameserver_addresses
+            late += self.children.stop([child for child in running if child.name not in (PROXY, *nameservers)])
+            late += self.children.stop([child for child in running if child.name in nameservers])
         finally:
             self.children.close()
             self._ports.close()
@@ -144,7 +155,8 @@ class ProcessCluster:
         return child
 
     def _spawn(self, name: str) -> Child:
-        module = {NAMESERVER: NAMESERVER_PROGRAM, PROXY: PROXY_PROGRAM}.get(name, BROKER_PROGRAM)
+        modules = {**dict.fromkeys(self.plan.nameserver_addresses, NAMESERVER_PROGRAM), PROXY: PROXY_PROGRAM}
+        module = modules.get(name, BROKER_PROGRAM)
         # The endpoint keeps nothing on the disk.
         temporary = f"{self.folder.path}/{name}" if self.folder.temporary and name != PROXY else ""
         settings = non_defaults(self.plan.settings_of(name))
@@ -165,26 +177,33 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
 
     Raises: UsageError.
     """
-    names = broker_names(wanted.brokers)
-    ports_wanted = [wanted.namesrv_port, *broker_ports(wanted.broker_port, wanted.brokers)]
+    names = [*nameserver_names(wanted.nameservers), *broker_names(wanted.brokers)]
+    first_broker = wanted.nameservers
+    ports_wanted = [
+        *nameserver_ports(wanted.namesrv_port, wanted.nameservers),
+        *broker_ports(wanted.broker_port, wanted.brokers),
+    ]
     if wanted.grpc_port is not None:
         names.append(PROXY)
         ports_wanted.append(wanted.grpc_port)
-    last_broker = 1 + wanted.brokers
+    last_broker = first_broker + wanted.brokers
     told: dict[str, None] = {}
-    given = GivenSettings(wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings)
+    given = GivenSettings(
+        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings
+    )
 
     def planned(folder: str, ports: list[int]) -> ClusterPlan:
         grpc_port = ports[last_broker] if wanted.grpc_port is not None else None
-        return plan_cluster(folder, ports[0], ports[1:last_broker], given, grpc_port)
+        namesrv_ports, broker_ports_bound = ports[:first_broker], ports[first_broker:last_broker]
+        return plan_cluster(folder, namesrv_ports, broker_ports_bound, given, grpc_port, wanted.listen)
 
     # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
     planned(wanted.directory or "", ports_wanted)
     for words in told:
         print(f"staticfire: {words}", file=sys.stderr)
-    ports = Ports(wanted.words)
+    ports = Ports(wanted.words, wanted.listen)
     try:
-        bound = ports.bind_all([NAMESERVER, *names], ports_wanted)
+        bound = ports.bind_all(names, ports_wanted)
         folder = ClusterFolder(wanted.directory, wanted.words)
     except BaseException:
         ports.close()

@@ -4,13 +4,13 @@
 processes are `nameserver`, those of the brokers, and `proxy`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from staticfire.control.port import ControlPort
-from staticfire.places import PARAMETERS, is_whole, url_of
-from staticfire.plan import HOST, NAMESERVER, PROXY
+from staticfire.places import PARAMETERS, WantedControl, is_whole, url_of
+from staticfire.plan import HOST, PROXY
 from staticfire.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.ports import listen_on, port_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from staticfire.client import Admin, ClientConnection
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
+    from staticfire.client.copying.copier import CopyReport
     from staticfire.client.explain.explanation import Explanation
     from staticfire.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
@@ -119,6 +120,61 @@ class RunningCluster:
         async with self.pool() as pool:
             return await reset(pool, self.cluster.namesrv, self.cluster.addresses.values())
 
+    async def copy(
+        self,
+        source: str,
+        topic: str,
+        groups: "str | Sequence[str]" = (),
+        *,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        limit: int | None = None,
+        protocol: str = "rocketmq",
+    ) -> "CopyReport":
+        """Copy a topic of another cluster, and where groups stand in it; the source is only read.
+
+        `source`: HOST:PORT of its nameserver. `since_ms`, `until_ms`: between which times it was stored there; `limit`:
+        the newest so many of each queue. What is here already isn't copied again. `protocol`: "rocketmq" for both.
+        Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError.
+        """
+        from staticfire.client import Admin, ClientSettings
+        from staticfire.client.copying.copier import CopyWish, copy_topic
+
+        wish = CopyWish(topic, [groups] if isinstance(groups, str) else list(groups), since_ms, until_ms, limit)
+        settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words, or it is refused
+        async with Admin(source, settings) as there, Admin(self.cluster.namesrv) as here:
+            return await copy_topic(there, here, wish)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------
+
+    async def snapshot(self, name: str = "default") -> dict[str, Any]:
+        """Put the cluster away under a name: all that `restore` puts back; return what that is. It goes on unchanged.
+
+        A snapshot of that name is replaced. Raises: UsageError (no name), BrokerAnswer, NetworkError.
+        """
+        from staticfire.control.snapshots import save
+
+        async with self.pool() as pool:
+            return await save(pool, self.cluster.addresses, name)
+
+    async def restore(self, name: str = "default") -> dict[str, Any]:
+        """Put the cluster back as it was: messages, topics, groups, offsets, what waits, message time.
+
+        Clients stay connected; consumers go on where their groups stood then. Return what there is. Raises: UsageError
+        (there is no such snapshot), BrokerAnswer, NetworkError.
+        """
+        from staticfire.control.snapshots import restore
+
+        async with self.pool() as pool:
+            return await restore(pool, self.cluster.namesrv, self.cluster.addresses, name)
+
+    async def snapshots(self) -> list[dict[str, Any]]:
+        """Return which snapshots there are, by name. Raises: BrokerAnswer, NetworkError."""
+        from staticfire.control.snapshots import saved
+
+        async with self.pool() as pool:
+            return await saved(pool, self.cluster.addresses)
+
     # -- processes -----------------------------------------------------------------------------------------------
 
     async def kill(self, name: str) -> None:
@@ -142,7 +198,7 @@ class RunningCluster:
 
     def _processes(self, name: str) -> ProcessCluster:
         """Return the processes, one of which has this name. Raises: ClientError."""
-        if name not in (NAMESERVER, PROXY):
+        if name not in (*self.cluster.plan.nameserver_addresses, PROXY):
             self.check_broker(name)
         if not isinstance(self.cluster, ProcessCluster):
             raise ClientError(
@@ -170,7 +226,7 @@ class RunningCluster:
     async def open_control(self, hosts: tuple[str, ...]) -> str:
         """Start the control endpoint; return its URL. `hosts`: more names that it may be asked under."""
         sock = listen_on(HOST, 0, PARAMETERS.ports)
-        await self._stack.enter_async_context(ControlPort(self.cluster, sock, hosts))
+        await self._stack.enter_async_context(ControlPort(self.cluster, sock, WantedControl(names=hosts)))
         return url_of(port_of(sock))
 
     @asynccontextmanager

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from staticfire.compat import differences
 from tools.generated import markdown_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,3 +101,12 @@ def compatibility_table() -> str:
     shown = [f"- **{row.id}** {row.title}\n{tests_of(row, marks)}" for row in rows if tests_of(row, marks)]
     listed = ["The tests that show them:", "\n".join(shown)] if shown else []
     return "\n\n".join([f"{len(rows)} rows: {', '.join(counts)}.", table, *listed])
+
+
+def difference_table() -> str:
+    """Return what is different from RocketMQ, and what turns it off."""
+    rows = []
+    for one in differences():
+        off = f" (`{one.setting}={one.value}`: as RocketMQ)" if one.setting else ""
+        rows.append([one.what, one.rocketmq, f"{one.ours}{off}"])
+    return markdown_table(["what", "RocketMQ 5.3", "staticfire"], rows)

@@ -7,13 +7,17 @@ SLOW_PARTS: `make docs ALL=1` writes them, too.
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from tools.command_line import family_table, mqadmin_table
 from tools.commands import command_tables, request_code_table
-from tools.compatibility import compatibility_table
+from tools.compatibility import compatibility_table, difference_table
+from tools.configuration import settings_tables
 from tools.generated import replace_part
 from tools.performance import performance_curves
 from tools.simulation import mutant_table, promise_table, strike_table
+from tools.troubles import trouble_names, trouble_part
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,8 +32,12 @@ def protection_table() -> str:
 
 
 PARTS: list[Part] = [
+    ("docs/command-line.md", "family", family_table),
+    ("docs/command-line.md", "mqadmin", mqadmin_table),
     ("docs/compatibility.md", "rows", compatibility_table),
+    ("docs/compatibility.md", "differences", difference_table),
     ("docs/compatibility.md", "codes", request_code_table),
+    ("docs/configuration.md", "settings", settings_tables),
     ("docs/performance.md", "curves", performance_curves),
     ("docs/protocol.md", "commands", command_tables),
     ("docs/simulation.md", "strikes", strike_table),
@@ -37,6 +45,8 @@ PARTS: list[Part] = [
     ("docs/simulation.md", "mutants", mutant_table),
 ]
 SLOW_PARTS: list[Part] = [("docs/groups.md", "protection", protection_table)]
+TROUBLE_PARTS: list[Part] = [("docs/troubles.md", name, partial(trouble_part, name)) for name in trouble_names()]
+# Beside these; `make test-simulation` looks whether they are fresh.
 
 
 def fresh_documents(parts: Sequence[Part] = PARTS) -> dict[str, str]:
@@ -49,7 +59,7 @@ def fresh_documents(parts: Sequence[Part] = PARTS) -> dict[str, str]:
 
 def main() -> None:
     """Write the documents that are stale."""
-    parts = PARTS + SLOW_PARTS if "--all" in sys.argv else PARTS
+    parts = PARTS + SLOW_PARTS + TROUBLE_PARTS if "--all" in sys.argv else PARTS
     for path, text in fresh_documents(parts).items():
         if (ROOT / path).read_text() != text:
             (ROOT / path).write_text(text)

@@ -10,6 +10,7 @@
 # Settings by environment: ROCKETMQ_VERSION (5.3.3), NAMESRV_PORT (19876), BROKER_PORT (20911), HEAP (1g), and
 # BROKER_CONF, a file with further broker properties, appended to the generated one.
 set -euo pipefail
+unset JAVA_TOOL_OPTIONS # Another collector than its own keeps RocketMQ from starting, another compiler makes it slow.
 version=${ROCKETMQ_VERSION:-5.3.3}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rocketmq-oracle/$version
 namesrv_port=${NAMESRV_PORT:-19876} broker_port=${BROKER_PORT:-20911} heap=${HEAP:-1g}

@@ -1,14 +1,17 @@
 """Figures by family: each knows its keys and measures all of them once, in a round.
 
-- `throughput.py`, `first_pull.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: messages on their way
+- `throughput.py`, `first_pull.py`, `pops.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: messages on
+  their way
 - `sync_flush.py`: messages that are on the disk when they are answered
 - `tracing.py`: what traces cost; `transactions.py`: half messages and their ends
-- `delayed.py`, `timers.py`, `dead_letter.py`: messages that wait
+- `delayed.py`, `delayed_kills.py`, `timers.py`, `dead_letter.py`: messages that wait; `redelivery.py`: that come again
 - `groups.py`: members that come
 - `held.py`: pulls that wait; `conditions.py`: pulls that choose
 - `key_queries.py`: messages looked up by key
+- `many_topics.py`: ten thousand topics beside ten; `clusters.py`: `Cluster()` in a test
+- `testers.py`: what a tester waits for: imports, the fixture, explanations
 - `starts.py`: how long a start takes; `grpc.py`: the gRPC endpoint
-- `scale_out.py`: two brokers instead of one
+- `scale_out.py`: two brokers instead of one; `simulation.py`: simulated clusters
 
 A family is measured in every round, so that a machine that changes its mind meets all of them; the bench takes the
 median.

@@ -61,14 +61,14 @@ class Delayed:
 
 def _measure(server: ServerProcess, count: int, delay_s: int) -> Values:
     ask(server.port, NATIVE, UpdateTopic(TOPIC, frames.QUEUES, frames.QUEUES, READ_WRITE))
-    connection = LoadConnection(server.port, NATIVE, _ring(delay_level=1))
-    _store(connection, WARM_MESSAGES)
+    connection = LoadConnection(server.port, NATIVE, delayed_ring(delay_level=1))
+    store_delayed(connection, WARM_MESSAGES)
     _wait_for(server, WARM_MESSAGES)
     connection.close()
-    connection = LoadConnection(server.port, NATIVE, _ring(delay_level=2))
+    connection = LoadConnection(server.port, NATIVE, delayed_ring(delay_level=2))
     before_mib = anonymous_mib(server.pids[0])
     meter, started = Meter(*server.pids), time.perf_counter()
-    _store(connection, count)
+    store_delayed(connection, count)
     store_s = time.perf_counter() - started
     after_mib = anonymous_mib(server.pids[0])
     pending = _delayed(server) - (messages_stored(server.port, NATIVE, TOPIC) - WARM_MESSAGES)
@@ -84,11 +84,12 @@ def _measure(server: ServerProcess, count: int, delay_s: int) -> Values:
     }
 
 
-def _ring(delay_level: int) -> list[bytes]:
+def delayed_ring(delay_level: int) -> list[bytes]:
+    """Return requests of 100 messages of a delay level each."""
     return frames.manys(NATIVE, TOPIC, MESSAGES_PER_REQUEST, body=BODY, delay=f"DELAY\x01{delay_level}\x02")
 
 
-def _store(connection: LoadConnection, count: int) -> None:
+def store_delayed(connection: LoadConnection, count: int) -> None:
     """Send them at the pace, and wait for all answers."""
     run_at_pace(connection, count // MESSAGES_PER_REQUEST, IN_FLIGHT, STORED_PER_S / MESSAGES_PER_REQUEST)
 

@@ -1,10 +1,9 @@
 """Pulls of messages that nobody has read before, over JSON: what an unchanged client's first group meets.
 
-Warm pulls (throughput.py) read the same messages again and again, from whatever a broker keeps of them. Pops are always
-first ones; each waits for the answer to the one before: RocketMQ gives one of two pops of a queue at once nothing.
+Warm pulls (throughput.py) read the same messages again and again, from whatever a broker keeps of them. Pops, which are
+always first ones: pops.py.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -20,6 +19,7 @@ QUICK_PER_QUEUE = 8_192
 WARM_PER_QUEUE = 2_048
 # Pulled before, so that connections, code and the JVM are warm; those that are measured come behind them.
 FILL_IN_FLIGHT = 4
+IN_FLIGHT = 4
 
 _numbers = count()
 # A topic of its own each time: what was pulled before isn't pulled for the first time.
@@ -31,8 +31,6 @@ class FirstPull:
 
     name: str
     connections: int
-    in_flight: int = 4
-    ring: Callable[[int, str, int, int, Sequence[int]], list[bytes]] = frames.pulls
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -53,12 +51,12 @@ class FirstPull:
         topic = f"{TOPIC}-first-{next(_numbers)}"
         fill(server, topic, per_queue)
         shares = [range(at, frames.QUEUES, self.connections) for at in range(self.connections)]
-        rings = [self.ring(JSON, topic, MESSAGES, per_queue, queue_ids) for queue_ids in shares]
+        rings = [frames.pulls(JSON, topic, MESSAGES, per_queue, queue_ids) for queue_ids in shares]
         warm = WARM_PER_QUEUE // MESSAGES * frames.QUEUES // self.connections
         connections = [LoadConnection(server.port, JSON, ring[:warm]) for ring in rings]
-        run_through(server, connections, self.in_flight)
+        run_through(server, connections, IN_FLIGHT)
         measured = [LoadConnection(server.port, JSON, ring[warm:]) for ring in rings]
-        window = run_through(server, measured, self.in_flight)
+        window = run_through(server, measured, IN_FLIGHT)
         for connection in [*connections, *measured]:
             connection.close()
         return window
@@ -83,5 +81,4 @@ def fill(server: ServerProcess, topic: str, per_queue: int) -> None:
 FIRST_PULLS = [
     FirstPull("json_pull32_first_c1", 1),
     FirstPull("json_pull32_first_c4", 4),
-    FirstPull("pop", 4, in_flight=1, ring=frames.pops),
 ]

@@ -1,4 +1,4 @@
-"""The gRPC endpoint: sends of RocketMQ 5's clients, what it adds to a start, and its memory.
+"""The gRPC endpoint: sends and receives of RocketMQ 5's clients, what it adds to a start, and its memory.
 
 Nameserver, broker and endpoint share the servers' core.
 """
@@ -10,10 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import count
 
 from benchmarks.figures import Stand, Values
+from benchmarks.figures.first_pull import fill
 from benchmarks.figures.throughput import WARM_SECONDS
+from benchmarks.frames import QUEUES
 from benchmarks.grpc_load import load_sends
+from benchmarks.grpc_receive_load import load_receives
 from benchmarks.machine import cpu_ns, descendants, pss_mib
 from benchmarks.servers import ROOT, STOP_S_MAX, ServerProcess, broker, environment, nameserver, proxy
 from staticfire.client.admin.admin import Admin
@@ -21,8 +25,14 @@ from staticfire.client.cluster.settings import ClientSettings
 
 TOPIC = "bench"
 CONNECTIONS, IN_FLIGHT = 8, 32
+RECEIVERS = 4
+RECEIVED, RECEIVED_QUICK, RECEIVED_WARM = 49_152, 16_384, 8_192
+MESSAGE_MARK = b"order-"
+# Of the keys that frames.py gives to messages, once in each.
 UP = ["-m", "staticfire", "up", "--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
 PROXY = "staticfire.proxy"
+
+_numbers = count()
 
 
 class GrpcSends:
@@ -42,13 +52,46 @@ class GrpcSends:
             values = self.load(endpoint, stand)
             return {**values, "grpc_pss_mib": pss_mib(endpoint.pids[0])}
 
-    def load(self, endpoint: ServerProcess, stand: Stand) -> Values:
-        """Send through an endpoint whose cluster has the topic."""
+    def load(self, endpoint: ServerProcess, stand: Stand, may_fail: bool = False) -> Values:
+        """Send through an endpoint whose cluster has the topic. `may_fail`: count what was answered with OK."""
         asyncio.run(load_sends(endpoint.port, TOPIC, CONNECTIONS, IN_FLIGHT, WARM_SECONDS, may_fail=True))
         before = cpu_ns(endpoint.pids[-1])
-        sent, took_s = asyncio.run(load_sends(endpoint.port, TOPIC, CONNECTIONS, IN_FLIGHT, stand.seconds))
+        sent, took_s = asyncio.run(load_sends(endpoint.port, TOPIC, CONNECTIONS, IN_FLIGHT, stand.seconds, may_fail))
         spent_us = (cpu_ns(endpoint.pids[-1]) - before) / 1000
-        return {"grpc_send_per_s": sent / took_s, "grpc_send_cpu_us": spent_us / sent}
+        return {"grpc_send_per_s": sent / took_s, "grpc_send_cpu_us": spent_us / max(1, sent)}
+
+
+class GrpcReceives:
+    """grpc_receive_per_s: messages that nobody has received before, 32 a call, a call at a time on each connection."""
+
+    name = "grpc_receives"
+    keys = ("grpc_receive_per_s", "grpc_receive_cpu_us")
+
+    def measure(self, stand: Stand) -> Values:
+        with (
+            nameserver() as names,
+            broker(stand.folder, namesrv=names.address) as server,
+            proxy(names.address) as endpoint,
+        ):
+            return self.load(names.address, server, endpoint, stand)
+
+    def load(self, namesrv: str, server: ServerProcess, endpoint: ServerProcess, stand: Stand) -> Values:
+        """Store messages, and receive them: some of another topic first, so that code and the JVM are warm."""
+        self._receive(namesrv, server, endpoint, RECEIVED_WARM)
+        before = cpu_ns(endpoint.pids[-1])
+        received, took_s = self._receive(namesrv, server, endpoint, RECEIVED_QUICK if stand.is_quick else RECEIVED)
+        spent_us = (cpu_ns(endpoint.pids[-1]) - before) / 1000
+        return {"grpc_receive_per_s": received / took_s, "grpc_receive_cpu_us": spent_us / received}
+
+    def _receive(
+        self, namesrv: str, server: ServerProcess, endpoint: ServerProcess, messages: int
+    ) -> tuple[int, float]:
+        topic = f"{TOPIC}-receive-{next(_numbers)}"
+        asyncio.run(create_topic(namesrv, topic))
+        fill(server, topic, messages // QUEUES)
+        wanted = messages * 9 // 10  # The last ones are left: who finds nothing waits.
+        where = topic, "bench-receives"
+        return asyncio.run(load_receives(endpoint.port, where, RECEIVERS, MESSAGE_MARK, wanted))
 
 
 class GrpcStart:
@@ -84,7 +127,7 @@ def _ready_s(stand: Stand, *flags: str) -> float:
             process.wait(STOP_S_MAX)
 
 
-async def create_topic(namesrv: str) -> None:
-    """Create the topic that is sent to."""
+async def create_topic(namesrv: str, topic: str = TOPIC) -> None:
+    """Create a topic."""
     async with Admin(namesrv, ClientSettings(protocol="rocketmq")) as admin:  # RocketMQ's own, too.
-        await admin.create_topic(TOPIC, 8)
+        await admin.create_topic(topic, 8)

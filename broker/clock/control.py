@@ -115,10 +115,14 @@ class ClockControl:
         if not self._waiting or not self._state.quiescence.is_at_rest:
             return
         if not self._transactions.unrest() and not self._pops.unrest():
-            waiting, self._waiting = self._waiting, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+            self.look_now()
+
+    def look_now(self) -> None:
+        """Answer whoever waits for rest, whether there is any or not."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
 
 def _earliest(*dues: MessageMs | None) -> int:

@@ -39,6 +39,16 @@ class MessageClock:
         """Call it when the time was set: what waits for a due time has to look again."""
         self._listeners.append(listener)
 
+    def begin_anew(self) -> None:
+        """Forget who listens, and what it has shown: what was stored with that time is about to go."""
+        self._listeners.clear()
+        self.shown_ms = MessageMs(0)
+
+    @property
+    def is_wall(self) -> bool:
+        """Whether it shows the real time, and was never set."""
+        return self._is_wall
+
     def message_ms(self) -> MessageMs:
         """Return the current message time."""
         now_ms = self._wall_ms()

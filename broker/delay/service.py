@@ -38,7 +38,7 @@ RETRY_MS = 100
 READ_ENTRIES = 64
 # At once, for who wants to know what waits.
 SAVE_MS = 10_000
-SAVE_BYTES = 64 * 1024 * 1024
+SAVE_BYTES = 16 * 1024 * 1024
 # Progress is saved after that much log, too: so much is read at a start after a kill.
 
 

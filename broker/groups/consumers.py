@@ -124,10 +124,15 @@ class ConsumerManager:
             self._waiting[group.name, member.connection] = None
         return member.counts
 
+    @property
+    def awaits_time(self) -> bool:
+        """Whether somebody will count, or count no more, because time passes: `let_in` is to be called."""
+        return bool(self._waiting or self._away)
+
     def let_in(self, uptime_ms: UptimeMs) -> list[ConsumerGroup]:
         """Count those who have been stable for long enough, or have nobody stable beside them, and give up those who
         have been away for too long; return the groups that changed by it."""
-        if not self._waiting and not self._away:
+        if not self.awaits_time:
             return []
         changed = dict.fromkeys(self._away.expire(uptime_ms))
         for name, connection in list(self._waiting):
@@ -197,6 +202,10 @@ class ConsumerManager:
         member = None if group is None else group.channel_info_table.get(connection)
         if member is not None and member.in_order is None:
             member.in_order = in_order
+
+    def take_over(self, before: "ConsumerManager") -> None:
+        """Go on with the members that another one knew, which is used no more."""
+        self.consumer_table, self._away, self._waiting = before.consumer_table, before._away, before._waiting
 
     def forget_away(self) -> None:
         """Start anew with those who are here: the broker was reset."""

@@ -89,6 +89,10 @@ class OffsetTable:
         """Return the groups that stand somewhere in a topic."""
         return sorted(group for group, name in self._committed if name == topic)
 
+    def places(self) -> list[GroupTopic]:
+        """Return which groups stand somewhere in which topics."""
+        return list(self._committed)
+
     def queues_of(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's offsets by queue id."""
         return dict(self._committed.get((group, topic), {}))

@@ -58,9 +58,13 @@ class ProducerManager:
         """Return where a client can be reached."""
         return self._by_client_id.get(client_id)
 
+    def connections_of(self, group: str) -> list[Connection]:
+        """Return all clients of a group that can be asked."""
+        return [connection for connection in self.producer_table.get(group, {}) if connection.is_open]
+
     def next_connection(self, group: str) -> Connection | None:
         """Return one client of a group that can be asked, in turn."""
-        open_ones = [connection for connection in self.producer_table.get(group, {}) if connection.is_open]
+        open_ones = self.connections_of(group)
         if not open_ones:
             return None
         turn = self._turns[group] = self._turns.get(group, -1) + 1

@@ -36,6 +36,7 @@ class GroupTable:
         self._settings = settings
         self._message_ms = message_ms
         self._changed = changed
+        self._created: list[Callable[[str], None]] = []
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         """One dictionary for good: handlers hold it."""
         self.forbidden: dict[str, dict[str, int]] = {}
@@ -61,6 +62,10 @@ class GroupTable:
         """Return a group without creating it."""
         return self.groups.get(name)
 
+    def on_created(self, tell: Callable[[str], None]) -> None:
+        """Have `tell` called with each group that comes to be with its first member."""
+        self._created.append(tell)
+
     def find(self, name: str) -> SubscriptionGroupConfig | None:
         """Return a group, created with defaults where that is allowed. RocketMQ: findSubscriptionGroupConfig."""
         group = self.groups.get(name)
@@ -71,6 +76,8 @@ class GroupTable:
             return None
         created = SubscriptionGroupConfig(group_name=name)
         self.put(created)
+        for tell in self._created:
+            tell(name)
         return created
 
     def put(self, group: SubscriptionGroupConfig) -> None:

@@ -11,7 +11,8 @@
 - `connections.py`: who is connected, and questions to them; `group_state.py`: a group from all sides
 - `topics.py`, `groups.py`, `config.py`: what administrators create and set; `queues.py`: queues, found but not created
 - `queries.py`: messages by key, id and place
-- `statistics.py`, `runtime_info.py`: figures; `journal.py`: what happened;
+- `statistics.py`, `runtime_info.py`: figures; `metrics.py`: those of Prometheus; `journal.py`: what happened;
   `faults.py`: what goes wrong on purpose
-- `reset_offset.py`, `upkeep.py`, `reset.py`: groups are moved, a broker is cleaned up, or is as if it were new
+- `reset_offset.py`, `upkeep.py`, `reset.py`, `snapshots.py`: groups are moved, a broker is cleaned up, is as if it were
+  new, or as it was; `imports.py`: messages that were stored elsewhere
 """

@@ -33,8 +33,12 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.log import logger
+from staticfire.runtime.service import Alarm
 
 log = logger("broker")
+
+LET_IN_STEP_MS = 250
+# Members that count from some time on do so within it.
 
 
 class ClientHandlers:
@@ -46,6 +50,7 @@ class ClientHandlers:
         self._look_anew = look_anew
         self._uptime_ms = state.machine.clock.uptime_ms
         self._watch = GroupWatch(state)
+        self._let_in = Alarm(state.machine.clock, LET_IN_STEP_MS)
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -104,6 +109,7 @@ class ClientHandlers:
             )
         if self._state.consumers.register(data, connection, client_id, uptime_ms, keep_subscriptions=without_sub):
             self.notify(self._state.consumers.consumer_table[data.group_name])
+        self._look_again_later(uptime_ms)
 
     def notify(self, group: ConsumerGroup) -> None:
         """Notify a group's members: they should rebalance."""
@@ -157,6 +163,18 @@ class ClientHandlers:
         for group in self._state.consumers.let_in(uptime_ms):
             self._wake_pulls(group)
             self.notify(group)
+        self._look_again_later(uptime_ms)
+
+    def _look_again_later(self, uptime_ms: UptimeMs) -> None:
+        if self._state.consumers.awaits_time:
+            self._let_in.ring_by(UptimeMs(uptime_ms + 1))
+
+    async def let_in_loop(self) -> None:
+        """Loop: count members whose time has come."""
+        self._look_again_later(self._uptime_ms())
+        while True:
+            await self._let_in.wait()
+            self.let_in(self._uptime_ms())
 
     def expire(self, uptime_ms: UptimeMs) -> None:
         """Remove the clients that fell silent and close their connections."""

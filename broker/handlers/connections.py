@@ -2,7 +2,7 @@
 
 Behaviour
 - What is asked of a client goes out on its own connection, in the codec that it has shown; its code, remark and body
-  come back as they are.
+  come back as they are. One that no consumer here is known by may be behind a gRPC endpoint: these are asked.
 - A group's topics are those in which it stands somewhere; online members count by what they subscribe to.
 
 Different from RocketMQ
@@ -11,6 +11,8 @@ Different from RocketMQ
 Not done
 - Subscriptions of pulls without a heartbeat aren't kept.
 """
+
+from collections.abc import Callable
 
 from staticfire.broker.groups.consumers import Member
 from staticfire.broker.pulls.choosing import make_choice
@@ -21,6 +23,7 @@ from staticfire.protocol.command import Answer, Request, refusal
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.names import GRPC_ENDPOINTS_GROUP
 from staticfire.protocol.remarks import no_property_filter
 from staticfire.protocol.requests.connections import (
     CheckClientConfig,
@@ -150,23 +153,33 @@ class ConnectionHandlers:
     async def running_info(self, call: Call) -> Answer:
         """What a consumer is doing, in its own words."""
         request: GetConsumerRunningInfo = call.request
-        member = find_member(self._state, request.consumer_group, request.client_id)
         passed_on = GetConsumerRunningInfo(request.consumer_group, request.client_id, request.jstack_enable)
-        answer = await ask_member(member, request.consumer_group, passed_on)
+        answer = await self._ask(request.consumer_group, request.client_id, lambda _: passed_on)
         return RunningInfoAnswer(code=answer.code, remark=answer.remark, body=answer.body)
 
     async def consume_directly(self, call: Call) -> Answer:
         """Let a consumer consume a message now."""
         request: ConsumeDirectly = call.request
-        member = find_member(self._state, request.consumer_group, request.client_id or "")
-        codec = member.connection.codec
-        passed_on = ConsumeDirectly(
-            request.consumer_group, request.client_id, request.msg_id, self._state.settings.broker_name,
-            request.topic, request.topic_sys_flag, request.group_sys_flag,
-            body=record_for(self._record(request), codec.number == NATIVE, member.connection.store_host),
-        )  # fmt: skip
-        answer = await ask_member(member, request.consumer_group, passed_on)
+
+        def passed_on(connection: Connection) -> Request:
+            return ConsumeDirectly(
+                request.consumer_group, request.client_id, request.msg_id, self._state.settings.broker_name,
+                request.topic, request.topic_sys_flag, request.group_sys_flag,
+                body=record_for(self._record(request), connection.codec.number == NATIVE, connection.store_host),
+            )  # fmt: skip
+
+        answer = await self._ask(request.consumer_group, request.client_id or "", passed_on)
         return ConsumedDirectlyAnswer(code=answer.code, remark=answer.remark, body=answer.body)
+
+    async def _ask(self, group: str, client_id: str, passed_on: Callable[[Connection], Request]) -> Answer:
+        """Ask a member of a group, or the endpoint that it is behind. Raises: BrokerAnswer (it isn't online)."""
+        if self._state.consumers.find_member(group, client_id) is None:
+            for connection in self._state.producers.connections_of(GRPC_ENDPOINTS_GROUP):
+                answer = await ask_client(connection, client_id, group, passed_on(connection))
+                if answer.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    return answer
+        member = find_member(self._state, group, client_id)
+        return await ask_member(member, group, passed_on(member.connection))
 
     def _record(self, request: ConsumeDirectly) -> bytes:
         """Return the message that an id names. Raises: BrokerAnswer."""
@@ -182,13 +195,18 @@ class ConnectionHandlers:
 
 async def ask_member(member: Member, group: str, request: Request) -> Answer:
     """Return what a client answers to a request. Raises: BrokerAnswer."""
+    return await ask_client(member.connection, member.client_id, group, request)
+
+
+async def ask_client(connection: Connection, client_id: str, group: str, request: Request) -> Answer:
+    """Return what a client answers, or the endpoint that it is behind. Raises: BrokerAnswer."""
     try:
-        return await member.connection.ask(request, CLIENT_TIMEOUT_MS)
+        return await connection.ask(request, CLIENT_TIMEOUT_MS)
     except AnswerTimeout as error:
-        words = f"consumer <{group}> <{member.client_id}> Timeout: {error}"
+        words = f"consumer <{group}> <{client_id}> Timeout: {error}"
         raise BrokerAnswer(ResponseCode.CONSUME_MSG_TIMEOUT, words) from None
     except (ConnectionLost, ProtocolError) as error:
-        words = f"invoke consumer <{group}> <{member.client_id}> Exception: {error}"
+        words = f"invoke consumer <{group}> <{client_id}> Exception: {error}"
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words) from None
 
 

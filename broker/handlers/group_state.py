@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.groups.consumers import ConsumerGroup
 from staticfire.broker.groups.findings import findings_of
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.state import BrokerState
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
@@ -18,6 +19,7 @@ from staticfire.protocol.requests.group_state import (
     HeldState,
     LockState,
     MemberState,
+    RefusedState,
     WaitingState,
 )
 from staticfire.runtime.dispatcher import Call, Dispatcher
@@ -30,9 +32,15 @@ class GroupStateHandlers:
     """Tells of groups."""
 
     def __init__(
-        self, state: BrokerState, delays: DelayService, timers: TimerService, transactions: TransactionService
+        self,
+        state: BrokerState,
+        delays: DelayService,
+        timers: TimerService,
+        transactions: TransactionService,
+        pops: PopDoor,
     ) -> None:
         self._state = state
+        self._pops = pops
         self._delays, self._timers, self._transactions = delays, timers, transactions
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -50,6 +58,8 @@ class GroupStateHandlers:
             clock_mode=reading.mode,
             answers_pulls=state.readable,
             locks=list(self._locks(request.group)),
+            popped=self._pops.taken_by(request.group),
+            refused=list(self._refused(request.group)),
         )
         group = state.consumers.consumer_table.get(request.group)
         if group is not None:
@@ -75,6 +85,12 @@ class GroupStateHandlers:
         for queue, lock in self._state.queue_locks.of_group(group, uptime_ms):
             waiting = list(lock.waiting or ())
             yield LockState(queue.topic, queue.queue_id, lock.client_id, uptime_ms - lock.renewed_ms, waiting)
+
+    def _refused(self, group: str) -> Iterator[RefusedState]:
+        clock = self._state.machine.clock
+        wall_before_ms = clock.wall_ms() - clock.uptime_ms()
+        for one in self._state.refusals.of_group(group):
+            yield RefusedState(one.topic, one.client_id, one.count, wall_before_ms + one.last_ms, one.words)
 
     def _held(self, group: ConsumerGroup) -> Iterator[HeldState]:
         members = group.channel_info_table

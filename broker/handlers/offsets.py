@@ -55,12 +55,22 @@ class OffsetHandlers:
         if offset >= 0:
             return OffsetAnswer(offset)
         if request.set_zero_if_not_found is False:
+            self._began(request, -1)
             remark = "Not found, do not set to zero, maybe this group boot first"
             return refusal(ResponseCode.QUERY_NOT_FOUND, remark)
         queue = self._find_queue(request.topic, request.queue_id)
         if queue is not None and queue.min_offset <= 0 < queue.max_offset:
+            self._began(request, 0)
             return OffsetAnswer(0)
+        self._began(request, -1)
         return refusal(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
+
+    def _began(self, request: QueryConsumerOffset, offset: int) -> None:
+        """Tell where a member's group begins; others only look."""
+        group = self._state.consumers.consumer_table.get(request.consumer_group)
+        if group is not None:
+            wanted = group.consume_from_where
+            self._state.surprises.began(group.name, request.topic, request.queue_id, offset, wanted)
 
     def update(self, call: Call) -> Answer:
         """Store where a group stands."""

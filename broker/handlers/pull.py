@@ -28,13 +28,16 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import Answer, Records, RocketmqRecords
+from staticfire.protocol.command import Answer, Records
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, ForbiddenAnswer, PullMessage
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
+from staticfire.runtime.service import Alarm
 
+EXPIRY_STEP_MS = 250
+# Held pulls that expire within it are answered together.
 _CAME, _WOKEN, _LAST = Occasion.CAME, Occasion.WOKEN, Occasion.LAST
 
 
@@ -48,6 +51,7 @@ class PullHandlers:
         self._kept = RecordCache(state.store)
         self._journal = None if state.journals is None else state.journals.pulls
         self._uptime_ms = state.machine.clock.uptime_ms
+        self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
         self._began_ms = self._uptime_ms()
         """When the look at the pull at hand began."""
 
@@ -99,8 +103,7 @@ class PullHandlers:
                 answer.body = Records(self._store.records(found), len(found.positions))
             else:
                 queue = call.request.topic, call.request.queue_id
-                records = self._kept.records(queue, found, call.connection.store_host)
-                answer.body = RocketmqRecords(records)
+                answer.body = self._kept.records(queue, found, call.connection.store_host)
         self._watch(call, found, has_come)
         return answer
 
@@ -143,6 +146,7 @@ class PullHandlers:
             HeldPull(call, request.topic, request.queue_id, request.queue_offset, deadline_ms)
         ):
             return False
+        self._expiry.ring_by(deadline_ms)
         self._watch(call, found, True)
         return True
 
@@ -179,10 +183,19 @@ class PullHandlers:
                     pull.offset = request.queue_offset
                     self._look_again(pull, _WOKEN)
 
+    async def expiry_loop(self) -> None:
+        """Loop: answer the pulls whose time is over."""
+        while True:
+            await self._expiry.wait()
+            self.expire(self._uptime_ms())
+
     def expire(self, uptime_ms: UptimeMs) -> None:
         """Answer the pulls whose time is over."""
-        for pull in self._state.held.expire(uptime_ms):
+        held = self._state.held
+        for pull in held.expire(uptime_ms):
             self.look_last(pull)
+        if held.next_deadline_ms is not None:
+            self._expiry.ring_by(held.next_deadline_ms)
 
     def look_last(self, pull: HeldPull) -> None:
         """Answer a pull with whatever there is now: all checks are made again."""
@@ -214,6 +227,7 @@ class PullHandlers:
         pull.deadline_ms = min(pull.deadline_ms, UptimeMs(self._uptime_ms() + outcome.hold_ms))
         if not self._state.held.hold(pull):
             return False
+        self._expiry.ring_by(pull.deadline_ms)
         self._watch(pull.call, found, False)
         return True
 

@@ -55,10 +55,9 @@ class ResetHandlers:
         """Forget everything, in one go: no other request sees a half-empty broker."""
         state = self._state
         forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
-        # Ends of transactions go before what they end: new ones would else be taken for ended, should a deletion fail.
-        for topic in sorted(state.topics.topics, key=lambda topic: (topic == HALF_TOPIC, topic)):
-            self._forget_messages(topic)
+        self._forget_messages(sorted(state.topics.topics))
         state.offsets.forget_all()
+        state.surprises.forget()
         state.progress.forget_all()
         state.queue_locks.forget_all()
         state.consumers.forget_away()
@@ -73,23 +72,25 @@ class ResetHandlers:
         await state.config_files.saved()
         return ResetAnswer(body=forgotten)
 
-    def _forget_messages(self, topic: str) -> None:
-        """Remove a topic's queues with all that refers to them, at once: the next topic's may be unremovable now.
+    def _forget_messages(self, topics: list[str]) -> None:
+        """Remove the queues of all topics with what refers to them.
 
-        Raises: StorageError (nothing has happened, or it isn't safe).
+        Together: ends of transactions without what they end would take new ones for ended, and each topic by itself is
+        a file to be replaced. Raises: StorageError (nothing has happened, or it isn't safe).
         """
         trouble = None
         try:
-            self._state.store.delete_queues(topic)
+            self._state.store.delete_queues(*topics)
         except NotForGood as error:
             trouble = error
-        self._state.offsets.forget_topic(topic)
-        self._pops.forget_topic(topic)
-        if topic == SCHEDULE_TOPIC:
+        for topic in topics:
+            self._state.offsets.forget_topic(topic)
+            self._pops.forget_topic(topic)
+        if SCHEDULE_TOPIC in topics:
             self._delays.forget()
-        if topic == HALF_TOPIC:
+        if HALF_TOPIC in topics:
             self._transactions.forget()
-        if topic == WHEEL_TIMER_TOPIC:
+        if WHEEL_TIMER_TOPIC in topics:
             self._timers.forget()
         if trouble is not None:
             raise trouble

@@ -72,6 +72,7 @@ class RuntimeInfo:
 
     def _rate_rows(self) -> Iterator[tuple[str, object]]:
         counts = self._state.statistics
+        counts.count_stored()
         yield "putTps", _rates(counts.put)
         for name in ("getFoundTps", "getTotalTps", "getTransferredTps"):
             yield name, _rates(counts.got)

@@ -58,7 +58,7 @@ class SendHandlers:
         self._prepare = sending.prepare
         self._batch = BatchHandler(state, sending)
         self._many = ManyHandler(state, targets, intake, sending)
-        self._runs = None if twin is None else SendRunHandler(state, targets, sending, twin)
+        self._runs = None if twin is None else SendRunHandler(state, targets, sending, transactions.runs, twin)
         self._writers: dict[int, SentWriter] = {}
         state.on_settings(lambda _: self._writers.clear())
         self._burst_number = -1

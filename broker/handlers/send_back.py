@@ -120,7 +120,7 @@ class SendBackHandlers:
         properties = self._properties(call, old, sent_back.delay_level)
         record = NewRecord(
             queue, properties, tags_code(properties), old.body, old.born_ms, old.born_host, old.sys_flag, old.flag,
-            sent_back.reconsume_times, wait_flush=False,
+            sent_back.reconsume_times,
         )  # fmt: skip
         on_stored: OnStored = self._stored
         if sent_back.delay_level is None:

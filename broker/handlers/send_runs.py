@@ -1,6 +1,7 @@
 """Plain sends that stand side by side in what a connection brings, taken all at once by the compiled twin.
 
 Behaviour
+- Half messages and the ends of those that are kept in memory are taken with them.
 - From the frames to the log, the queues' entries and the answers without an object per message. What comes out is the
   same to the byte as request by request (send.py, send_many.py), which tests hold; without the twin nothing is taken.
 - What isn't plain is left to these two: what may be refused, delayed or dead, is compressed or flagged, or looks
@@ -11,17 +12,19 @@ Behaviour
 
 from typing import Any
 
+from staticfire.broker.handlers.transactions import ended
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.transactions.runs import TransactionRuns
 from staticfire.protocol.checksums import crc32
-from staticfire.protocol.codecs import JSON, NATIVE, Codec, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, Codec, SendRuns, codec_for
 from staticfire.protocol.codecs.hot_json import sent_parts
 from staticfire.protocol.codecs.hot_native import sent_forms
 from staticfire.protocol.command import Answer, answer_shape
-from staticfire.protocol.compiled import TakenSends, Twin
+from staticfire.protocol.compiled import Halves, Packed, TakenSends, TakenTransactions, Twin
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.frame_reader import AnswerFrame, Peer, answers_in
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
@@ -34,20 +37,39 @@ FORMS_KEPT_MAX = 64
 class SendRunHandler:
     """Stores runs of sends. Filed with `Routes.offer_sends`."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable, sending: Sending, twin: Twin) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        targets: TargetTable,
+        sending: Sending,
+        transactions: TransactionRuns,
+        twin: Twin,
+    ) -> None:
         self._store = state.store
         self._clock = state.clock
         self._targets = targets.by_topic
         self._find_target = self._targets.get
         self._sending = sending
+        self._transactions = transactions
+        self._is_paused = False
         self._take_native, self._take_json = twin.take_native_sends, twin.take_json_sends
-        self._forms: dict[str, tuple[bytes, bytes] | None] = {}
+        self._forms: dict[str, tuple[bytes, bytes, bytes] | None] = {}
         self._parts: dict[str, tuple[bytes, ...]] = {}
         state.on_settings(lambda _: self._forget())
 
     def pause(self, is_paused: bool) -> None:
         """See `codecs.SendRuns`: what goes to no known topic isn't plain."""
         self._find_target = _NO_TARGETS.get if is_paused else self._targets.get
+        self._is_paused = is_paused
+
+    def become(self, other: SendRuns) -> None:
+        """See `codecs.SendRuns`: the broker has another core, and connections hold this object."""
+        assert isinstance(other, SendRunHandler)
+        vars(self).update(vars(other))  # Its tables, too: what it forgets when settings change is forgotten here.
+
+    @property
+    def _halves(self) -> Halves | None:
+        return None if self._is_paused else self._transactions.known
 
     def _forget(self) -> None:
         self._forms.clear()
@@ -62,7 +84,7 @@ class SendRunHandler:
         stored_ms = self._clock.message_ms()
         taken = self._take_native(
             data, at, stop, (tail, *forms), store.room, sending.body_bytes_max, stored_ms, source.born_host,
-            sending.added, self._place, crc32,
+            sending.added, self._place, crc32, self._halves,
         )  # fmt: skip
         return at if taken is None else self._append(taken, source, _NATIVE)
 
@@ -73,13 +95,33 @@ class SendRunHandler:
         stored_ms = self._clock.message_ms()
         taken = self._take_json(
             data, at, stop, (language.encode(), version, parts), store.room, sending.body_bytes_max, stored_ms,
-            source.born_host, sending.added, self._place, crc32,
+            source.born_host, sending.added, self._place, crc32, self._halves,
         )  # fmt: skip
         return at if taken is None else self._append(taken, source, _JSON)
 
     def _append(self, taken: TakenSends, connection: Connection, codec: Codec) -> int:
-        self._store.append_packed(taken, self._clock.shown_ms, self._stored, (connection, codec, taken[4]))
-        return taken[0]
+        at, packed, answers, transactions = taken
+        context = connection, codec, answers
+        if transactions is None:
+            self._store.append_packed(packed, self._clock.shown_ms, self._stored, context)
+        else:
+            self._append_with_transactions(packed, transactions, context)
+        return at
+
+    def _append_with_transactions(self, packed: Packed, transactions: TakenTransactions, context: Any) -> None:
+        if packed[2]:
+            stored = transactions, context
+            self._store.append_packed(packed, self._clock.shown_ms, self._stored_with_transactions, stored)
+            self._transactions.end(transactions, None, None)
+        else:
+            self._transactions.end(transactions, self._stored, context)  # All were rolled back.
+
+    def _stored_with_transactions(
+        self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome
+    ) -> None:
+        transactions, sends = context
+        self._transactions.stored(transactions, outcome)
+        self._stored(sends, queue_offset, log_position, outcome)
 
     def _place(self, topic: str, queue_id: int) -> tuple[Queue, bytes, int] | None:
         """Return the queue that such messages simply go to, how its topic is packed, and its next offset."""
@@ -97,7 +139,7 @@ class SendRunHandler:
         except (BrokerAnswer, StorageError, OSError):
             return None  # It comes again, in words.
 
-    def _new_forms(self, prefix: str) -> tuple[bytes, bytes] | None:
+    def _new_forms(self, prefix: str) -> tuple[bytes, bytes, bytes] | None:
         if len(self._forms) >= FORMS_KEPT_MAX:
             self._forms.clear()
         forms = self._forms[prefix] = sent_forms(self._sending.region, self._sending.trace_on, prefix)
@@ -128,6 +170,8 @@ class SendRunHandler:
         if body:
             many = codec.decode_answer(answer_shape(SendManyAnswer), envelope, body)
             return SendManyAnswer(body=[self._reworded_result(result, outcome) for result in many.body])
+        if envelope.fields in _OF_ENDS:
+            return ended(outcome)
         if outcome is PutOutcome.FAILED:
             return self._sending.not_stored()
         answer = codec.decode_answer(answer_shape(SendAnswer), envelope, body)
@@ -141,6 +185,8 @@ class SendRunHandler:
         return ManyResult(OUTCOME_CODE[outcome], result.queue_id, result.queue_offset, result.log_position)
 
 
+_OF_ENDS = (None, b"\xc0")
+# What the headers of answers to ends of transactions have for fields, over JSON and natively.
 _NOBODY = Peer("?")
 _NO_TARGETS: dict[str, Target] = {}
 _NATIVE, _JSON = codec_for(NATIVE), codec_for(JSON)

@@ -6,7 +6,8 @@ Behaviour
 - A commit is answered when the message is stored where it belongs.
 
 Different from RocketMQ
-- What has been ended is answered with success, and nothing is stored again (`repeatEndedCommits`).
+- What has been ended is answered with success, and nothing is stored again (`repeatEndedCommits`). What was only set
+  aside is stored when it is committed, as RocketMQ does it.
 """
 
 from typing import Any
@@ -54,11 +55,12 @@ class TransactionHandlers:
         fault = self._fault(request, half)
         if fault is not None:
             return fault
+        is_commit = kind == TransactionKind.COMMIT
         if not self._transactions.is_open(half) and not (
-            kind == TransactionKind.COMMIT and state.settings.repeat_ended_commits
+            is_commit and (state.settings.repeat_ended_commits or self._transactions.was_set_aside(half))
         ):
             return Answer()
-        self._transactions.end(half, kind == TransactionKind.COMMIT, self._stored, call)
+        self._transactions.end(half, is_commit, self._stored, call)
         return None
 
     def _fault(self, request: EndTransaction, half: StoredRecord) -> Answer | None:
@@ -74,7 +76,11 @@ class TransactionHandlers:
         return None
 
     def _stored(self, call: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
-        if outcome is PutOutcome.FAILED:
-            call.answer(refusal(ResponseCode.SYSTEM_ERROR, "the end of the transaction could not be stored"))
-        else:
-            call.answer(Answer())
+        call.answer(ended(outcome))
+
+
+def ended(outcome: PutOutcome) -> Answer:
+    """Return the answer to the end of a transaction."""
+    if outcome is PutOutcome.FAILED:
+        return refusal(ResponseCode.SYSTEM_ERROR, "the end of the transaction could not be stored")
+    return Answer()

@@ -59,9 +59,9 @@ class UpkeepHandlers:
 
     def clean_topics(self, call: Call) -> Answer:
         """Remove the queues of topics that aren't there any more."""
-        for topic in self._state.store.topics():
-            if self._state.topics.get(topic) is None:
-                self._state.store.delete_queues(topic)
+        unused = [topic for topic in self._state.store.topics() if self._state.topics.get(topic) is None]
+        if unused:
+            self._state.store.delete_queues(*unused)
         return Answer()
 
     async def delete_expired(self, call: Call) -> Answer:

@@ -117,6 +117,20 @@ class EventJournal:
         """An administrator has moved a group."""
         self._say(kinds.RESET_OFFSET, "", group, topic, queue_id, offset, before=before)
 
+    # -- what nobody has asked for -------------------------------------------------------------------------------
+
+    def topic_made(self, topic: str, queues: int) -> None:
+        """A topic has come to be because somebody sent to it."""
+        self._say(kinds.TOPIC_MADE, "", "", topic, queues=queues)
+
+    def group_made(self, group: str) -> None:
+        """A group has come to be because somebody consumes in it."""
+        self._say(kinds.GROUP_MADE, "", group)
+
+    def began(self, group: str, topic: str, queue_id: int, offset: int, wanted: str) -> None:
+        """A group without an offset begins in a queue; -1: where its client wants to, which is `wanted`."""
+        self._say(kinds.BEGAN, "", group, topic, queue_id, offset, consumeFromWhere=wanted)
+
     # -- messages ------------------------------------------------------------------------------------------------
 
     def sent_back(self, sent: SentBack) -> None:

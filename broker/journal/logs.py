@@ -51,7 +51,7 @@ class Journals:
         """How pulls are noted."""
         self.tap = Tap(self._reads.append, HeardRead, machine.clock.uptime_ns) if settings.record_requests else None
         """How all that comes in is noted; None when it isn't kept."""
-        clock.on_change(self._clock_set)
+        self.follow_clock()
 
     def watched_tables(self, groups: GroupTable, progress: ProgressTable) -> WatchedTables | None:
         """Return a broker's tables of groups, which note what changes in them; None when events aren't kept."""
@@ -63,6 +63,10 @@ class Journals:
         retries.dead_letter_hooks.append(events.died)
         consumers = WatchedConsumers(groups.protection_of, events)
         return consumers, WatchedOffsets(progress.committed, events), WatchedLocks(events), retries
+
+    def follow_clock(self) -> None:
+        """Note when message time is set."""
+        self._clock.on_change(self._clock_set)
 
     def _clock_set(self) -> None:
         for ring in (self._events, self._reads):

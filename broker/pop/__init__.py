@@ -18,6 +18,6 @@ copy and the end of its check-point are stored together. There are no revive que
 - `acks.py`: messages that are done, or hidden for longer
 - `looking.py`: what a pop would find
 - `held.py`: pops and notifications that wait; pure. `holding.py`: holds them, and looks again
-- `returning.py`: the invisible time is over: a copy, or a dead letter
+- `returning.py`: the invisible time is over: a copy, or a dead letter; `copying.py`: copies, many at a time
 - `assignment.py`: who takes which queues, decided by the broker; pure. `request_modes.py`: by pulls or by pops
 """

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from staticfire.broker.store.outcomes import ReadResult
 from staticfire.protocol.pop_handles import PopHandle, format_handle
 from staticfire.protocol.properties import POP_CK, with_property
-from staticfire.protocol.record import decode_record, pack_record, pack_topic, peek_record
+from staticfire.protocol.record import peek_record
+from staticfire.protocol.record_copies import cut, renamed
 
 
 def offsets_of(found: ReadResult, slices: list[bytes]) -> list[int]:
@@ -29,12 +30,8 @@ def single_records(slices: list[bytes], sizes: Iterable[int]) -> Iterator[bytes]
         at += size
 
 
-def rewritten(stored: bytes, topic: str, handle: PopHandle) -> bytes:
+def rewritten(stored: bytes, packed_topic: bytes, handle: PopHandle) -> bytes:
     """Return a record of a retry topic as one of that topic. `handle`: the check-point's. Raises: ProtocolError."""
-    record = decode_record(stored)
-    text = format_handle(handle._replace(queue_offset=record.queue_offset))
-    return pack_record(
-        record.log_position, record.queue_id, record.queue_offset, record.stored_ms, record.born_ms, record.sys_flag,
-        record.flag, record.reconsume_times, record.prepared_position, record.born_host, pack_topic(topic),
-        with_property(record.properties, POP_CK, text), record.body,
-    )  # fmt: skip
+    parts = cut(stored)
+    text = format_handle(handle._replace(queue_offset=parts.queue_offset))
+    return renamed(parts, packed_topic, with_property(parts.properties, POP_CK, text))

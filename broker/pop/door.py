@@ -10,6 +10,7 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import revive_topic
 from staticfire.protocol.requests.clock import Unrest
+from staticfire.protocol.requests.group_state import PoppedState
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
@@ -107,6 +108,10 @@ class PopDoor:
     def unrest(self) -> list[Unrest]:
         """Return which popped messages are in work."""
         return [] if self.service is None else list(self.service.unrest())
+
+    def taken_by(self, group: str) -> list[PoppedState]:
+        """Return what a group has popped and not acknowledged."""
+        return [] if self.service is None else list(self.service.taken_by(group))
 
     def disconnected(self, connection: Connection) -> None:
         """A client is gone."""

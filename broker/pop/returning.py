@@ -14,18 +14,20 @@ from typing import Any
 
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.retries import is_dead
+from staticfire.broker.pop.answers import offsets_of, single_records
+from staticfire.broker.pop.copying import Copies
+from staticfire.broker.pop.events import GroupQueue
 from staticfire.broker.pop.in_flight import CheckPoint, PoppedQueue
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
-from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
 from staticfire.protocol.names import fits_store, is_retry_topic, pop_retry_topic
 from staticfire.protocol.properties import (
     DELAY,
-    FIRST_POP_TIME,
     ORIGIN_MESSAGE_ID,
     POP_CK,
     RETRY_TOPIC,
@@ -34,8 +36,8 @@ from staticfire.protocol.properties import (
     with_property,
     without_property,
 )
-from staticfire.protocol.record import IPV4_HOST_BYTES, StoredRecord, decode_record
-from staticfire.protocol.sys_flag import BORN_HOST_V6
+from staticfire.protocol.record import StoredRecord, decode_record
+from staticfire.protocol.record_copies import cut
 from staticfire.protocol.tags import tags_code
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
@@ -121,17 +123,34 @@ class Returner:
     # -- one check-point -----------------------------------------------------------------------------------------
 
     def _return_all(self, popped: PoppedQueue, check_point: CheckPoint) -> int:
-        """Put the copies of a check-point on the burst, and its end; return how many. Raises: as `put`, OSError."""
+        """Put the copies of a check-point on the burst, and its end; return how many. Raises: as `_copy`, OSError."""
         place, state = popped.place, self._state
         count = 0
         if place.topic in state.topics.topics and state.groups.find(place.group) is not None:
-            target = self._target(place.group, place.topic)
-            for record in self._records(popped, check_point):
-                self._put(place.group, record, check_point.pop_ms, target)
-                count += 1
+            records = self._records(popped, check_point)
+            self._copy(place, records, check_point.pop_ms)
+            count = len(records)
             self._on_returned(place.group, place.topic)
         self._tables.remove(popped, check_point.start, check_point.pop_ms, check_point.messages)
         return count
+
+    def _copy(self, place: GroupQueue, records: list[bytes], pop_ms: int) -> None:
+        """Put copies on the burst, or dead letters. Raises: BrokerAnswer, ProtocolError, StorageError."""
+        state, now_ms = self._state, self._state.clock.message_ms()
+        has_dead, times_max = state.settings.pop_dead_letters, state.groups.groups[place.group].retry_max_times
+        copies = Copies(self._store, self._target(place.group, place.topic), self._host, now_ms)
+        first_pop = b"%d" % pop_ms
+        for data in records:
+            parts = cut(data)
+            if has_dead and is_dead(parts.reconsume_times, times_max, False):
+                copies.flush()
+                letter = self._dead_letter(place.group, decode_record(data))
+                on_stored = self._dead_letters.counted(place.group, letter.properties, _no_word)
+                self._store.put(letter, now_ms, on_stored)
+                copies.flush()
+            else:
+                copies.add(parts, first_pop)
+        copies.flush()
 
     def _target(self, group: str, topic: str) -> Queue:
         """Return the queue of the retry topic, made if need be. Raises: ProtocolError (its name is too long)."""
@@ -146,42 +165,36 @@ class Returner:
             state.offsets.commit(group, name, 0, 0)
         return state.store.queue(name, 0)
 
-    def _records(self, popped: PoppedQueue, check_point: CheckPoint) -> list[StoredRecord]:
+    def _records(self, popped: PoppedQueue, check_point: CheckPoint) -> list[bytes]:
         """Return the messages of a check-point that can be read. Raises: OSError, StorageError."""
         place, start = popped.place, check_point.start
         queue = self._store.queue(place.topic, place.queue_id)
-        records: list[StoredRecord] = []
-        entries = self._store.entries(queue, start, check_point.messages.bit_length())
-        first = max(start, queue.min_offset)
-        for offset, entry in enumerate(entries, first):
-            if not check_point.messages >> (offset - start) & 1:
+        left = check_point.messages
+        records: list[bytes] = []
+        if left & left + 1 == 0:  # Side by side: one look at all of them.
+            found = self._store.read(queue, start, left.bit_length())
+            if found.status is ReadStatus.FOUND:
+                slices = self._store.records(found)
+                records += single_records(slices, found.sizes)
+                for offset in offsets_of(found, slices):
+                    left &= ~(1 << (offset - start))
+        return records + self._single_records(place, queue, start, left) if left else records
+
+    def _single_records(self, place: GroupQueue, queue: Queue, start: int, messages: int) -> list[bytes]:
+        """Return messages of a check-point, looked at one by one. Raises: OSError, StorageError."""
+        records: list[bytes] = []
+        first = start + (messages & -messages).bit_length() - 1
+        entries = self._store.entries(queue, first, start + messages.bit_length() - first)
+        for offset, entry in enumerate(entries, max(first, queue.min_offset)):
+            if not messages >> (offset - start) & 1:
                 continue
             data = self._store.record_at(entry.log_position) if entry.record_bytes > 0 else None
             record = None if data is None else decode_record(data)
-            if record is None or record.topic != place.topic or record.queue_offset != offset:
+            if data is None or record is None or record.topic != place.topic or record.queue_offset != offset:
                 log.error("pop_message_gone", group=place.group, topic=place.topic, queue_offset=offset)
                 continue
-            records.append(record)
+            records.append(data)
         return records
-
-    def _put(self, group: str, record: StoredRecord, pop_ms: int, target: Queue) -> None:
-        """Put a copy on the burst. Raises: BrokerAnswer, ProtocolError, StorageError."""
-        state = self._state
-        config = state.groups.groups[group]
-        now_ms = state.clock.message_ms()
-        if state.settings.pop_dead_letters and is_dead(record.reconsume_times, config.retry_max_times, False):
-            letter = self._dead_letter(group, record)
-            on_stored = self._dead_letters.counted(group, letter.properties, _no_word)
-            self._store.put(letter, now_ms, on_stored)
-            return
-        properties = without_property(record.properties, POP_CK)
-        if record.reconsume_times == 0 or find_property(properties, FIRST_POP_TIME) is None:
-            properties = with_property(properties, FIRST_POP_TIME, b"%d" % pop_ms)
-        copy = NewRecord(
-            target, properties, tags_code(properties), record.body, record.born_ms, self._host, self._sys_flag(record),
-            record.flag, record.reconsume_times + 1, wait_flush=False,
-        )  # fmt: skip
-        self._store.put(copy, now_ms)
 
     def _dead_letter(self, group: str, record: StoredRecord) -> NewRecord:
         properties = without_property(record.properties, POP_CK)
@@ -196,10 +209,6 @@ class Returner:
             queue, properties, tags_code(properties), record.body, record.born_ms, record.born_host, record.sys_flag,
             record.flag, record.reconsume_times + 1, wait_flush=False,
         )  # fmt: skip
-
-    def _sys_flag(self, record: StoredRecord) -> int:
-        """Return a copy's flags: who has born it is the broker."""
-        return record.sys_flag & ~BORN_HOST_V6 | (BORN_HOST_V6 if len(self._host) > IPV4_HOST_BYTES else 0)
 
 
 def asked_for(topic: str, group: str) -> str:

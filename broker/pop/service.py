@@ -18,6 +18,7 @@ from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.requests.clock import Unrest
+from staticfire.protocol.requests.group_state import PoppedState
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
@@ -136,6 +137,20 @@ class PopService:
             client = self._at_work(queue)
             if client is not None:
                 yield self._described(place, [client.client_id or ""], "messages are being consumed")
+
+    def taken_by(self, group: str) -> Iterator[PoppedState]:
+        """Yield what a group has popped and not acknowledged, by queue."""
+        for queue in self._tables.in_flight:
+            taken = list(queue) if queue.place.group == group else []
+            if not taken:
+                continue
+            found = (self._tables.owners.connection(one.owner) for one in taken)
+            clients = {one.client_id or one.peer.address: None for one in found if one is not None}
+            dues = [one.due_ms for one in taken]
+            yield PoppedState(
+                queue.place.topic, queue.place.queue_id, queue.count, list(clients), min(one.pop_ms for one in taken),
+                min(dues), max(dues),
+            )  # fmt: skip
 
     def _at_work(self, queue: PoppedQueue) -> Connection | None:
         """Return a client that has messages of a queue and hasn't given them back."""

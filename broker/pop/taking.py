@@ -32,6 +32,7 @@ from staticfire.protocol.pop_handles import (
     format_order_counts,
     format_start_offsets,
 )
+from staticfire.protocol.record import pack_topic
 from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE, PopAnswer, PopMessage
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
@@ -279,7 +280,8 @@ class Taker:
         handle = PopHandle(
             start, popped.pop_ms, request.invisible_time, REVIVE_QUEUE, flag, state.settings.broker_name, queue_id, 0
         )  # fmt: skip
-        return [rewritten(record, request.topic, handle) for record in single_records(slices, found.sizes)]
+        topic = pack_topic(request.topic)
+        return [rewritten(record, topic, handle) for record in single_records(slices, found.sizes)]
 
 
 def flag_of(topic: str) -> int:

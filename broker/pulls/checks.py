@@ -76,10 +76,10 @@ class PullChecks:
             words = "class filter mode is not supported: filter by tags"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if request.sys_flag & FLAG_SUBSCRIPTION:
-            return self._wanted_by_itself(request)
+            return self._wanted_by_itself(request, connection)
         return self._wanted_by_heartbeat(request, connection)
 
-    def _wanted_by_itself(self, request: PullMessage) -> Wanted:
+    def _wanted_by_itself(self, request: PullMessage, connection: Connection) -> Wanted:
         """Use what a pull says itself. Raises: BrokerAnswer."""
         kind = request.expression_type or _TAG
         expression = request.subscription or ("*" if kind == _TAG else "")
@@ -87,7 +87,7 @@ class PullChecks:
             online = self._state.consumers.consumer_table.get(request.consumer_group)
             newest = None if online is None else online.subscriptions.get(request.topic)
             if newest is not None:
-                _refuse_outdated(request, wanted(expression, request.expression_type), newest)
+                self._refuse_outdated(request, connection, wanted(expression, request.expression_type), newest)
         if kind == _TAG:
             return self._tags(expression)
         choice = self._conditions.find(expression, kind)
@@ -116,10 +116,12 @@ class PullChecks:
             member = online.channel_info_table.get(connection)
             own = None if member is None else member.subscriptions.get(request.topic)
             if own is not None:
-                _refuse_outdated(request, wanted_by(own), subscription)
+                self._refuse_outdated(request, connection, wanted_by(own), subscription)
         elif subscription.sub_version < request.sub_version:
             if self._may_go_unfiltered(request, subscription, connection):
                 return None
+            words = f"it has another subscription since {request.sub_version}, and no heartbeat has told of it yet"
+            self._note_refusal(request, connection, words)
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         kind = subscription.expression_type or _TAG
         if kind == _TAG:
@@ -130,6 +132,22 @@ class PullChecks:
             raise BrokerAnswer(ResponseCode.FILTER_DATA_NOT_EXIST, words)
         self._require_property_filter(kind)
         return choice
+
+    def _refuse_outdated(
+        self, request: PullMessage, connection: Connection, own: str, newest: SubscriptionData
+    ) -> None:
+        """Raises: BrokerAnswer when a pull's subscription is older than its group's, and differs."""
+        if is_outdated(request.sub_version, own, newest):
+            words = (
+                f"the consumer's subscription [{own}] of topic [{request.topic}] is not latest: group"
+                f" [{request.consumer_group}] has [{wanted_by(newest)}] since {newest.sub_version}"
+            )
+            self._note_refusal(request, connection, words)
+            raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, words)
+
+    def _note_refusal(self, request: PullMessage, connection: Connection, words: str) -> None:
+        client, uptime_ms = connection.client_id or connection.peer.address, self._state.machine.clock.uptime_ms()
+        self._state.refusals.note(request.consumer_group, request.topic, client, words, uptime_ms)
 
     def _may_go_unfiltered(self, request: PullMessage, subscription: SubscriptionData, connection: Connection) -> bool:
         """Whether a pull that is newer than the heartbeats may have all messages.
@@ -154,13 +172,3 @@ class PullChecks:
             return self._tag_table.test_of(text)
         except TagExpressionError:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, _PARSE_FAILED) from None
-
-
-def _refuse_outdated(request: PullMessage, own: str, newest: SubscriptionData) -> None:
-    """Raises: BrokerAnswer when a pull's subscription is older than its group's, and differs."""
-    if is_outdated(request.sub_version, own, newest):
-        words = (
-            f"the consumer's subscription [{own}] of topic [{request.topic}] is not latest: group"
-            f" [{request.consumer_group}] has [{wanted_by(newest)}] since {newest.sub_version}"
-        )
-        raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, words)

@@ -9,6 +9,7 @@ newest `generation_bytes` are always there, and at most twice that.
 
 from staticfire.broker.store.outcomes import ReadResult
 from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.command import Records, RocketmqRecords
 from staticfire.protocol.rocketmq_record import rocketmq_records
 
 GENERATION_BYTES = 16 * 1024 * 1024
@@ -35,8 +36,8 @@ class RecordCache:
         self._pulled_ends: dict[QueueName, int] = {}
         # Up to which offset each queue was pulled.
 
-    def records(self, queue: QueueName, pulled: ReadResult, store_host: bytes) -> list[bytes]:
-        """Return each record that was pulled as a client of the broker at `store_host` reads it.
+    def records(self, queue: QueueName, pulled: ReadResult, store_host: bytes) -> Records | RocketmqRecords:
+        """Return what was pulled, for a client of the broker at `store_host`; the first time as it is stored.
 
         Raises: StorageError, OSError (it can't be read), ProtocolError (RocketMQ has no such record).
         """
@@ -44,7 +45,7 @@ class RecordCache:
         if pulled.end_offset > pulled_end:
             self._pulled_ends[queue] = pulled.end_offset
         if pulled.first_offset >= pulled_end:
-            return rocketmq_records(self._store.records(pulled), store_host)
+            return Records(self._store.records(pulled), len(pulled.positions))
         young = self._young.get(store_host)
         if young is None:
             young = self._young[store_host] = {}
@@ -54,7 +55,7 @@ class RecordCache:
             found = list(map(young.get, pulled.positions))
             if self._young_bytes > self._generation_bytes:
                 self._old, self._young, self._young_bytes = self._young, {}, 0
-        return found  # type: ignore[return-value]  # none is missing any more
+        return RocketmqRecords(found)  # type: ignore[arg-type]  # none is missing any more
 
     def _find_or_make(self, young: dict[int, bytes], pulled: ReadResult, store_host: bytes) -> None:
         """Bring what is missing into the young generation."""

@@ -16,6 +16,7 @@ from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored
 from staticfire.broker.timers.service import TimerService
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.delay_levels import requested_level
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import group_of_topic
 from staticfire.protocol.properties import DELAY, with_property
@@ -47,7 +48,9 @@ class Intake:
         return None
 
     def check_time(self, record: NewRecord, stored_ms: MessageMs) -> None:
-        """Check the delivery time of a message that is stored later. Raises: BrokerAnswer."""
+        """Check when a message wants to be delivered that is stored later. Raises: BrokerAnswer."""
+        if b"DELAY\x01" in record.properties:
+            requested_level(record.properties)
         if b"TIMER_DEL" in record.properties:
             self._timers.waits(record, stored_ms)
 

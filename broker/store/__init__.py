@@ -15,5 +15,6 @@
   behind a damaged place, and moving that aside
 - `proof.py`: checks what a read hands out and mends wrong entries; `findings.py`: counts and tells what was damaged
 - `scrub.py`: looks through the log in the background
-- `state_files.py`: the small files beside the log; `sealed.py`: their checksums
+- `state_files.py`: the small files beside the log; `sealed.py`: their checksums; `formats.py`: of
+  which version a folder is
 """

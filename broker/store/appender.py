@@ -18,7 +18,7 @@ from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.settling import Settling
 from staticfire.protocol.checksums import crc32
-from staticfire.protocol.compiled import TakenSends, twin
+from staticfire.protocol.compiled import Packed, twin
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.plain_records import pack_plain_row
 from staticfire.protocol.record import (
@@ -61,7 +61,8 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         # The same, but -1 while appends are refused: so that the hot path needs one comparison for both.
         self._chunks: list[Chunk] = []
         self._records: list[bytes] = []
-        self._queues: dict[Queue, None] = {}
+        self._queues: dict[Queue, int] = {}
+        # Those that get messages, and from which offset on.
         self._settlements: list[Settlement] = []
 
     def open(self, last_position: int, last_stored_ms: MessageMs) -> None:
@@ -148,7 +149,8 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         self.last_stored_ms = stored_ms
         queue.next_offset = queue_offset + 1
         queue.tail += entry
-        self._queues[queue] = None
+        queue.new_bytes += size
+        self._queues[queue] = queue.max_offset
         if on_stored is not None:
             self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
         return position
@@ -179,7 +181,8 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         self.last_stored_ms = stored_ms
         queue.next_offset += len(positions)
         queue.tail += entries
-        self._queues[queue] = None
+        queue.new_bytes += self._position - first
+        self._queues[queue] = queue.max_offset
         return positions
 
     def append_batch(  # house: hot, once per batch
@@ -219,7 +222,8 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         self.last_stored_ms = stored_ms
         queue.next_offset += len(positions)
         queue.tail += entries
-        self._queues[queue] = None
+        queue.new_bytes += self._position - first
+        self._queues[queue] = queue.max_offset
         return positions
 
     @property
@@ -227,18 +231,21 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         """Where the next record begins, where records have to end in this segment, and how large one may be."""
         return self._position, self._records_end, self._record_bytes_max
 
-    def append_packed(self, taken: TakenSends, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> None:
-        """Put records on the burst that were packed for `room`. `on_stored`: as with `append_all`."""
-        _, records, last_position, rows, _ = taken
-        self._settlements.append((on_stored, context, rows[0][0].next_offset, self._position, True))
+    def append_packed(self, packed: Packed, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> None:
+        """Put records on the burst that were packed for `room`. `on_stored`: as with `append_all`, or None."""
+        records, last_position, rows = packed
+        if on_stored is not None:
+            self._settlements.append((on_stored, context, rows[0][0].next_offset, self._position, True))
         self._records.append(records)
         self._position += len(records)
         self._last_start = last_position
         self.last_stored_ms = stored_ms
-        for queue, entries in rows:
+        queues = self._queues
+        for queue, entries, record_bytes in rows:
             queue.next_offset += len(entries) // ENTRY_BYTES
             queue.tail += entries
-            self._queues[queue] = None
+            queue.new_bytes += record_bytes
+            queues[queue] = queue.max_offset
 
     def _append_each(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
         """`append_all` of records that aren't plain or don't all fit into this segment."""
@@ -270,7 +277,8 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         if is_seen:
             queue.next_offset = queue_offset + 1
             queue.tail += entry
-            self._queues[queue] = None
+            queue.new_bytes += len(packed)
+            self._queues[queue] = queue.max_offset
         if on_stored is not None:
             self._settlements.append((on_stored, context, queue_offset, position, new.wait_flush))
         return position
@@ -316,11 +324,10 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
             self._fail(error)
             return {}
         self.last_position = self._last_start
-        arrivals = {}
-        for queue in self._queues:
-            arrivals[queue] = queue.max_offset
+        arrivals = self._queues
+        for queue in arrivals:
             queue.max_offset = queue.next_offset
-        self._dirty.update(self._queues)
+        self._dirty.update(arrivals)
         self._chunk_position = end
         self._chunks = []
         self._records = []

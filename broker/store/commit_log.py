@@ -20,11 +20,15 @@ from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import Found, check_record, peek_record, peek_record_bytes
 from staticfire.protocol.times import MessageMs
-from staticfire.runtime.machine import Files
+from staticfire.runtime.machine import File, Files
 
 REWRITE_BYTES_MAX = 256 * 1024 * 1024
 # Of the log a process that was killed left, in whole segments. No more is taken after two fsyncs in a row that failed,
 # so what one of them lost lies near the end, however little is known without a checkpoint.
+
+
+READS_MAX = 3
+# In a row: one that fails may be a moment of a cable or of a network disk. docs/decisions/0027-unreadable.md
 
 
 class Chunk(NamedTuple):
@@ -184,7 +188,7 @@ class CommitLog:
         if segment is None or size < 0 or position + size > self.end_position:
             raise StorageError(f"the commit log has no {size} bytes at position {position}")
         file = segment.file or self.segments.file_of(segment)
-        data = file.read_unmapped(position - segment.start, min(size, segment.end - position))
+        data = _read_again(file, position - segment.start, min(size, segment.end - position))
         if len(data) < size and position + size > segment.end:
             return data + self.read_unmapped(segment.end, size - len(data))
         if len(data) < size:
@@ -211,18 +215,18 @@ class CommitLog:
         return segment
 
     def record_at(self, position: int) -> bytes | None:
-        """Return the whole record that begins at `position`, None when none does."""
+        """Return the whole record that begins at `position`, None when none does. Raises: OSError."""
         if not self.min_position <= position < self.end_position:
             return None
         segment = self.segments.at(position)
         if segment is None:
             return None
         file = self.segments.file_of(segment)
-        head = file.read_unmapped(position - segment.start, 8)
+        head = _read_again(file, position - segment.start, 8)
         room = min(segment.end, self.end_position) - position
         if len(head) < 8 or peek_record_bytes(head) > room:
             return None
-        record = file.read_unmapped(position - segment.start, peek_record_bytes(head))
+        record = _read_again(file, position - segment.start, peek_record_bytes(head))
         return record if check_record(record, 0, position).found is Found.RECORD else None
 
     def records_from(self, position: int) -> Iterator[tuple[int, bytes]]:
@@ -269,3 +273,14 @@ class CommitLog:
         """Close the files."""
         self._at_hand = None
         self.segments.close()
+
+
+def _read_again(file: File, at: int, size: int) -> bytes:
+    """Return what a file has there; a sector is bad when it can't be read several times in a row. Raises: OSError."""
+    for _ in range(READS_MAX - 1):
+        try:
+            return file.read_unmapped(at, size)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+    return file.read_unmapped(at, size)

@@ -43,6 +43,7 @@ class Queue:
         "flushed_offset",
         "folder",
         "max_offset",
+        "new_bytes",
         "next_offset",
         "pack_plain",
         "packed_topic",
@@ -70,6 +71,8 @@ class Queue:
         self.unreadable: set[int] = set()
         """Offsets of messages whose records are damaged, as far as reads have found out."""
         self.tail = bytearray()
+        self.new_bytes = 0
+        """Of the records that came since somebody counted them: `take_new_bytes`."""
         self.restart_at(0)
 
     def restart_at(self, offset: int) -> None:
@@ -160,8 +163,15 @@ class Queue:
 
     def roll_back(self) -> None:
         """Forget the entries that aren't visible: their records were not written."""
-        del self.tail[(self.max_offset - self.tail_offset) * ENTRY_BYTES :]
+        at = (self.max_offset - self.tail_offset) * ENTRY_BYTES
+        self.new_bytes -= sum(entry[1] for entry in ENTRY.iter_unpack(self.tail[at:]))
+        del self.tail[at:]
         self.next_offset = self.max_offset
+
+    def take_new_bytes(self) -> int:
+        """Return how many bytes the records have that came since the last time."""
+        taken, self.new_bytes = self.new_bytes, 0
+        return taken
 
     # --- reading
 

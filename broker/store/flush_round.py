@@ -89,12 +89,17 @@ def flush_steps(
             batch = round_.next_batch(queues_max)
             yield FlushStep(partial(write_entries, files, batch.writes), not round_.is_done)
             queues.written(batch)
-        changed = round_.ends()
-        if changed:
-            yield FlushStep(partial(state.ends.append, end_position, changed), False)
-        is_safe = True
-        checkpoint = checkpoint._replace(synced_position=log.synced_position, ends_position=state.ends.log_position)
-        yield FlushStep(partial(state.write_checkpoint, checkpoint), False)
+        ends, synced_position = round_.ends(), log.synced_position
+
+        def conclude() -> None:
+            nonlocal is_safe
+            if ends:
+                state.ends.append(end_position, ends)
+            is_safe = True
+            ends_position = state.ends.log_position
+            state.write_checkpoint(checkpoint._replace(synced_position=synced_position, ends_position=ends_position))
+
+        yield FlushStep(conclude, False)
     finally:
         if not is_safe:
             queues.broken_off(round_)

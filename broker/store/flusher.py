@@ -112,7 +112,7 @@ class StoreFlusher:
             sync = log.start_sync()
             if sync is not None:
                 try:
-                    await self._wait_for(asyncio.ensure_future(self._in_worker(sync.carry_out)))
+                    await self._wait_for(asyncio.ensure_future(self._workers.run(sync.carry_out)))
                     log.synced(sync)
                 except OSError as error:
                     self._failed(error)
@@ -219,8 +219,13 @@ class StoreFlusher:
 
 
 async def _ended(task: asyncio.Future[None]) -> None:
-    """Return when it is done, however that ends: who wanted to know was cancelled."""
+    """Return when it is done, however that ends: who wanted to know was cancelled, perhaps twice."""
+    task.add_done_callback(_look)
     if not task.done():
         await asyncio.wait({task})
+
+
+def _look(task: asyncio.Future[None]) -> None:
+    """Leave nothing for asyncio to complain of."""
     if not task.cancelled():
         task.exception()

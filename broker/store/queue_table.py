@@ -39,7 +39,8 @@ class QueueTable:
         self._topics_on_disk: set[str] = set()
         self._of_topic: dict[str, list[Queue]] = {}
         self.by_name: dict[tuple[str, int], Queue] = {}
-        self.dirty: dict[Queue, None] = {}
+        self.dirty: dict[Queue, object] = {}
+        # What is said of each means nothing.
         self.trusted_below = 0
         """Entries of records from there on are made anew by recovery; what the files have of them is cut off."""
         self.recorded: Ends = {}

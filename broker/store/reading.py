@@ -4,8 +4,10 @@ The statuses and the next offsets are RocketMQ's, which consumers rely on. Not d
 have fallen out of the page cache (RocketMQ: checkInDiskByCommitOffset).
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import accumulate
 from struct import Struct
 
 from staticfire.broker.store.consume_queue import Queue
@@ -53,7 +55,11 @@ def read_queue(
             numbers = _unpack_of(count)(entries)
             positions, sizes = numbers[0::3], numbers[1::3]
             total = sum(sizes)
-            if total <= bytes_max and positions[0] >= lowest_position and min(sizes) > 0:
+            if positions[0] >= lowest_position and min(sizes) > 0:
+                if total > bytes_max:
+                    count = max(1, bisect_right(tuple(accumulate(sizes)), bytes_max))
+                    positions, sizes = positions[:count], sizes[:count]
+                    total = sum(sizes)
                 end = offset + count
                 return ReadResult(ReadStatus.FOUND, end, min_offset, max_offset, positions, sizes, total, offset, end)
     end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))

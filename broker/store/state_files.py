@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from staticfire.broker.store.formats import FORMAT
 from staticfire.broker.store.outcomes import NotForGood
 from staticfire.broker.store.queue_ends import QueueEndsFile
 from staticfire.broker.store.sealed import seal, unseal
@@ -40,6 +41,8 @@ class Checkpoint(NamedTuple):
     ends_position: int = -2
     """The log position of the last line of queueEnds, so that a line that is lost there is missed; -1: there is none;
     -2: an older version wrote this, which kept neither queueEnds nor logStart."""
+    format: int = 0
+    """Of all files in the folder: formats.py. 0: an older version wrote this."""
 
     @property
     def knows_log_start(self) -> bool:
@@ -89,7 +92,7 @@ class StateFiles:
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint. Blocks. Raises: OSError."""
-        self._files.replace(self._checkpoint, seal(msgspec.json.encode(checkpoint)))
+        self._files.replace(self._checkpoint, seal(msgspec.json.encode(checkpoint._replace(format=FORMAT))))
 
     def read_deleted_topics(self) -> dict[str, int]:
         """Return topic -> log position of its deletion. Raises: StorageError."""

@@ -25,6 +25,7 @@ from staticfire.broker.store.damage import next_whole
 from staticfire.broker.store.entering import TagsCodeOf
 from staticfire.broker.store.findings import REBUILT_QUEUE, Finding, Findings
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
+from staticfire.broker.store.formats import refuse_others
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import Entry, NotForGood, OldSegment, OnStored, ReadResult
 from staticfire.broker.store.proof import ReadProof
@@ -112,6 +113,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             self._files, self._folder, self.log, self._queues, self._state, self.settings, self._tags_code_of
         )
         try:
+            refuse_others(self._files, self._folder)
             report = recovery.run()
         except BaseException as error:
             self._let_go()
@@ -187,27 +189,29 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             reason = f"its files lacked entries that they had; {rebuilt.lost.get((topic, queue_id), 0)} are lost"
             self.findings.rebuilt(Finding(REBUILT_QUEUE, -1, reason, topic, queue_id, end))
 
-    def delete_queues(self, topic: str) -> None:
-        """Remove the queues of a topic; created again they begin with offset 0. Its records stay in the log.
+    def delete_queues(self, *topics: str) -> None:
+        """Remove the queues of topics; created again they begin with offset 0. Their records stay in the log.
 
         Raises: NotForGood (they are gone, but may come back after a loss of power), StorageError (nothing happened).
         """
         self._early_arrivals |= self.commit()
-        deleted_topics = {**self._deleted_topics, topic: self.log.end_position}
+        deleted_topics = {**self._deleted_topics, **dict.fromkeys(topics, self.log.end_position)}
+        named = topics[0] if len(topics) == 1 else f"{len(topics)} topics"
         trouble: Exception | None = None
         try:
             self._state.write_deleted_topics(deleted_topics)
         except NotForGood as error:
             trouble = error  # In the old queues a start would take for deleted what is sent from now on.
         except OSError as error:
-            raise StorageError(f"the queues of {topic} can't be removed: {error}; they are as they were") from error
+            raise StorageError(f"the queues of {named} can't be removed: {error}; they are as they were") from error
         self._deleted_topics = deleted_topics
-        try:
-            self._queues.delete(topic)
-        except OSError as error:
-            trouble = error  # A start removes what is left of them.
+        for topic in topics:
+            try:
+                self._queues.delete(topic)
+            except OSError as error:
+                trouble = error  # A start removes what is left of them.
         if trouble is not None:
-            raise NotForGood(f"the queues of {topic} could not be removed for good: {trouble}; try again") from trouble
+            raise NotForGood(f"the queues of {named} could not be removed for good: {trouble}; try again") from trouble
 
     @property
     def deletions(self) -> dict[str, int]:
@@ -425,11 +429,15 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
     def record_at(self, log_position: int) -> bytes | None:
         """Return the whole record that begins at a position, None when none does or it is damaged. Raises: OSError."""
         try:
-            return self.log.record_at(log_position)
+            return self.record_now(log_position)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
             return None
+
+    def record_now(self, log_position: int) -> bytes | None:
+        """As `record_at`, for who can come again later. Raises: OSError, also when it lies in a bad sector."""
+        return self.log.record_at(log_position)
 
     def records_from(self, log_position: int) -> Iterator[tuple[int, bytes]]:
         """Walk over (position, record) of the log from the beginning of a record on."""

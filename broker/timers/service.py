@@ -67,6 +67,10 @@ class TimerService:
         self._tasks: list[asyncio.Task[None]] = []
         self._due = DueLoop(state.clock, self.next_due_ms, self._deliver_due, "timers_not_delivered", RETRY_MS)
 
+    def __len__(self) -> int:
+        """How many messages wait."""
+        return len(self._index)
+
     @property
     def _queue(self) -> Queue:
         return self._records.queue

@@ -84,6 +84,10 @@ class TimerIndex:
         self._at = 0
         # The bucket of the next due times, sorted, and how far it is done.
 
+    def __len__(self) -> int:
+        """How many wait; those that were called back count until they would have been due."""
+        return len(self._front) - self._at + sum(map(len, self._buckets.values()))
+
     def forget(self) -> None:
         """Start anew: the queue was deleted."""
         self.done = DoneOffsets()

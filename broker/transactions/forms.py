@@ -1,7 +1,7 @@
 """What the records of a transaction look like. Pure. RocketMQ: TransactionalMessageBridge, TransactionalMessageUtil.
 
 half       RMQ_SYS_TRANS_HALF_TOPIC, 0      as sent, without transaction bits; __transactionId__, REAL_TOPIC, REAL_QID
-end        RMQ_SYS_TRANS_OP_HALF_TOPIC, 0   the tag `d`, and as the body the half's queue offset and a comma
+end        RMQ_SYS_TRANS_OP_HALF_TOPIC, 0   the tag `d`, and as the body queue offsets of halves, a comma behind each
 final      where it belongs                 as the half, with the commit bits and the half's log position
 set aside  TRANS_CHECK_MAX_TIME_TOPIC, 0    as the half: nobody has ended it
 """
@@ -89,9 +89,10 @@ def set_aside(half: StoredRecord, queue: Queue) -> NewRecord:
     )  # fmt: skip
 
 
-def end_of(half: StoredRecord, queue: Queue, now_ms: int) -> NewRecord:
-    """Return the record that a half message has been ended."""
-    return NewRecord(queue, _OP_PROPERTIES, _OP_TAGS_CODE, b"%d," % half.queue_offset, now_ms, _NOWHERE)
+def end_of(offsets: list[int], queue: Queue, now_ms: int) -> NewRecord:
+    """Return the record that the half messages at these queue offsets have been ended."""
+    body = b"".join([b"%d," % offset for offset in offsets])
+    return NewRecord(queue, _OP_PROPERTIES, _OP_TAGS_CODE, body, now_ms, _NOWHERE)
 
 
 def ended_by(record: StoredRecord) -> list[int]:

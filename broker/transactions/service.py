@@ -1,7 +1,8 @@
 """Half messages: stored, ended, asked about, found again after a start. RocketMQ: TransactionalMessageServiceImpl.
 
-The end of a half message is one burst: its final form, then the record of the end. So a kill in between leaves the
-half message open, and its producer is asked again: the message may come twice then, and is never lost.
+The end of a half message is one burst: its final form, and behind all of these the record of what has ended. So a kill
+in between leaves the half message open, and its producer is asked again: the message may come twice then, and is
+never lost.
 
 Different from RocketMQ
 - What has been ended isn't ended again: a second commit stores nothing (`repeatEndedCommits`: as RocketMQ does it).
@@ -20,12 +21,15 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.transactions import forms
+from staticfire.broker.transactions.aside import SetAside
+from staticfire.broker.transactions.ending import Ending
 from staticfire.broker.transactions.kept import KeptTransactions
-from staticfire.broker.transactions.open_halves import OpenHalf, OpenHalves
+from staticfire.broker.transactions.open_halves import RECENT_BODY_BYTES_MAX, OpenHalf, OpenHalves, RecentHalves
+from staticfire.broker.transactions.runs import TransactionRuns
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.errors import ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
-from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.protocol.record import StoredRecord, decode_record
@@ -42,8 +46,6 @@ log = logger("broker")
 
 SLICE_MAX = 64
 # Half messages asked about between two looks at the sockets.
-RECENT_MAX, RECENT_BODY_BYTES_MAX = 1_024, 8_192
-# Half messages in memory until they are ended, and how large one may be: 8 MiB together.
 RETRY_MS = 1_000
 ANSWER_MS_MAX = 5_000
 # So long an advance waits for the answer of a producer that was asked.
@@ -60,15 +62,17 @@ class TransactionService:
         self._intake = intake
         self._settle = settle
         self._open = OpenHalves()
-        self._recent: dict[int, StoredRecord] = {}
-        # The newest halves by log position: most are ended soon, and don't have to be read for it.
-        self._ending: set[int] = set()
-        # Ended on a burst that isn't written yet.
+        self._recent = RecentHalves()
+        self.ending = Ending(state.store, state.clock, self._ended)
+        """Puts on each burst what it ends."""
+        self._aside = SetAside(state.store)
         self._asked: dict[int, tuple[Connection, UptimeMs]] = {}
         # Questions under way, and until when an answer is waited for.
         self._kept = KeptTransactions(state.config_files, state.store, self._open)
         self._tasks: list[asyncio.Task[None]] = []
         self._due = DueLoop(state.clock, self.next_due_ms, self._check_due, "transactions_not_checked", RETRY_MS)
+        self.runs = TransactionRuns(state, self._open, self._recent, self.ending, self._due.expect)
+        """Those that came in runs of sends."""
 
     def __len__(self) -> int:
         """How many half messages are open."""
@@ -77,10 +81,6 @@ class TransactionService:
     @property
     def _halves(self) -> Queue:
         return self._store.queue(HALF_TOPIC, 0)
-
-    @property
-    def _ends(self) -> Queue:
-        return self._store.queue(OP_HALF_TOPIC, 0)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -106,6 +106,8 @@ class TransactionService:
         """Start anew: the queues were deleted."""
         self._open.forget()
         self._recent.clear()
+        self.ending.forget()
+        self._aside.forget()
         self._asked.clear()
         self._kept.forget()
 
@@ -122,9 +124,7 @@ class TransactionService:
         if outcome is not PutOutcome.FAILED:
             self._begin(queue_offset, log_position, stored_ms, half.properties)
             if len(half.body) <= RECENT_BODY_BYTES_MAX:
-                if len(self._recent) >= RECENT_MAX:
-                    del self._recent[next(iter(self._recent))]
-                self._recent[log_position] = forms.stored_half(half, queue_offset, log_position, stored_ms)
+                self._recent.add(log_position, forms.stored_half(half, queue_offset, log_position, stored_ms))
         on_stored(call, queue_offset, log_position, outcome)
 
     def _begin(self, offset: int, log_position: int, stored_ms: int, properties: bytes, checks: int = 0) -> None:
@@ -136,25 +136,36 @@ class TransactionService:
         self._due.expect(due_ms)
 
     def half_at(self, log_position: int) -> StoredRecord | None:
-        """Return the half message at a position of the log, None when there is none."""
-        recent = self._recent.pop(log_position, None)
+        """Return the half message at a position of the log, None when there is none that can be read."""
+        try:
+            return self._half_now(log_position)
+        except OSError:
+            return None
+
+    def _half_now(self, log_position: int) -> StoredRecord | None:
+        """Return the half message at a position, None when there is none. Raises: OSError (it can't be read now)."""
+        recent = self._recent.take(log_position)
         if recent is not None:
             return recent
         try:
-            data = self._store.record_at(log_position)
+            data = self._store.record_now(log_position)
             record = None if data is None else decode_record(data)
-        except (OSError, StorageError, ProtocolError):
+        except (StorageError, ProtocolError):
             return None
         return record if record is not None and record.topic == HALF_TOPIC else None
 
     def waiting_places(self) -> Iterator[tuple[int, int]]:
         """Yield when each open half message is asked about next, and where it lies."""
-        for half in list(self._open.halves.values()):
-            yield half.due_ms, half.log_position
+        for log_position, _, due_ms, _ in list(self._open.halves.values()):
+            yield due_ms, log_position
 
     def is_open(self, half: StoredRecord) -> bool:
         """Whether a half message has not been ended."""
-        return half.queue_offset in self._open.halves and half.queue_offset not in self._ending
+        return half.queue_offset in self._open.halves and half.queue_offset not in self.ending.offsets
+
+    def was_set_aside(self, half: StoredRecord) -> bool:
+        """Whether a half message was set aside, and nobody has committed it since."""
+        return half.queue_offset not in self.ending.offsets and self._aside.has(half.properties)
 
     def answered(self, offset: int) -> None:
         """Note that a producer has answered a question, whatever it said."""
@@ -164,22 +175,18 @@ class TransactionService:
         """Commit a half message, or roll it back. Raises: BrokerAnswer, StorageError, ProtocolError."""
         if is_commit:
             topic, queue_id = forms.place_of(half)
-            self._intake.put(forms.final_of(half, self._store.queue(topic, queue_id)), _no_word, None)
-        self._put_end(half, on_stored, context)
+            self._intake.put(forms.final_of(half, self._store.queue(topic, queue_id)), on_stored, context)
+            self.ending.note(half.queue_offset)
+            self._aside.commit(half.queue_offset, half.properties)
+        else:
+            self.ending.note(half.queue_offset, on_stored, context)
 
-    def _put_end(self, half: StoredRecord, on_stored: OnStored, context: Any) -> None:
-        now_ms = self._state.clock.message_ms()
-        self._ending.add(half.queue_offset)
-        ended = forms.end_of(half, self._ends, now_ms)
-        self._store.put(ended, now_ms, self._end_stored, (half.queue_offset, on_stored, context))
-
-    def _end_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-        half_offset, on_stored, call = context
-        self._ending.discard(half_offset)
-        if outcome is not PutOutcome.FAILED:
-            self._open.end(half_offset)
-            self._asked.pop(half_offset, None)
-        on_stored(call, queue_offset, log_position, outcome)
+    def _ended(self, offsets: list[int]) -> None:
+        self._open.end_all(offsets)
+        self._aside.committed(offsets)
+        if self._asked:
+            for offset in offsets:
+                self._asked.pop(offset, None)
 
     # -- questions -----------------------------------------------------------------------------------------------
 
@@ -190,7 +197,7 @@ class TransactionService:
     def works_until_ms(self) -> MessageMs | None:
         """Return when the next question comes to a producer that is connected: its own work runs on real time."""
         table = self._state.producers.producer_table
-        dues = [half.due_ms for half in self._open.halves.values() if half.group in table]
+        dues = [due_ms for _, group, due_ms, _ in self._open.halves.values() if group in table]
         return MessageMs(min(dues)) if dues else None
 
     async def check_until(self, message_ms: MessageMs) -> int:
@@ -215,7 +222,7 @@ class TransactionService:
         end = self._halves.max_offset
         return [
             Unrest(
-                self._open.halves[offset].group, HALF_TOPIC, 0, offset, offset + 1, end, [connection.client_id or ""],
+                self._open.get(offset).group, HALF_TOPIC, 0, offset, offset + 1, end, [connection.client_id or ""],
                 "a producer is asked what has become of its transaction",
             )
             for offset, connection in waiting.items()
@@ -239,21 +246,34 @@ class TransactionService:
     def _check(self, offset: int) -> None:
         """Ask about one half message, or set it aside when that was enough. Raises: StorageError."""
         settings, now_ms = self._state.settings, self._state.clock.message_ms()
-        open_half = self._open.halves[offset]
-        half = self.half_at(open_half.log_position)
+        open_half = self._open.get(offset)
+        try:
+            half = self._half_now(open_half.log_position)
+        except OSError as error:
+            self._unreadable(offset, open_half, error)
+            return
         if half is None:
-            log.error("half_message_gone", offset=offset, group=open_half.group, reason="its record is gone or damaged")
-            self._open.end(offset)
+            _close(self._open, offset, "its record is gone or damaged")
             return
         is_too_old = now_ms - half.born_ms > settings.file_reserved_time * HOUR_MS
         if open_half.checks >= settings.transaction_check_max or is_too_old:
             self._set_aside(half, open_half.checks)
             return
-        open_half.checks += 1
-        self._open.postpone(offset, MessageMs(now_ms + settings.transaction_check_interval))
+        checks = open_half.checks + 1
+        self._open.postpone(offset, MessageMs(now_ms + settings.transaction_check_interval), checks)
         connection = self._state.producers.next_connection(open_half.group)
         if connection is not None:
-            self._ask(connection, half, open_half.checks)
+            self._ask(connection, half, checks)
+
+    def _unreadable(self, offset: int, half: OpenHalf, error: OSError) -> None:
+        """Read a half message again when it is due next, as often as its producer would be asked."""
+        settings = self._state.settings
+        if half.checks >= settings.transaction_check_max:
+            _close(self._open, offset, f"its record could not be read {half.checks + 1} times: {error}")
+            return
+        checks, now_ms = half.checks + 1, self._state.clock.message_ms()
+        self._open.postpone(offset, MessageMs(now_ms + settings.transaction_check_interval), checks)
+        log.warning("half_message_unreadable", offset=offset, group=half.group, checks=checks, reason=str(error))
 
     def _ask(self, connection: Connection, half: StoredRecord, times: int) -> None:
         try:
@@ -270,7 +290,8 @@ class TransactionService:
             self._state.topics.put(TopicConfig(CHECK_MAX_TIME_TOPIC, 1, 1, READ_WRITE))
         aside = forms.set_aside(half, self._store.queue(CHECK_MAX_TIME_TOPIC, 0))
         self._store.put(aside, self._state.clock.message_ms(), _no_word)
-        self._put_end(half, _no_word, None)
+        self._aside.add(half.properties)
+        self.ending.note(half.queue_offset)
         log.warning(
             "transaction_set_aside",
             group=forms.producer_group(half.properties),
@@ -279,6 +300,12 @@ class TransactionService:
             checks=checks,
             way_out=f"nobody has ended it; it is in {CHECK_MAX_TIME_TOPIC}",
         )
+
+
+def _close(halves: OpenHalves, offset: int, reason: str) -> None:
+    """Give up a half message that there is no more."""
+    log.error("half_message_gone", offset=offset, group=halves.get(offset).group, reason=reason)
+    halves.end_all([offset])
 
 
 def _no_word(_context: Any, _queue_offset: int, _log_position: int, _outcome: PutOutcome) -> None:

@@ -234,13 +234,14 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         request = mode_request(topic, group, mode, pop_share_queue_num)
         await set_consume_mode(await self.route(topic), request, self._ask)
 
+    async def groups(self) -> list[str]:
+        """Return the names of all groups that brokers know, sorted; RocketMQ's own ones included."""
+        answers = [await self._ask(one, GetAllGroups(), "groups") for one in (await self.masters()).values()]
+        return sorted({name for answer in answers if answer.body for name in answer.body.subscription_group_table})
+
     async def has_group(self, group: str) -> bool:
         """Return whether any broker knows a group. Asking for it by name could create it."""
-        for name, address in (await self.masters()).items():
-            known = await self._ask(address, GetAllGroups(), f"groups of {name}")
-            if known.body is not None and group in known.body.subscription_group_table:
-                return True
-        return False
+        return group in await self.groups()
 
     async def dead_letters(self) -> dict[str, int]:
         """Return how many dead letters there are by group; groups without any aren't there."""

@@ -40,12 +40,26 @@ class Asked(Protocol):
         """Go on elsewhere in those of the queues that it owns."""
 
 
+class AskedForClients(Protocol):
+    """What speaks for clients that aren't this one: an endpoint."""
+
+    async def running_info(self, request: connections.GetConsumerRunningInfo) -> connections.ConsumerRunningInfo:
+        """Return what a client is doing. Raises: BrokerAnswer."""
+
+    async def consume_directly(
+        self, request: connections.ConsumeDirectly, message: ReceivedMessage
+    ) -> connections.ConsumedDirectly:
+        """Let a client consume a message. Raises: BrokerAnswer."""
+
+
 class AdminRequests:
     """Passes them on to the consumers of one client."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.consumers: dict[str, Asked] = {}
         """By group."""
+        self.endpoints: list[AskedForClients] = []
+        """One, where this is the client of an endpoint: it has no consumers of its own."""
         dispatcher.handle(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info)
         dispatcher.handle(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._positions)
         dispatcher.handle(RequestCode.CONSUME_MESSAGE_DIRECTLY, self._consume_directly)
@@ -57,8 +71,10 @@ class AdminRequests:
             raise not_here(group)
         return self.consumers[group]
 
-    def _running_info(self, call: Call) -> Answer:
+    async def _running_info(self, call: Call) -> Answer:
         request: connections.GetConsumerRunningInfo = call.request
+        if self.endpoints:
+            return connections.RunningInfoAnswer(body=await self.endpoints[0].running_info(request))
         info = self._consumer(request.consumer_group).running_info(request.jstack_enable)
         return connections.RunningInfoAnswer(body=info)
 
@@ -71,13 +87,15 @@ class AdminRequests:
 
     async def _consume_directly(self, call: Call) -> Answer:
         request: connections.ConsumeDirectly = call.request
-        consumer = self._consumer(request.consumer_group)
+        consumer = None if self.endpoints else self._consumer(request.consumer_group)
         if request.body is None or not request.body.records:
             raise BrokerAnswer(
                 ResponseCode.SYSTEM_ERROR, f"there is no message to consume in the request of {call.peer}"
             )
         broker_host = packed_address(call.peer.address)
         message = received(request.body, request.broker_name or "", None, broker_host)[0]
+        if consumer is None:
+            return connections.ConsumedDirectlyAnswer(body=await self.endpoints[0].consume_directly(request, message))
         return connections.ConsumedDirectlyAnswer(body=await consumer.consume_directly(message))
 
     async def _go_on_at(self, call: Call) -> None:

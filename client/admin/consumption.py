@@ -17,8 +17,6 @@ from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.connections import QueryGroupsOfTopic, QuerySubscription
 from staticfire.protocol.requests.offsets import OffsetAnswer, QueryConsumerOffset
-from staticfire.protocol.sql92.faults import FilterExpressionError
-from staticfire.protocol.sql92.filters import compile_filter
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 
 
@@ -89,9 +87,15 @@ def state_of(message: ReceivedMessage, committed: int | None, subscribed: Subscr
 
 def _wants(subscribed: SubscriptionData, message: ReceivedMessage) -> bool:
     """Whether a subscription wants a message; yes, where that can't be said."""
-    try:
-        if subscribed.expression_type in ("", "TAG"):
+    if subscribed.expression_type in ("", "TAG"):
+        try:
             return TagExpression.parse(subscribed.sub_string).matches(message.tags)
+        except TagExpressionError:
+            return True
+    from staticfire.protocol.sql92.faults import FilterExpressionError  # here: few subscribe by a condition
+    from staticfire.protocol.sql92.filters import compile_filter
+
+    try:
         return compile_filter(subscribed.sub_string).matches(message.record.properties)
-    except (TagExpressionError, FilterExpressionError):
+    except FilterExpressionError:
         return True

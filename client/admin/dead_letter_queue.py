@@ -37,7 +37,7 @@ from staticfire.protocol.errors import (
     TopicNotFound,
     broker_answer,
 )
-from staticfire.protocol.names import dead_letter_topic, group_fault
+from staticfire.protocol.names import TOOLS_GROUP, dead_letter_topic, group_fault
 from staticfire.protocol.permissions import readable
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 log = logger("client")
 
-TOOLS_GROUP = "TOOLS_CONSUMER"
-# RocketMQ's own group for this; every broker has it.
 PULL_MESSAGES = 32
 FOLLOW_MS = 200
 # Between two looks for new ones.

@@ -13,9 +13,9 @@ from staticfire.client.admin.group_view import (
     GroupWarning,
     QueueProgress,
     flapping,
-    owners_of,
     warnings_of,
 )
+from staticfire.client.admin.holdings import Holdings
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -112,6 +112,7 @@ class GroupSurvey:
 
     async def _progress(self) -> None:
         view = self._view
+        holdings = Holdings(view.group, view.members)
         for answer in (await self._ask_all(GetConsumeStats(view.group))).values():
             if answer.code != SUCCESS or answer.body is None:
                 continue
@@ -123,10 +124,10 @@ class GroupSurvey:
                     QueueProgress(
                         *queue, offset.consumer_offset, offset.broker_offset,
                         max(0, offset.pull_offset - offset.consumer_offset), offset.last_timestamp,
-                        *owners_of(queue, view.group, view.members),
+                        *holdings.owners(queue),
                     )
                 )  # fmt: skip
-        view.progress.sort(key=lambda queue: (queue.topic, queue.broker_name, queue.queue_id))
+        view.progress.sort(key=lambda one: one.queue)
 
     async def _dead_letters(self) -> int:
         answers = await self._ask_all(GetTopicStats(dead_letter_topic(self._view.group)))

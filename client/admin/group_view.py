@@ -32,9 +32,14 @@ class HeldQueue(msgspec.Struct, rename="camel", frozen=True):
     popped: bool = False
     """Others may have it, too, and a queue id below 0 is all queues of the broker."""
 
+    @property
+    def queue(self) -> MessageQueue:
+        """Which queue it is."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
+
     def covers(self, queue: MessageQueue, group: str) -> bool:
         """Whether messages of a queue come to the member by it; by pops, those that come again do, too."""
-        if (self.topic, self.broker_name, self.queue_id) == queue:
+        if self.queue == queue:
             return True
         if not self.popped or self.broker_name != queue.broker_name:
             return False
@@ -88,7 +93,7 @@ class GroupMember(msgspec.Struct, rename="camel"):
                 for queue, held in info.mq_table.items()
                 if not held.droped
             )  # fmt: skip
-        self.queues = sorted([*pulled, *popped], key=lambda held: (held.topic, held.broker_name, held.queue_id))
+        self.queues = sorted([*pulled, *popped], key=lambda held: held.queue)
         self.consumption = dict(sorted(info.status_table.items()))
 
 
@@ -107,6 +112,11 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     owners: list[str]
     """The members that have the queue; in a clustering group that should be one, unless it is popped."""
     popped: bool = False
+
+    @property
+    def queue(self) -> MessageQueue:
+        """Which queue it is."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
     @property
     def lag(self) -> int:
@@ -151,17 +161,6 @@ class GroupView(msgspec.Struct, rename="camel"):
         return shown
 
 
-def owners_of(queue: MessageQueue, group: str, members: Iterable[GroupMember]) -> tuple[list[str], bool]:
-    """Return who has a queue, and whether somebody pops it."""
-    owners, is_popped = [], False
-    for member in members:
-        having = [held for held in member.queues if held.covers(queue, group)]
-        if having:
-            owners.append(member.client_id)
-            is_popped = is_popped or any(held.popped for held in having)
-    return owners, is_popped
-
-
 def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None) -> list[GroupWarning]:
     """Return what is wrong with a group.
 
@@ -194,7 +193,7 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
 
 
 def _places(queues: Sequence[QueueProgress]) -> str:
-    return _named([f"{queue.topic} {queue.broker_name}/{queue.queue_id}" for queue in queues])
+    return _named([str(one.queue) for one in queues])
 
 
 def _mixed_listeners(members: Sequence[GroupMember]) -> Iterable[GroupWarning]:

@@ -7,9 +7,6 @@ from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.consume.pull_answers import PullStatus
 from staticfire.protocol.messages import ReceivedMessage
 
-PEEK_GROUP = "TOOLS_CONSUMER"
-# RocketMQ's own group for this; every broker has it, so that looking creates none.
-
 
 async def peek_messages(
     consumer: PullConsumer,

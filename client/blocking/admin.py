@@ -18,6 +18,7 @@ class BlockingAdmin(BlockingFace[Admin]):
     group_config = blocking(Admin.group_config)
     members = blocking(Admin.members)
     group = blocking(Admin.group)
+    groups = blocking(Admin.groups)
     has_group = blocking(Admin.has_group)
     set_consume_mode = blocking(Admin.set_consume_mode)
     dead_letters = blocking(Admin.dead_letters)

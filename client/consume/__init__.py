@@ -5,7 +5,8 @@
 - queue_decisions.py: **what is done next about one queue**: pulled again, delivered, committed, given away. Pure.
   It is given a policy.py: concurrent_policy.py (any order) or ordered_policy.py (in order, with a held_lock.py)
 - pull_failures.py: what follows from a pull that failed
-- instructions.py: what comes out of it; queue_driver.py: carries that out: pulls over connections, timers, offsets
+- instructions.py: what comes out of it; queue_driver.py: carries that out: pulls over connections, offsets;
+  queue_timers.py: when each is looked at again
 - process_queue.py, flow_control.py: what is cached of a queue, and how much of it may be; time_limits.py: what of it
   is in consumption for too long
 - concurrent_consumption.py, threaded_calls.py, consume_results.py: listeners called in any order

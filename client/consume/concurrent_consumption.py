@@ -144,6 +144,7 @@ class ConcurrentConsumption:
     async def _work(self) -> None:
         """Await the listener for one call after the other until nothing waits."""
         waiting, pool, listener, uptime_ms = self._waiting, self._pool, self._listener, self._uptime_ms
+        own = asyncio.current_task()
         in_a_row = 0
         started_ms = uptime_ms()
         while waiting and not pool.is_shrinking:
@@ -158,7 +159,7 @@ class ConcurrentConsumption:
             try:
                 status = await listener(messages, context)
             except BaseException as error:
-                if ends_consumer(error, pool.is_leaving):
+                if ends_consumer(error, pool.is_leaving, own):
                     raise
                 self._faults.raised(error)
                 status = _LATER

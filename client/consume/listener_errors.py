@@ -16,10 +16,10 @@ WORDS_MAX = 1_000
 # Characters of a listener's object that are logged.
 
 
-def ends_consumer(error: BaseException, is_leaving: bool = False) -> bool:
+def ends_consumer(error: BaseException, is_leaving: bool = False, own: "asyncio.Task[object] | None" = None) -> bool:
     """Whether to raise an exception on. Asked in the task that caught it, or of what a thread caught.
 
-    `is_leaving`: the consumer cancels its listeners now.
+    `is_leaving`: the consumer cancels its listeners now; `own`: the task that awaited the listener.
     """
     if isinstance(error, Exception):
         return False
@@ -28,7 +28,9 @@ def ends_consumer(error: BaseException, is_leaving: bool = False) -> bool:
     if isinstance(error, asyncio.CancelledError):
         task = _running_task()
         return is_leaving or task is None or task.cancelling() > 0  # Else it was something that the listener awaited.
-    return isinstance(error, GeneratorExit) and _running_task() is None  # Nobody runs: the coroutine is thrown away.
+    running = _running_task()
+    # Nobody runs, or another task, in whose turn garbage is collected: the coroutine is thrown away.
+    return isinstance(error, GeneratorExit) and (running is None or (own is not None and running is not own))
 
 
 def _running_task() -> "asyncio.Task[object] | None":

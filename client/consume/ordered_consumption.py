@@ -160,6 +160,7 @@ class OrderedConsumption:
 
     async def _call(self, queue: Queue, uptime_ms: UptimeMs) -> OrderedCall:
         """Await the listener once."""
+        own = asyncio.current_task()
         messages = queue.policy.take(self._settings.consume_message_batch_max_size)
         context = OrderedContext(queue.queue, queue.max_offset)
         for message in messages:
@@ -167,7 +168,7 @@ class OrderedConsumption:
         try:
             call = OrderedCall(messages, context, await self._listener(messages, context))
         except BaseException as error:
-            if ends_consumer(error, self._pool.is_leaving):
+            if ends_consumer(error, self._pool.is_leaving, own):
                 raise
             call = OrderedCall(messages, context, None, error)
         call.took_ms = self._uptime_ms() - uptime_ms

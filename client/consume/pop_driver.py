@@ -28,6 +28,7 @@ from staticfire.client.consume.pop_queue import PopQueue
 from staticfire.client.consume.pop_returns import PopReturns
 from staticfire.client.consume.pull_answers import packed_address
 from staticfire.client.consume.queue_driver import Driver, Listening
+from staticfire.client.consume.queue_timers import QueueTimers
 from staticfire.client.pop.acknowledging import Acknowledging
 from staticfire.client.pop.popped import PopAsked, give_plain_topic, read_pop
 from staticfire.client.pop.receiving import PopTarget, pop_request
@@ -65,8 +66,7 @@ class PopDriver:
         self._acknowledging = acknowledging
         self._returns = returns
         self._spawn = spawn
-        self._loop = asyncio.get_running_loop()
-        self._timers: dict[PopQueue, tuple[UptimeMs, asyncio.TimerHandle]] = {}
+        self._timers = QueueTimers(self._clock, lambda queue, now_ms: self.carry_out(queue, queue.time(now_ms)))
         self._saying: dict[asyncio.Task[None], None] = {}
         """What is being said to brokers about messages."""
         self._acts: dict[type, Callable[[PopQueue, Any], None]] = {
@@ -78,7 +78,7 @@ class PopDriver:
             Pop: self._pop,
             PutBack: lambda _, back: self._say(self._each(returns.put_back, back.messages), "put back"),
             Tell: lambda _, tell: (log.warning if tell.is_warning else log.info)(tell.event, **tell.fields),
-            Wait: self._wait,
+            Wait: lambda queue, wait: self._timers.set(queue, wait.until_ms),
         }
 
     def carry_out(self, queue: Any, instructions: Instructions) -> None:
@@ -92,8 +92,7 @@ class PopDriver:
 
     def forget(self, queue: PopQueue) -> None:
         """Have no timer for a queue any more."""
-        if queue in self._timers:
-            self._timers.pop(queue)[1].cancel()
+        self._timers.forget(queue)
 
     # -- pops ----------------------------------------------------------------------------------------------------
 
@@ -171,19 +170,3 @@ class PopDriver:
         """Return when brokers have been told everything, or can't be."""
         while self._saying:
             await asyncio.wait(list(self._saying))
-
-    # -- time ----------------------------------------------------------------------------------------------------
-
-    def _wait(self, queue: PopQueue, wait: Wait) -> None:
-        """Set the queue's timer, unless it rings before that: then the queue asks again."""
-        if queue in self._timers:
-            rings_ms, timer = self._timers[queue]
-            if rings_ms <= wait.until_ms:
-                return
-            timer.cancel()
-        delay_s = max(0, wait.until_ms - self.uptime_ms()) / 1000
-        self._timers[queue] = (wait.until_ms, self._loop.call_later(delay_s, self._time, queue, wait.until_ms))
-
-    def _time(self, queue: PopQueue, until_ms: UptimeMs) -> None:
-        self._timers.pop(queue, None)
-        self.carry_out(queue, queue.time(max(until_ms, self.uptime_ms())))

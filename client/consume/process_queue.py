@@ -47,6 +47,15 @@ class ProcessQueue:
         """The smallest offset that is held."""
         return self._order[0] if self._order else None
 
+    def corrected(self, next_offset: int) -> int:
+        """Return where to go on when a broker says that its queue goes on there.
+
+        One that a crash has made shorter still has what was pulled before its new end and isn't done. RocketMQ's
+        consumers go on behind that.
+        """
+        first = self.smallest_offset
+        return next_offset if first is None or next_offset >= self.next_offset else min(next_offset, first)
+
     def messages(self) -> Iterable[ReceivedMessage]:
         """Return what is held, in no order."""
         return self._held.values()

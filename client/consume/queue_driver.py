@@ -32,6 +32,7 @@ from staticfire.client.consume.instructions import (
 )
 from staticfire.client.consume.pull_answers import PullResult, packed_address, read_pull
 from staticfire.client.consume.queue_decisions import AssignedQueue
+from staticfire.client.consume.queue_timers import QueueTimers
 from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, StaticfireError
@@ -106,7 +107,7 @@ class QueueDriver:
         self._hooks = state.hooks if state.hooks.hears_of("pull") else None
         self._requests: dict[Queue, PullMessage] = {}
         self._pulls: list[tuple[Queue, Pull]] = []
-        self._timers: dict[Queue, tuple[UptimeMs, asyncio.TimerHandle]] = {}
+        self._timers = QueueTimers(self._clock, lambda queue, now_ms: self.carry_out(queue, queue.time(now_ms)))
         self._seldom: dict[type, Callable[[Queue, Any], None]] = {
             Announce: lambda queue, _: client.send_heartbeats(),
             FindBrokers: lambda queue, _: client.refresh_routes(),
@@ -114,7 +115,7 @@ class QueueDriver:
             GiveBack: lambda queue, overdue: self.listening.give_back(queue, overdue),
             Leave: leave,
             Tell: lambda queue, tell: (log.warning if tell.is_warning else log.info)(tell.event, **tell.fields),
-            Wait: self._wait,
+            Wait: lambda queue, wait: self._timers.set(queue, wait.until_ms),
         }
 
     def carry_out(self, queue: Queue, instructions: Instructions) -> None:
@@ -137,8 +138,7 @@ class QueueDriver:
     def forget(self, queue: Queue) -> None:
         """Have nothing to do with a queue any more. What is under way is ignored when it comes."""
         self._requests.pop(queue, None)
-        if queue in self._timers:
-            self._timers.pop(queue)[1].cancel()
+        self._timers.forget(queue)
 
     # -- pulls ---------------------------------------------------------------------------------------------------
 
@@ -296,20 +296,3 @@ class QueueDriver:
         )
         with suppress(NetworkError, BrokerAnswer):
             await self._client.ask_broker(queue.queue, request, self._state.settings.offset_timeout_ms)
-
-    # -- time ----------------------------------------------------------------------------------------------------
-
-    def _wait(self, queue: Queue, wait: Wait) -> None:
-        """Set the queue's timer, unless it rings before that: then the queue asks again."""
-        if queue in self._timers:
-            rings_ms, timer = self._timers[queue]
-            if rings_ms <= wait.until_ms:
-                return
-            timer.cancel()
-        delay_s = max(0, wait.until_ms - self._clock.uptime_ms()) / 1000
-        timer = self._loop.call_later(delay_s, self._time, queue, wait.until_ms)
-        self._timers[queue] = (wait.until_ms, timer)
-
-    def _time(self, queue: Queue, until_ms: UptimeMs) -> None:
-        self._timers.pop(queue, None)
-        self.carry_out(queue, queue.time(max(until_ms, self._clock.uptime_ms())))

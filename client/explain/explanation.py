@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client.explain import of_members, of_messages, of_queues, of_topics
+from staticfire.client.explain import of_members, of_messages, of_places, of_queues, of_topics
 from staticfire.client.explain.facts import GroupFacts, total
 from staticfire.client.explain.findings import ExplainFinding, Rule, count, look_through
 
@@ -13,8 +13,11 @@ RULES: tuple[Rule, ...] = (
     of_topics.away,
     of_members.nobody,
     of_topics.subscriptions,
+    of_topics.not_found_yet,
     of_topics.forbidden,
     of_members.silent,
+    of_places.unreachable,
+    of_places.refused,
     of_queues.stuck,
     of_members.listeners,
     of_queues.locked,
@@ -25,11 +28,13 @@ RULES: tuple[Rule, ...] = (
     of_topics.empty,
     of_messages.due_later,
     of_messages.open_transactions,
+    of_places.popped,
     of_messages.dead,
     of_queues.retries_behind,
     of_members.idle,
     of_topics.on_some_brokers,
-    of_members.stand_still,
+    of_places.loopback,
+    of_members.just_joined,
     of_queues.under_way,
 )
 """In the order in which people should look."""

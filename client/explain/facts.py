@@ -43,7 +43,7 @@ class QueueFacts(msgspec.Struct):
     @property
     def place(self) -> str:
         """Its name for people."""
-        return f"{self.queue.topic} {self.queue.broker_name}/{self.queue.queue_id}"
+        return str(self.queue)
 
 
 class TopicFacts(msgspec.Struct):
@@ -72,6 +72,8 @@ class GroupFacts(msgspec.Struct):
     group: str
     brokers: list[str] = []
     """Those that answered."""
+    addresses: dict[str, str] = {}
+    """Of all masters, as the nameserver tells them to who asks from here."""
     away: dict[str, str] = {}
     """Those that didn't, and why."""
     is_known: bool = True

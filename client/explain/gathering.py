@@ -7,8 +7,9 @@ from difflib import get_close_matches
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.faults import FaultAdmin
 from staticfire.client.admin.group_survey import GroupSurvey
+from staticfire.client.admin.holdings import Holdings
 from staticfire.client.admin.journal import read_journals
-from staticfire.client.admin.peek import PEEK_GROUP, peek_messages
+from staticfire.client.admin.peek import peek_messages
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
@@ -16,7 +17,8 @@ from staticfire.client.explain.findings import count
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.names import is_dead_letter_topic, is_retry_topic, retry_topic
+from staticfire.protocol.names import TOOLS_GROUP, is_dead_letter_topic, is_retry_topic, pop_retry_topic, retry_topic
+from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
 from staticfire.protocol.requests.journal import DELIVERED, LEFT, GetJournal, JournalRecord
@@ -40,19 +42,24 @@ class FactsReader:
         self._wanted = [topic] if topic else []
         self._timeout_ms = timeout_ms
         self._brokers: dict[str, str] = {}
+        self._committed: dict[MessageQueue, int] = {}
+        self._holdings = Holdings(group, [])
 
     async def read(self) -> GroupFacts:
         """Return what is known. Raises: NetworkError (no nameserver answers)."""
         facts = self._facts
-        names = await self._groups(await self._admin.masters())
+        facts.addresses = await self._admin.masters()
+        names = await self._groups(facts.addresses)
         facts.is_known = facts.group in names or bool(facts.away)
         if not facts.is_known:
             facts.similar = get_close_matches(facts.group, names, SIMILAR_MAX)
         if self._brokers:
             facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
+            self._committed = {one.queue: one.committed for one in facts.view.progress}
+            self._holdings = Holdings(facts.group, facts.members)
         topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._progressed()]))[:TOPICS_MAX]
         await asyncio.gather(
-            self._states(topics), *(self._topic(topic) for topic in topics), self._retries(), self._faults()
+            self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
         )
         await self._journal()
         await self._messages()
@@ -120,34 +127,33 @@ class FactsReader:
         topic.perms = {queues.broker_name: queues.perm for queues in route.queue_datas}
         topic.queues = await self._queues(name)
 
-    async def _retries(self) -> None:
-        self._facts.retries = await self._queues(retry_topic(self._facts.group))
+    async def _retries(self, topics: Iterable[str]) -> None:
+        """Take in the queues of what came back: of the group, and where it pops, of each topic."""
+        group = self._facts.group
+        names = [pop_retry_topic(topic, group, version) for topic in topics for version in (RETRY, RETRY_V2)]
+        for queues in await asyncio.gather(*map(self._queues, [retry_topic(group), *names])):
+            self._facts.retries += queues
 
     async def _queues(self, topic: str) -> list[QueueFacts]:
-        progress = {(one.topic, one.broker_name, one.queue_id): one for one in self._facts.view.progress}
         found = []
         for name, answer in (await self._ask_all(self._brokers, GetTopicStats(topic))).items():
             if answer.code != SUCCESS or answer.body is None:
                 continue
             for queue, ends in answer.body.offset_table.items():
-                known = progress.get((topic, name, queue.queue_id))
                 place = MessageQueue(topic, name, queue.queue_id)
-                one = QueueFacts(place, ends.min_offset, ends.max_offset)
-                one.committed = known.committed if known is not None else -1
+                one = QueueFacts(place, ends.min_offset, ends.max_offset, self._committed.get(place, -1))
                 self._take_owners(one)
                 found.append(one)
-        return sorted(found, key=lambda one: (one.queue.broker_name, one.queue.queue_id))
+        return sorted(found, key=lambda one: one.queue)
 
     def _take_owners(self, one: QueueFacts) -> None:
         """Take in what members say of a queue that they have."""
         said = []
-        for member in self._facts.members:
-            for held in member.queues:
-                if held.covers(one.queue, self._facts.group):
-                    one.owners.append(member.client_id)
-                    one.cached += held.cached
-                    one.last_pull_ms = max(one.last_pull_ms, held.last_pull_ms)
-                    said.append(held.commit_offset)
+        for member, held in self._holdings.of(one.queue):
+            one.owners.append(member.client_id)
+            one.cached += held.cached
+            one.last_pull_ms = max(one.last_pull_ms, held.last_pull_ms)
+            said.append(held.commit_offset)
         if self._facts.is_broadcast:
             one.consumed = min(said, default=-1)
         else:
@@ -187,7 +193,7 @@ class FactsReader:
     async def _messages(self) -> None:
         """Read the messages that hold queues up, and of each topic some of the newest."""
         facts = self._facts
-        async with PullConsumer(PEEK_GROUP, client=self._client) as reader:
+        async with PullConsumer(TOOLS_GROUP, client=self._client) as reader:
             for queue in [one for one in facts.queues() if one.delivered is not None][:STUCK_MAX]:
                 found = await _peeked(reader, queue.queue, 1, max(0, queue.consumed))
                 queue.next_message = found[0] if found else None

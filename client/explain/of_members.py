@@ -137,7 +137,7 @@ def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
             yield ExplainFinding("MORE_MEMBERS_THAN_QUEUES", words, [], way_out, is_cause=False)
 
 
-def stand_still(facts: GroupFacts) -> Iterable[ExplainFinding]:
+def just_joined(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Members that have joined right now."""
     joined = [
         (member.client_id, facts.wall_ms - member.joined_ms)

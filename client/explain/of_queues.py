@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts, QueueFacts
-from staticfire.client.explain.findings import ExplainFinding, ago, count, some
+from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
 from staticfire.protocol.durations import format_duration
-from staticfire.protocol.names import retry_topic
 
 STUCK_MS = 5_000
 # So long a listener may take before a message is said to hold its queue up.
@@ -64,7 +64,7 @@ def locked(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Queues that somebody else has locked than who should consume them in order."""
     for name, state in facts.states.items():
         for lock in state.locks:
-            queue = _find(facts, lock.topic, name, lock.queue_id)
+            queue = _find(facts, MessageQueue(lock.topic, name, lock.queue_id))
             owners = queue.owners if queue is not None else []
             wanting = [client for client in (*lock.waiting, *owners) if client != lock.client_id]
             if not wanting:
@@ -77,11 +77,8 @@ def locked(facts: GroupFacts) -> Iterable[ExplainFinding]:
             yield ExplainFinding("LOCKED", words, evidence, "wait for it to expire, or end its holder in order")
 
 
-def _find(facts: GroupFacts, topic: str, broker: str, queue_id: int) -> QueueFacts | None:
-    for queue in facts.queues():
-        if (queue.queue.topic, queue.queue.broker_name, queue.queue.queue_id) == (topic, broker, queue_id):
-            return queue
-    return None
+def _find(facts: GroupFacts, queue: MessageQueue) -> QueueFacts | None:
+    return next((one for one in facts.queues() if one.queue == queue), None)
 
 
 def illegal_offsets(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -123,8 +120,8 @@ def retries_behind(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Messages that came back, are due, and aren't consumed."""
     behind = [queue for queue in facts.retries if queue.lag]
     if behind and facts.members:
-        words = f"{count(sum(queue.lag for queue in behind), 'message')} of {retry_topic(facts.group)} came back and "
-        words += "are due"
+        topics = named(sorted({queue.queue.topic for queue in behind}))
+        words = f"{count(sum(queue.lag for queue in behind), 'message')} of {topics} came back and are due"
         lines = some(_lines(behind))
         yield ExplainFinding("RETRIES_DUE", words, lines, "they are consumed as others are", is_cause=False)
 

@@ -43,6 +43,21 @@ def subscriptions(facts: GroupFacts) -> Iterable[ExplainFinding]:
             yield ExplainFinding("NOT_SUBSCRIBED", words, [], way_out)
 
 
+def not_found_yet(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Topics that members want and have no queue of: they don't know its route yet."""
+    if any(member.silence or not member.counts for member in facts.members):
+        return
+    for name, wanted in facts.subscribed().items():
+        topic = facts.topics.get(name)
+        if topic is None or not topic.queues or any(queue.owners or queue.committed >= 0 for queue in topic.queues):
+            continue
+        words = f"no member has any queue of {name} yet, although some want it: a client that started before there was "
+        words += "a topic asks for its route every 30 s (pollNameServerInterval)"
+        way_out = "wait half a minute; another time create topics before their consumers start: "
+        way_out += f"staticfire mqadmin updateTopic -c DefaultCluster -t {name}"
+        yield ExplainFinding("TOPIC_NOT_FOUND_YET", words, some(_wanting(wanted)), way_out)
+
+
 def _wanting(wanted: dict[str, list[str]]) -> Iterable[str]:
     return (f"{named(clients)}: wants it ({expression})" for expression, clients in wanted.items())
 

@@ -6,7 +6,6 @@ without, as only foreign clients send it, is nothing but its record.
 
 from staticfire.client.admin.admin import FOREVER, LOOK_UP_TIMEOUT_MS, Admin
 from staticfire.client.admin.clock import ClusterClock
-from staticfire.client.admin.dead_letter_queue import TOOLS_GROUP
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key
 from staticfire.client.cluster.queues import MessageQueue
@@ -20,7 +19,7 @@ from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.delay_levels import requested_time_ms
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRACE_TOPIC
+from staticfire.protocol.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TOOLS_GROUP, TRACE_TOPIC
 from staticfire.protocol.properties import TIMER_OUT_MS, UNIQ_KEY
 from staticfire.protocol.requests.clock import FROZEN
 from staticfire.protocol.requests.journal import CLOCK_SET, DELIVERED, SENT_BACK, GetJournal, JournalRecord

@@ -10,13 +10,16 @@ from staticfire.protocol.durations import format_moment
 from staticfire.protocol.names import (
     CHECK_MAX_TIME_TOPIC,
     HALF_TOPIC,
+    RETRY_PREFIX,
     SCHEDULE_TOPIC,
     WHEEL_TIMER_TOPIC,
     group_of_topic,
     is_dead_letter_topic,
     is_retry_topic,
+    pop_retry_topic,
 )
-from staticfire.protocol.properties import REAL_TOPIC, TAGS, TIMER_OUT_MS
+from staticfire.protocol.pop_handles import RETRY, RETRY_V2
+from staticfire.protocol.properties import REAL_TOPIC, RETRY_TOPIC, TAGS, TIMER_OUT_MS
 from staticfire.protocol.recall_handle import RECALL_TAG
 from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
 
@@ -32,7 +35,7 @@ def told_by(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
         return [_recall(copy) if is_recall(copy) else _wait(copy, facts)]
     if topic == HALF_TOPIC:
         return _half(copy, facts)
-    group = group_of_topic(topic) or ""
+    group = _group_of(copy, facts)
     if topic == CHECK_MAX_TIME_TOPIC:
         return [event(copy, words_of.SET_ASIDE, "nobody has ended its transaction", success=False)]
     if is_dead_letter_topic(topic):
@@ -42,6 +45,21 @@ def told_by(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
     if is_final(copy):
         return [event(copy, words_of.COMMITTED, success=True)]
     return [event(copy, words_of.STORED, "its time had come" if _has_waited(copy) else "")]
+
+
+def _group_of(copy: StoredCopy, facts: MessageFacts) -> str:
+    """Return whose retry or dead letter a record is; empty for others.
+
+    Retries of POP are by group and topic, and name no RETRY_TOPIC: what stands behind the group there is taken off.
+    """
+    group = group_of_topic(copy.topic) or ""
+    if group and is_retry_topic(copy.topic) and not copy.message.get(RETRY_TOPIC):
+        for other in facts.copies:
+            for version in (RETRY, RETRY_V2):
+                behind = pop_retry_topic(other.topic, "", version).removeprefix(RETRY_PREFIX)
+                if group.endswith(behind):
+                    return group.removesuffix(behind)
+    return group
 
 
 def is_recall(copy: StoredCopy) -> bool:

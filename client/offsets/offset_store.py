@@ -30,6 +30,9 @@ from staticfire.runtime.log import logger
 log = logger("client")
 
 BELOW_ALL = -1 << 63
+Connections = dict[str, Connection | None]
+"""By broker: the one that is open now."""
+
 DRAINED_MS = 1
 # How long a drained queue's offset waits for a pull to take it along. A busy queue has one by then.
 
@@ -152,12 +155,15 @@ class RemoteOffsets:
 
     def _tell_drained(self) -> None:
         drained, self._drained = self._drained, {}
+        connections: Connections = {}
         for queue in drained:
-            self._tell_now(queue)  # Where there is no connection, or a new one, `persist` has its turn.
+            self._tell_now(queue, connections)  # Where there is no connection, or a new one, `persist` has its turn.
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
-        untold = [queue for queue in queues if queue in self._offsets and not self._tell_now(queue)]
-        await asyncio.gather(*map(self._connect_and_tell, untold))
+        connections: Connections = {}
+        untold = [queue for queue in queues if queue in self._offsets and not self._tell_now(queue, connections)]
+        if untold:
+            await asyncio.gather(*map(self._connect_and_tell, untold))
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
         known = [queue for queue in queues if queue in self._offsets]
@@ -200,10 +206,15 @@ class RemoteOffsets:
             self._told[queue] = connection, offset
             self._known[queue] = connection, BELOW_ALL
 
-    def _tell_now(self, queue: MessageQueue) -> bool:
-        """Commit if there is a connection, and it is known what the broker has."""
-        address = address_to_read(self._client.routes.addresses, queue.broker_name)
-        connection = self._client.pool.open_connection(address) if address is not None else None
+    def _tell_now(self, queue: MessageQueue, connections: Connections) -> bool:
+        """Commit if there is a connection, and it is known what the broker has. `connections`: looked up before."""
+        name = queue.broker_name
+        if name in connections:
+            connection = connections[name]
+        else:
+            address = address_to_read(self._client.routes.addresses, name)
+            connection = self._client.pool.open_connection(address) if address is not None else None
+            connections[name] = connection
         known = self._known.get(queue)
         if connection is None or known is None or known[0] is not connection:
             return False

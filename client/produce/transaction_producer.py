@@ -24,7 +24,7 @@ from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.hooks import EndTransactionCall
 from staticfire.client.produce.producer import Producer
 from staticfire.client.produce.send_result import SendResult, SendStatus
-from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError
+from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError, StaticfireError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.properties import PGROUP, TRAN_MSG
@@ -91,10 +91,25 @@ class TransactionProducer(Producer):
     async def _join(self) -> None:
         await super()._join()
         self.client.transaction_checks.checkers[self.group] = self._asked
+        self.spawn(self._meet_brokers(), "introduction")
 
     async def _part(self) -> None:
         self.client.transaction_checks.checkers.pop(self.group, None)
         await super()._part()
+
+    async def _meet_brokers(self) -> None:
+        """Be known to all brokers, also where nothing is sent yet: one may have to ask what became of a transaction of
+        an earlier life of this program. They are those that create topics, as with RocketMQ.
+        """
+        routes, default_topic = self.client.routes, self.settings.create_topic_key
+        while True:
+            try:
+                await routes.fetch(default_topic)
+            except StaticfireError as error:
+                log.debug("brokers_not_met", group=self.group, reason=str(error))
+                await self.pause_for(self.settings.client.poll_name_server_interval_ms)
+            else:
+                return await self.client.announce()
 
     async def send_in_transaction(self, message: Message, execute: Execute, argument: Any = None) -> TransactionResult:
         """Store a half message, run the program's transaction, and commit or roll back as it says.

@@ -4,10 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from desk import GROUP
 from questions import CarrierMonth
 
+from staticfire.pipeline.consumption.findings import ConsumptionFindings
 from staticfire.pipeline.jobs.answers import Answers
 from staticfire.pipeline.report import Column, KeyFigure, Page, Plot, Section, Table
+from staticfire.pipeline.report.consumption import consumption_sections
 from staticfire.pipeline.report.page import duration_text, number_text
 from staticfire.pipeline.report.retries import retry_section
 from staticfire.pipeline.report.waiting import waiting_section
@@ -67,11 +70,16 @@ def carriers_of(rows: Sequence[CarrierMonth]) -> list[Carrier]:
 
 
 def flights_page(
-    subtitle: str, rows: Sequence[CarrierMonth], answers: Answers, group: str, checks: Sequence[Check], foot: str
-) -> Page:
+    subtitle: str, rows: Sequence[CarrierMonth], answers: Answers, findings: ConsumptionFindings | None,
+    checks: Sequence[Check], foot: str,
+) -> Page:  # fmt: skip
     """Return the whole page. `checks`: empty when there are no books to compare with."""
-    note = "" if checks else "Without the desks' ledgers nothing is known about when flights were handled."
-    sections = [_carrier_section(rows), waiting_section(answers, note), retry_section(answers, group)]
+    sections = [_carrier_section(rows)]
+    if findings is not None:
+        sections += consumption_sections(findings)
+    else:
+        note = "Without ledgers, traces and journals nothing is known about when flights were handled."
+        sections += [waiting_section(answers, note), retry_section(answers, GROUP)]
     if checks:
         sections.append(_check_section(checks))
     return Page("Every flight of 2013, as messages", subtitle, _figures(rows, answers), sections, foot)

@@ -32,16 +32,17 @@ from rich.table import Table as RichTable
 
 from staticfire import Cluster
 from staticfire.pipeline import session
+from staticfire.pipeline.consumption.settings import JOURNAL, PROGRESS, TABLES, ConsumptionSettings
 from staticfire.pipeline.errors import SparkMissing
 from staticfire.pipeline.jobs.answers import Answers
-from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, StaticfireError, UsageError
-from staticfire.protocol.names import retry_topic
 
 if TYPE_CHECKING:
     from page import Check
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from questions import CarrierMonth
+
+    from staticfire.pipeline.consumption.findings import ConsumptionFindings
 
 DEFAULT_TO = Path("build/pipeline")
 PAGE = "flights.html"
@@ -64,6 +65,7 @@ class Found:
 
     rows: "list[CarrierMonth]"
     answers: Answers
+    findings: "ConsumptionFindings | None"
     checks: "list[Check]"
 
 
@@ -78,8 +80,9 @@ def own_cluster(run: Run, spark: "SparkSession") -> tuple[Found, Outcome]:
         with part(run.console, "ledgers read"):
             from ledgers import ingest_ledgers
 
-            ingest_ledgers(spark, ledgers, run.to / CONSUMPTION).createOrReplaceTempView(CONSUMPTION)
-    found = ask(run, spark, True)
+            ledger = ingest_ledgers(spark, ledgers, run.to / CONSUMPTION)
+    found = ask(run, spark, as_attempts(ledger))
+    ledger.createOrReplaceTempView(CONSUMPTION)
     found.checks = compare(spark, found, flights, outcome)
     return found, outcome
 
@@ -87,7 +90,7 @@ def own_cluster(run: Run, spark: "SparkSession") -> tuple[Found, Outcome]:
 def given_cluster(run: Run, spark: "SparkSession", namesrv: str) -> Found:
     """Read what is there."""
     read(run, spark, namesrv)
-    return ask(run, spark, False)
+    return ask(run, spark, None)
 
 
 def play(namesrv: str, folder: Path, flights: list[Flight], console: Console) -> Outcome:
@@ -97,17 +100,27 @@ def play(namesrv: str, folder: Path, flights: list[Flight], console: Console) ->
         return asyncio.run(Demo(namesrv, folder, flights, progress, skip_at_once=False).play())
 
 
-def read(run: Run, spark: "SparkSession", namesrv: str) -> None:
-    """Ingest the topic, its retries and its dead letters."""
-    from staticfire.pipeline.jobs.ingest import ingest, read_ingested
-    from staticfire.pipeline.jobs.topics import topics_there
+def settings_of(run: Run, namesrv: str) -> ConsumptionSettings:
+    return ConsumptionSettings(namesrv, str(run.to), (TOPIC,), (GROUP,))
 
-    topics = (TOPIC, *topics_there(namesrv, "staticfire", [retry_topic(GROUP)]))
-    settings = IngestSettings(topics, str(run.to / MESSAGES), namesrv, dead_letters_of=(GROUP,))
+
+def read(run: Run, spark: "SparkSession", namesrv: str) -> None:
+    """Ingest the topic, its retries and its dead letters, and what brokers noted."""
+    from staticfire.pipeline.consumption.gathering import gather
+    from staticfire.pipeline.jobs.ingest import read_ingested
+
     with part(run.console, "ingested") as words:
-        report = ingest(spark, settings)
-        words.append(f"{report.rows:,} messages of {', '.join(report.topics)}")
-    read_ingested(spark, settings.to).createOrReplaceTempView(MESSAGES)
+        noticed = gather(spark, settings_of(run, namesrv))
+        messages = read_ingested(spark, str(run.to / MESSAGES))
+        words.append(f"{messages.count():,} messages of {', '.join(noticed.topics)}")
+    messages.createOrReplaceTempView(MESSAGES)
+
+
+def as_attempts(ledger: "DataFrame") -> "DataFrame":
+    """Return the ledgers in the form of the general job: a desk writes when it is done."""
+    from pyspark.sql.functions import lit
+
+    return ledger.withColumns({"groupName": lit(GROUP), "beganAt": ledger.consumedAt, "endedAt": ledger.consumedAt})
 
 
 def check_flights(namesrv: str) -> None:
@@ -119,15 +132,22 @@ def check_flights(namesrv: str) -> None:
         raise ClientError(f"there is no topic {TOPIC} at {namesrv}: {words}")
 
 
-def ask(run: Run, spark: "SparkSession", has_ledgers: bool) -> Found:
-    """Ask Spark everything."""
+def ask(run: Run, spark: "SparkSession", ledger: "DataFrame | None") -> Found:
+    """Ask Spark everything: what the flights say here, what their consumption was like in the general job."""
     from questions import per_carrier_and_month
 
+    from staticfire.pipeline.consumption.job import tell
     from staticfire.pipeline.jobs.analysis import Analysis
 
     with part(run.console, "answered"):
         rows = per_carrier_and_month(spark)
-        return Found(rows, Analysis(spark, TOPIC, GROUP, has_ledgers).answers(), [])
+        try:
+            findings = tell(spark, settings_of(run, ""), ledger)
+        except ClientError:
+            # Neither ledgers nor traces nor a journal: the topics alone tell what they know.
+            return Found(rows, Analysis(spark, TOPIC, GROUP, False).answers(), None, [])
+        answers = findings.answers.get((GROUP, TOPIC)) or Analysis(spark, TOPIC, GROUP, False).answers()
+        return Found(rows, answers, findings, [])
 
 
 def compare(spark: "SparkSession", found: Found, flights: list[Flight], outcome: Outcome) -> "list[Check]":
@@ -149,7 +169,27 @@ def compare(spark: "SparkSession", found: Found, flights: list[Flight], outcome:
         Check("retries of each cancelled flight", sum(one.messages for one in returned), 16 * len(outcome.cancelled)),
         Check("dead letters", found.answers.dead.letters, outcome.dead.total()),
         Check("flights dead", by_key.dead, len(outcome.dead)),
+        *consumption_checks(found, outcome),
     ]
+
+
+def consumption_checks(found: Found, outcome: Outcome) -> "list[Check]":
+    """Return what the general job counted beside what the demo counted."""
+    from page import Check
+
+    findings = found.findings
+    if findings is None:
+        return []
+    (pair,) = (one for one in findings.pairs if (one.group, one.topic) == (GROUP, TOPIC))
+    return [
+        Check("consumption: messages handled", pair.handled, outcome.consumed),
+        Check("consumption: duplicates, each with its cause", sum(one.count for one in findings.causes),
+              outcome.books.duplicates),
+        Check("consumption: messages dead", pair.dead, len(outcome.dead)),
+        Check("consumption: attempts of all members", sum(one.attempts for one in findings.members),
+              outcome.books.done.total() + outcome.books.failed),
+        Check("consumption: messages that still wait", sum(one.messages for one in findings.stuck), 0),
+    ]  # fmt: skip
 
 
 @contextmanager
@@ -169,7 +209,7 @@ def fresh(to: Path) -> None:
     for name in (MESSAGES, CONSUMPTION):
         if (to / name).exists() and not (to / MESSAGES / CARD_NAME).exists():
             raise UsageError(f"--to {to}: {to / name} isn't from an earlier run; name another folder, or remove it")
-    for name in (CONSUMPTION, MESSAGES):
+    for name in (CONSUMPTION, MESSAGES, JOURNAL, PROGRESS, TABLES):
         shutil.rmtree(to / name, ignore_errors=True)
     (to / PAGE).unlink(missing_ok=True)
 
@@ -221,7 +261,7 @@ def write(run: Run, found: Found, spark_version: str, where: str) -> Path:
     subtitle = f"Departures from New York City, sent through {where} and read back by Spark, each message exactly once."
     foot = f"Made by staticfire's pipeline with Spark {spark_version}, from the Parquet files in {run.to / MESSAGES}."
     page = run.to / PAGE
-    write_page(flights_page(subtitle, found.rows, found.answers, GROUP, found.checks, foot), page)
+    write_page(flights_page(subtitle, found.rows, found.answers, found.findings, found.checks, foot), page)
     return page
 
 

@@ -1,6 +1,7 @@
 """Promises of a cluster, each as a class: it hears what happens, and says what was broken, when and why.
 
-- `events.py`: what they hear; `checker.py`: what they are; `unrest.py`: when something was broken
+- `events.py`: what they hear; `checker.py`: what they are; `unrest.py`: when something was broken; `rewinds.py`: when a
+  queue has become shorter
 - `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
 - `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
 - `ending.py`: rest, tables, nothing unnoticed
@@ -20,7 +21,7 @@ from staticfire.faults.checkers.delivery import (
     TransactionsKept,
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
-from staticfire.faults.checkers.offsets import OffsetsGrow
+from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
 from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
 
 CHECKERS: tuple[type[Checker], ...] = (
@@ -33,6 +34,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     OneOwner,
     OwnersAgree,
     OffsetsGrow,
+    BeginsWhereItStands,
     NothingEarly,
     DeadAfterMax,
     TransactionsKept,

@@ -16,15 +16,20 @@ from staticfire.faults.checkers.events import (
     SendFailed,
     TransactionEnded,
 )
+from staticfire.faults.checkers.rewinds import Rewinds
 from staticfire.faults.checkers.unrest import TroubledTimes
 from staticfire.faults.workload.description import Workload
-from staticfire.protocol.names import DLQ_PREFIX
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, DLQ_PREFIX
+
+SLOW_SYNC_MS = 2_500
+# So long a sync may still take that has begun on a slow disk, when the disk is as fast as ever.
 
 
 class NothingLost(Checker):
     """What a broker has acknowledged lies in its queue at the end, whatever happened to it.
 
-    With ASYNC_FLUSH a loss of power takes what the disk hadn't got yet. Of a disk that gives back nothing, or what lies
+    With ASYNC_FLUSH a loss of power takes what the disk hadn't got yet; so does any end of a broker that has answered
+    that the disk was slow, but not what a later sync covered. Of a disk that gives back nothing, or what lies
     elsewhere, nothing can be promised but that it is told: what is read so counts as damaged.
     """
 
@@ -34,40 +39,46 @@ class NothingLost(Checker):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._acknowledged: dict[str, SendAcknowledged] = {}
-        self._waiting: set[str] = set()
-        self._excused: set[str] = set()
+        self._halves: set[str] = set()
+        self._began_ms: dict[str, int] = {}
+        self._ends: dict[str, list[tuple[int, int, bool]]] = {}
+        """Of each broker: when it ended, up to where it was synced, whether it took what was acknowledged as safe."""
         self._found: set[str] = set()
         self._lying: set[str] = set()
         """Brokers whose disk has given back something else."""
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case SendBegan(name=name, due_ms=due_ms, is_half=is_half) if due_ms or is_half:
-                self._waiting.add(name)  # Its place is another one than that of the answer; ReachesAll has it.
+            case SendBegan(name=name, is_half=True):
+                self._halves.add(name)  # TransactionsKept has it.
+            case SendBegan(at_ms=at_ms, name=name):
+                self._began_ms[name] = at_ms
             case SendAcknowledged(name=name):
                 self._acknowledged[name] = event
             case FaultBegan(what="misdirected reads" | "failing reads", target=who):
                 self._lying.add(who)
-            case ProcessEnded(who=who, how="without power" | "crashed", safe_position=safe):
-                if not self.workload.brokers.flushes_at_once:
-                    self._excuse(who, safe)
+            case ProcessEnded(at_ms=at_ms, who=who, how=how, safe_position=safe):
+                is_taken = how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once
+                self._ends.setdefault(who, []).append((at_ms, safe, is_taken))
             case MessageFound(name=name, place=place) if not place[1].startswith("%"):
                 self._found.add(name)
             case _:
                 pass
 
-    def _excuse(self, broker: str, safe_position: int) -> None:
-        self._excused |= {
-            name
-            for name, sent in self._acknowledged.items()
-            if sent.place[0] == broker and sent.log_position >= safe_position
-        }
+    def _may_be_gone(self, name: str, sent: SendAcknowledged) -> bool:
+        """Whether it may be gone with a process; its answer may have been under way when that ended."""
+        began_ms = self._began_ms.get(name, 0)
+        return any(
+            end_ms >= began_ms and sent.log_position >= safe_position and (is_taken or not sent.is_safe)
+            for end_ms, safe_position, is_taken in self._ends.get(sent.place[0], ())
+        )
 
     def finish(self) -> None:
         for name, sent in self._acknowledged.items():
             broker, topic, queue_id = sent.place
-            excused = name in self._excused or name in self._waiting or broker in self._lying or not sent.is_safe
-            if name not in self._found and not excused:
+            if name in self._found or name in self._halves or broker in self._lying:
+                continue
+            if not self._may_be_gone(name, sent):
                 self.broken(
                     sent.at_ms, f"{name} was acknowledged at offset {sent.offset} of {topic} {queue_id} on {broker} "
                     "and isn't there at the end",
@@ -77,16 +88,18 @@ class NothingLost(Checker):
 class Intact(Checker):
     """What a group gets, and what lies in a queue at the end, is what was acknowledged for that place.
 
-    With ASYNC_FLUSH a loss of power gives offsets free again.
+    With ASYNC_FLUSH a loss of power gives offsets free again. With SYNC_FLUSH it takes what no producer was told of,
+    and members may have in hand (rewinds.py).
     """
 
     promise = "at each offset there is the message whose producer was told that offset, and no other"
-    hears = (SendBegan, SendAcknowledged, CallBegan, MessageFound)
+    hears = (SendBegan, SendAcknowledged, CallBegan, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._told: dict[tuple[QueuePlace, int], str] = {}
         self._elsewhere: set[str] = set()
+        self._rewinds = Rewinds(workload)
 
     def see(self, event: RunEvent) -> None:
         if not self.workload.brokers.flushes_at_once:
@@ -98,12 +111,12 @@ class Intact(Checker):
                 if event.is_safe:
                     self._told[place, offset] = name
             case CallBegan(at_ms=at_ms, group=group, place=place, messages=messages):
-                for seen in messages:
+                for seen in () if self._rewinds.matter(group, place, at_ms) else messages:
                     self._check(at_ms, place, seen.offset, seen.name, group)
             case MessageFound(at_ms=at_ms, name=name, place=place, offset=offset):
                 self._check(at_ms, place, offset, name, "the queue")
             case _:
-                pass
+                self._rewinds.see(event)
 
     def _check(self, at_ms: int, place: QueuePlace, offset: int, name: str, where: str) -> None:
         told = self._told.get((place, offset), name)
@@ -112,17 +125,23 @@ class Intact(Checker):
 
 
 class ReachesAll(Checker):
-    """What lies in a topic at the end has been consumed by each group, or is dead."""
+    """What lies in a topic at the end has been consumed by each group, or is dead.
+
+    A loss of power gives offsets free again; who has consumed what was there before may pass over what gets them then
+    (rewinds.py). What was acknowledged and is gone is NothingLost's. With ASYNC_FLUSH the retry of a message that has
+    failed may be gone as well, when its group has gone on.
+    """
 
     promise = "each group has consumed, or buried, all that is in its topics at the end"
-    hears = (
-        CallBegan,
-        CallEnded,
-        MessageFound,
-    )
+    hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
+        self._rewinds = Rewinds(workload)
+        self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
+        self._retries: dict[tuple[str, str], set[str]] = {}
+        """Of a group and a broker: messages that wait there after they have failed."""
+        self._excused: set[tuple[str, str]] = set()
         self._consumed: dict[str, set[str]] = {group: set() for group in self.groups}
         self._calls: dict[int, CallBegan] = {}
         self._found: dict[str, list[MessageFound]] = {}
@@ -130,18 +149,39 @@ class ReachesAll(Checker):
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case CallBegan(call=call):
+            case CallBegan(call=call, group=group, place=place):
                 self._calls[call] = event
+                for seen in event.messages:
+                    self._was_there[group, place, seen.offset] = seen.name
             case CallEnded(call=call, is_success=is_success):
                 began = self._calls.pop(call, None)
-                if began is not None and is_success:
-                    self._consumed[began.group] |= {seen.name for seen in began.messages}
+                if began is not None:
+                    self._ended(began, is_success)
+            case ProcessBegan() | ProcessEnded():
+                self._rewinds.see(event)
+                if isinstance(event, ProcessEnded):
+                    self._process_ended(event)
             case MessageFound(name=name, place=(_, topic, _)):
                 self._found.setdefault(topic, []).append(event)
                 if topic.startswith(DLQ_PREFIX):
                     self._dead.add((topic.removeprefix(DLQ_PREFIX), name))
             case _:
                 pass
+
+    def _process_ended(self, ended: ProcessEnded) -> None:
+        if ended.how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once:
+            for group in self.groups:
+                self._excused |= {(group, name) for name in self._retries.get((group, ended.who), ())}
+
+    def _ended(self, began: CallBegan, is_success: bool) -> None:
+        at, consumed = (began.group, began.place[0]), self._consumed[began.group]
+        for seen in began.messages:
+            if is_success:
+                consumed.add(seen.name)
+                if at in self._retries:
+                    self._retries[at].discard(seen.name)
+            else:
+                self._retries.setdefault(at, set()).add(seen.name)
 
     def finish(self) -> None:
         for group in self.groups.values():
@@ -152,6 +192,10 @@ class ReachesAll(Checker):
                     self._check(group.name, found)
 
     def _check(self, group: str, found: MessageFound) -> None:
+        was_there = self._was_there.get((group, found.place, found.offset), found.name)
+        is_passed_over = was_there != found.name and self._rewinds.have_been(group, found.place)
+        if is_passed_over or (group, found.name) in self._excused:
+            return
         if found.name not in self._consumed[group] and (group, found.name) not in self._dead:
             words = f"{found.name} lies at offset {found.offset} of {found.place}"
             self.broken(found.at_ms, f"{words}, and {group} has neither consumed nor buried it")
@@ -180,7 +224,6 @@ class DuplicatesExplained(Checker):
         self._calls: dict[int, CallBegan] = {}
 
     def see(self, event: RunEvent) -> None:
-        self._times.see(event)
         match event:
             case CallBegan(call=call):
                 self._calls[call] = event
@@ -192,7 +235,7 @@ class DuplicatesExplained(Checker):
                     for seen in began.messages:
                         self._done[began.group, began.place, seen.offset] = at_ms
             case _:
-                pass
+                self._times.see(event)
 
     def _came(self, call: CallBegan, name: str, offset: int) -> None:
         before_ms = self._done.get((call.group, call.place, offset))
@@ -221,7 +264,6 @@ class StoredOnce(Checker):
         self._places: dict[str, list[MessageFound]] = {}
 
     def see(self, event: RunEvent) -> None:
-        self._times.see(event)
         match event:
             case SendBegan(name=name):
                 self._began[name] = event
@@ -230,14 +272,14 @@ class StoredOnce(Checker):
             case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
                 self._places.setdefault(name, []).append(event)
             case _:
-                pass
+                self._times.see(event)
 
     def finish(self) -> None:
         for name, found in self._places.items():
             began, told_ms = self._began.get(name), self._told.get(name)
             if len(found) < 2 or began is None or told_ms is None or began.is_half:
                 continue
-            if self._times.during(began.at_ms, told_ms) is None:
+            if self._times.during(began.at_ms - SLOW_SYNC_MS, told_ms) is None:
                 places = " and ".join(f"offset {each.offset} of {each.place}" for each in found)
                 self.broken(began.at_ms, f"{name} lies at {places}, and nothing was broken while it was sent")
 
@@ -269,7 +311,11 @@ class NothingEarly(Checker):
 
 
 class TransactionsKept(Checker):
-    """A message counts when its transaction was committed, and never when that was rolled back."""
+    """A message counts when its transaction was committed, and never when that was rolled back.
+
+    A broker that has asked in vain as often as `transactionCheckMax` says puts the half message aside, where people
+    find it, and logs that: with RocketMQ it counts when nobody was there to be asked, too.
+    """
 
     promise = "what was committed is delivered, what was rolled back never is"
     hears = (
@@ -278,6 +324,7 @@ class TransactionsKept(Checker):
         TransactionEnded,
         CallBegan,
         MessageFound,
+        FaultBegan,
         ProcessEnded,
     )
 
@@ -289,13 +336,16 @@ class TransactionsKept(Checker):
         self._found: set[str] = set()
         self._lying: set[str] = set()
         self._excused: set[str] = set()
+        self._under_way: set[str] = set()
 
     def see(self, event: RunEvent) -> None:
         match event:
             case SendBegan(name=name, is_half=True):
                 self._halves.add(name)
+                self._under_way.add(name)
             case SendAcknowledged(name=name) if name in self._halves:
                 self._acknowledged[name] = event
+                self._under_way.discard(name)
             case TransactionEnded(name=name, is_commit=is_commit):
                 self._ended[name] = is_commit
             case CallBegan(at_ms=at_ms, group=group, messages=messages):
@@ -304,15 +354,16 @@ class TransactionsKept(Checker):
                         is_ended = seen.name in self._ended
                         words = "was rolled back" if is_ended else "has not been ended"
                         self.broken(at_ms, f"{group} got {seen.name}, whose transaction {words}")
+            case MessageFound(name=name, place=(_, topic, _)) if topic == CHECK_MAX_TIME_TOPIC:
+                self._excused.add(name)
             case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
                 self._found.add(name)
             case FaultBegan(what="misdirected reads" | "failing reads", target=who):
                 self._lying.add(who)
             case ProcessEnded(who=who, how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
                 # What had been committed a moment ago is open again, or gone with its half.
-                self._excused |= {
-                    name for name, sent in self._acknowledged.items() if sent.place[0] == who
-                }  # fmt: skip
+                self._excused |= {name for name, sent in self._acknowledged.items() if sent.place[0] == who}
+                self._excused |= self._under_way  # They may have been on their way from there.
             case _:
                 pass
 

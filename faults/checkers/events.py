@@ -120,6 +120,8 @@ class OffsetSeen(RunEvent, frozen=True):
     end: int
     life: int
     """Of the broker: after a start it knows what it has saved."""
+    is_own: bool = False
+    """No member is there: it is what the broker itself has kept."""
 
 
 class MessageFound(RunEvent, frozen=True):

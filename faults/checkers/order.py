@@ -7,6 +7,7 @@ from staticfire.faults.checkers.events import (
     CallBegan,
     CallEnded,
     FaultBegan,
+    FaultEnded,
     OwnersSeen,
     ProcessEnded,
     QueuePlace,
@@ -15,6 +16,8 @@ from staticfire.faults.checkers.events import (
 from staticfire.faults.workload.description import Workload
 
 _DAMAGING = ("failing syncs", "failing writes", "failing reads", "misdirected reads")
+LOCK_LIFE_MS = 60_000
+# At the broker. A member doubts its own after half of that.
 _EXCUSING = ("freeze member", "isolate member", "cut", "cut one way")
 
 
@@ -67,7 +70,8 @@ class InOrder(Checker):
 class OneOwner(Checker):
     """No two members of an ordered group work on a queue at once.
 
-    One that was frozen, or could not hear that its lock is over, is excused: no lock can stop it.
+    One that was frozen, or could not hear that its lock is over, is excused until a lock's life after that: no lock can
+    stop it before.
     """
 
     promise = "no two members of an ordered group work on one queue at once"
@@ -76,13 +80,14 @@ class OneOwner(Checker):
         CallEnded,
         ProcessEnded,
         FaultBegan,
+        FaultEnded,
     )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._running: dict[tuple[str, QueuePlace], CallBegan] = {}
         self._places: dict[int, tuple[str, QueuePlace]] = {}
-        self._cut_off: set[str] = set()
+        self._excused_until_ms: dict[str, float] = {}
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -95,17 +100,22 @@ class OneOwner(Checker):
             case ProcessEnded(who=who):
                 self._running = {at: call for at, call in self._running.items() if call.member != who}
             case FaultBegan(what=what, target=who) if what in _EXCUSING:
-                self._cut_off.add(who)
+                self._excused_until_ms[who] = float("inf")
+            case FaultEnded(at_ms=at_ms, what=what, target=who) if what in _EXCUSING:
+                self._excused_until_ms[who] = at_ms + LOCK_LIFE_MS
             case _:
                 pass
 
     def _began(self, call: CallBegan) -> None:
         at = (call.group, call.place)
         other = self._running.get(at)
-        if other is not None and not {call.member, other.member} & self._cut_off:
+        if other is not None and not self._is_excused(call) and not self._is_excused(other):
             self.broken(call.at_ms, f"{call.member} and {other.member} work on {call.place} at once")
         self._running[at] = call
         self._places[call.call] = at
+
+    def _is_excused(self, call: CallBegan) -> bool:
+        return call.at_ms <= self._excused_until_ms.get(call.member, -1)
 
 
 class OwnersAgree(Checker):

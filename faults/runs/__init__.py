@@ -1,6 +1,7 @@
 """One seed, or many: a cluster with its clients on virtual time, faults that come by chance, checkers, a verdict.
 
 - `play.py`: one run; `outcome.py`: what it came to; `record.py`: what is kept while it goes on
+- `measures.py`: duplicates, take-overs, idle queues and latencies of a run, as numbers
 - `cluster.py`: the machines; `sending.py`, `consuming.py`: what clients do; `observing.py`: what nobody tells
 - `planning.py`: which faults come when; `striking.py`: carries them out; `disk_trouble.py`: those of a disk
 - `swarm.py`: a workload that a seed makes up; `interest.py`: states worth counting; `shrinking.py`: a run with less

@@ -44,6 +44,8 @@ class RunCluster:
         self.up: set[str] = set()
         self.disks: dict[str, DiskTrouble] = {}
         self.listener = MemberListener(world.run_for)
+        self.started: list[Callable[[], None]] = []
+        """Called when a process is up."""
         self._watches: set[asyncio.Task[None]] = set()
         self._starting: set[str] = set()
         self._levels = DelayLevels.parse(
@@ -153,6 +155,8 @@ class RunCluster:
         self.up.add(name)
         self.lives[name] = self.lives.get(name, 0) + 1
         self.record.note(ProcessBegan(self.now_ms, name))
+        for told in self.started:
+            told()
         watch = asyncio.get_running_loop().create_task(self._watch(name, service), name=f"watch over {name}")
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)

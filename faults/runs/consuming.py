@@ -93,7 +93,7 @@ class MemberListener:
         if group.listener is not None:
             returned = await group.listener(messages, context)
             return success if returned is None else returned  # type: ignore[return-value]
-        if any(_is_poison(group, seed, message) for message in messages):
+        if group.poison and any(_is_poison(group, seed, message) for message in messages):
             return later
         return later if self.fails_by_chance and chance.random() < group.fails else success
 

@@ -13,6 +13,8 @@ WRITES = ("write", "create", "truncate", "rename")
 ROTTEN_MAX = 4
 REORDERS_SHARE = 0.5
 # Of disks: a loss of power leaves any sectors of what wasn't synced; on the others the first ones.
+EVICTS_SHARE = 0.5
+# Of disks: what a failed sync could not write is gone from memory, too, so that its broker has to give it up.
 SYNC_MS = (0.0, 1.0, 15.0)
 SYNCS = ("sync", "sync names")
 
@@ -29,6 +31,7 @@ class DiskTrouble:
         disk.reorders = kind.random() < REORDERS_SHARE
         self.usual_sync_ms = disk.sync_ms = kind.choice(SYNC_MS)
         """How long a sync of this disk takes."""
+        disk.evicts = kind.random() < EVICTS_SHARE
         self._failing: dict[str, float] = {}
         self._chance = Random(0)
         self._steps_left = 0

@@ -10,13 +10,16 @@ from staticfire.faults.checkers.events import MessageFound, OffsetSeen, OwnersSe
 from staticfire.faults.runs.cluster import RunCluster
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.process import Process
-from staticfire.protocol.names import is_dead_letter_topic, is_system_topic, retry_topic
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, is_dead_letter_topic, is_system_topic, retry_topic
 from staticfire.protocol.properties import find_property
 from staticfire.protocol.record import decode_records, join_records
 
 LOOK_MS = 1_000
 READ_MAX = 64
 REASONS_MAX = 6
+STAYS_AT_REST_MS = 60_000
+# What has just started may look like rest: members keep their queues, heartbeats come within 30 s, and queues are
+# shared anew within 20 s.
 
 
 class Observer:
@@ -26,6 +29,7 @@ class Observer:
         self._cluster = cluster
         self._seen: dict[tuple[str, str, str, int], tuple[int, int]] = {}
         self._activity: dict[str, tuple[int, int]] = {}
+        cluster.started.append(self.look)  # Before members tell a broker what they remember.
 
     async def loop(self) -> None:
         """Look at offsets, again and again."""
@@ -49,12 +53,14 @@ class Observer:
 
     def _look_at(self, name: str, broker: Broker, life: int) -> None:
         store, now_ms = broker.state.store, self._cluster.now_ms
+        online = broker.state.consumers.consumer_table
         for group, topic, queue_id, offset in broker.state.offsets.all_committed():
             at = (name, group, topic, queue_id)
             if self._seen.get(at) != (life, offset):
                 self._seen[at] = (life, offset)
                 end = store.queue(topic, queue_id).max_offset
-                self._cluster.record.note(OffsetSeen(now_ms, group, (name, topic, queue_id), offset, end, life))
+                is_own = group not in online
+                self._cluster.record.note(OffsetSeen(now_ms, group, (name, topic, queue_id), offset, end, life, is_own))
 
     # -- rest --------------------------------------------------------------------------------------------------------
 
@@ -118,11 +124,12 @@ class Observer:
             self._cluster.record.note(OwnersSeen(self._cluster.now_ms, group, owners))
 
     def note_messages(self) -> None:
-        """Note all messages that lie in queues of programs, retries left out."""
+        """Note all messages that lie in queues of programs, and half ones that were set aside; retries are left out."""
         for name, broker in self._up():
             store = broker.state.store
             for topic in store.topics():
-                if is_system_topic(topic) or (topic.startswith("%") and not is_dead_letter_topic(topic)):
+                is_retry = topic.startswith("%") and not is_dead_letter_topic(topic)
+                if (is_system_topic(topic) or is_retry) and topic != CHECK_MAX_TIME_TOPIC:
                     continue
                 for queue_id in store.queue_ids(topic):
                     for message, offset in _messages(store, store.queue(topic, queue_id)):
@@ -174,10 +181,14 @@ def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int]]:
 
 
 async def settled(observer: Observer, cluster: RunCluster, within_ms: int) -> list[str]:
-    """Wait until the cluster is at rest; return the reasons why it isn't when the time is over."""
-    until_ms = cluster.now_ms + within_ms
+    """Wait until the cluster is at rest and stays so; return the reasons why it isn't when the time is over."""
+    until_ms, rests_from_ms = cluster.now_ms + within_ms, cluster.now_ms
     while True:
-        reasons = observer.unrest()
-        if not reasons or cluster.now_ms >= until_ms:
+        reasons, now_ms = observer.unrest(), cluster.now_ms
+        if reasons and now_ms >= until_ms:
             return reasons
+        if reasons:
+            rests_from_ms = now_ms + LOOK_MS
+        elif now_ms >= rests_from_ms + STAYS_AT_REST_MS:
+            return []
         await cluster.world.run_for(LOOK_MS)

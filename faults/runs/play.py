@@ -21,6 +21,7 @@ from staticfire.faults.runs.observing import Observer, settled
 from staticfire.faults.runs.outcome import RunOutcome
 from staticfire.faults.runs.planning import plan_strikes
 from staticfire.faults.runs.record import RunRecord
+from staticfire.faults.runs.seeds import made_for
 from staticfire.faults.runs.striking import Striker
 from staticfire.faults.simulation.chance import source_of_chance
 from staticfire.faults.simulation.ending import LeftOver
@@ -35,11 +36,12 @@ from staticfire.runtime.log import logged_to
 HOURS_ON_TOP = 24
 FRAMES_MAX = 6
 # Of what is told of an exception.
+GC_THRESHOLD = (20_000, 20, 20)
+# What is made of messages is of use until the end; there is little to collect, and looking for it takes as long.
 WARM_UP_MS = 30_000
 # Before the traffic begins: members have shared the queues.
 COOL_DOWN_MS = 30_000
 # After rest, before tables are compared: connections that nobody needs have gone.
-STAYS_AT_REST_MS = 10_000
 
 
 class Play(msgspec.Struct, frozen=True):
@@ -54,7 +56,7 @@ class Play(msgspec.Struct, frozen=True):
 
 def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
     """Run a seed of a workload and return its outcome. Raises: UsageError (what makes the workload is wrong)."""
-    workload = make if isinstance(make, Workload) else make(source_of_chance(what.seed, "workload"))
+    workload = make if isinstance(make, Workload) else made_for(make, what.seed)
     began_s = process_time()
     checkers = Checkers(workload, CHECKERS)
     record = RunRecord(checkers.see, what.keeps_events)
@@ -98,6 +100,11 @@ class _Run:
     def played(self) -> str:
         """Return the fingerprint."""
         gc.collect()
+        is_frozen = gc.get_freeze_count() > 0
+        if not is_frozen:
+            gc.freeze()  # What there is now stays: the collector needn't look at all modules again and again.
+        usual = gc.get_threshold()
+        gc.set_threshold(*GC_THRESHOLD)
         fingerprints: list[str] = []
 
         async def scenario(world: SimulatedWorld) -> None:
@@ -115,6 +122,9 @@ class _Run:
             self._record.note(WentWrong(self.virtual_ms, "the run", traceback.format_exc(limit=-FRAMES_MAX)))
         finally:
             self._record.is_open = False
+            gc.set_threshold(*usual)
+            if not is_frozen:
+                gc.unfreeze()
         return fingerprints[0] if fingerprints else ""
 
     async def _scenario(self, world: SimulatedWorld) -> None:
@@ -143,9 +153,6 @@ class _Run:
         cluster.listener.fails_by_chance = False
         self._note(TrafficEnded(cluster.now_ms))
         reasons = await settled(observer, cluster, round(self._workload.settles_within_seconds * 1_000))
-        if not reasons:
-            await world.run_for(STAYS_AT_REST_MS)
-            reasons = observer.unrest()
         observer.look()
         self._note(NotSettled(cluster.now_ms, tuple(reasons)) if reasons else Settled(cluster.now_ms))
         await world.run_for(COOL_DOWN_MS)

@@ -4,9 +4,14 @@ The same number does the same only with the same program, workload and length: w
 """
 
 import hashlib
+import shlex
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from staticfire.faults.simulation.chance import source_of_chance
+from staticfire.faults.workload.description import Workload
+from staticfire.faults.workload.loading import WorkloadMaker
 from staticfire.protocol.errors import UsageError
 
 DIGITS = 6
@@ -14,9 +19,21 @@ PACKAGES = ("protocol", "runtime", "nameserver", "broker", "client", "faults")
 SEED_MAX = 2**63 - 1
 
 
-def seed_text(seed: int, path: str, hours: float) -> str:
+def seed_text(seed: int, path: str, hours: float, changes: Mapping[str, str] | None = None) -> str:
     """Return a seed as it is told to people."""
-    return f"{seed}@{version_of(path, hours)}"
+    return f"{seed}@{version_of(path, hours, changes)}"
+
+
+def again_command(seed: int, path: str, hours: float, changes: Mapping[str, str]) -> str:
+    """Return the one command that plays a seed again."""
+    words = ["staticfire simulate", "--seed", seed_text(seed, path, hours, changes), "--hours", repr(hours)]
+    words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in changes.items()]
+    return " ".join([*words, *([shlex.quote(path)] if path else [])])
+
+
+def made_for(make: WorkloadMaker, seed: int) -> Workload:
+    """Return the workload of a seed. Raises: UsageError."""
+    return make(source_of_chance(seed, "workload"))
 
 
 def read_seed(text: str) -> tuple[int, str]:
@@ -27,11 +44,13 @@ def read_seed(text: str) -> tuple[int, str]:
     return int(number), version
 
 
-def version_of(path: str, hours: float) -> str:
-    """Return what stands for this version of the program, the workload file, and the length of a run."""
+def version_of(path: str, hours: float, changes: Mapping[str, str] | None = None) -> str:
+    """Return what stands for this version of the program, the workload file with changes, and the length of a run."""
     digest = hashlib.blake2b(_program_digest(), digest_size=16)
     digest.update(Path(path).read_bytes() if path else b"")
     digest.update(repr(float(hours)).encode())
+    if changes:
+        digest.update(repr(sorted(changes.items())).encode())
     return digest.hexdigest()[:DIGITS]
 
 

@@ -172,7 +172,7 @@ class Striker:
             network.quality = quality
             for name in names:
                 for link in network.links_of(name):
-                    link.quality = quality
+                    link.use(quality)
 
         use(QUALITIES[strike.kind])
         return self._later(lambda: use(usual))

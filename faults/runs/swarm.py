@@ -4,7 +4,7 @@ Each run leaves many things out, so that what only happens without them happens,
 2012).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, TypeVar
 
@@ -21,16 +21,23 @@ from staticfire.faults.workload.description import (
 )
 from staticfire.faults.workload.loading import WorkloadMaker, load_workload
 from staticfire.faults.workload.strikes import USUAL_STRIKES
+from staticfire.faults.workload.varying import varied_maker
 
 T = TypeVar("T")
 
 SETTLES_WITHIN_S = 900.0
+LASTS_S = ((0.1, 5.0), (0.5, 45.0), (20.0, 200.0), (130.0, 300.0))
+# Of faults. A silent member is out of its group after 120 s: in the last case all are that are cut off.
 SHORT_DELAYS = "1s 2s 3s 5s 8s 13s"
 
 
-def maker_of(path: str) -> WorkloadMaker:
-    """Return what makes the workloads of a file; without one each seed makes up its own. Raises: UsageError."""
-    return load_workload(path) if path else swarm_workload
+def maker_of(path: str, changes: Mapping[str, str] | None = None) -> WorkloadMaker:
+    """Return what makes the workloads of a file; without one each seed makes up its own. Raises: UsageError.
+
+    `changes`: what is to be otherwise, see varying.py.
+    """
+    make = load_workload(path) if path else swarm_workload
+    return varied_maker(make, changes or {})
 
 
 def swarm_workload(chance: Random) -> Workload:
@@ -137,4 +144,4 @@ def _concurrent_words(chance: Random) -> dict[str, Any]:
 def _nemesis(chance: Random) -> Nemesis:
     kinds = list(USUAL_STRIKES)
     kept = [kind for kind in kinds if chance.random() < 0.5] or kinds
-    return Nemesis(kept, chance.choice((5.0, 15.0, 60.0)), chance.choice(((0.1, 5.0), (0.5, 45.0), (20.0, 200.0))))
+    return Nemesis(kept, chance.choice((5.0, 15.0, 60.0)), chance.choice(LASTS_S))

@@ -217,6 +217,32 @@ class Disk:
             del self.folders[path]
             self._folder_of(path).drop(posixpath.basename(path))
 
+    def copy(self, path: str, target: str) -> int:
+        """Copy a file, or a folder with all in it; return how many bytes it has."""
+        if path in self.folders:
+            self.make_folder(target)
+            copied = sum(self.copy(f"{path}/{name}", f"{target}/{name}") for name in sorted(self.folders[path].names))
+            self.sync_folder(target)
+            return copied
+        if path not in self.files:
+            raise disk_error(errno.ENOENT, path)
+        content = bytes(self.files[path].content)
+        inode = self.open(target)
+        self.write(target, inode, 0, content)
+        self.sync(target, inode)
+        return len(content)
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file or a folder another name."""
+        node = self.files.get(path) or self.folders.get(path)
+        if node is None:
+            raise disk_error(errno.ENOENT, path)
+        self._require_folder(target)
+        self._step("rename", target)
+        self._folder_of(target).put(posixpath.basename(target), node)
+        self._folder_of(path).drop(posixpath.basename(path))
+        self._find_all(self._top)
+
     def _add(self, path: str, inode: Inode) -> None:
         self.files[path] = inode
         self._folder_of(path).put(posixpath.basename(path), inode)

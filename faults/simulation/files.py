@@ -146,6 +146,14 @@ class SimulatedFiles:
         self.history.record_bytes(self.process.name, "replaces", data, path)
         self.disk.replace(self._path(path), data)
 
+    def copy(self, path: str, target: str) -> int:
+        self.history.record(self.process.name, "copies", path, target)
+        return self.disk.copy(self._path(path), self._path(target))
+
+    def move(self, path: str, target: str) -> None:
+        self.history.record(self.process.name, "moves", path, target)
+        self.disk.move(self._path(path), self._path(target))
+
     def remove(self, path: str) -> None:
         self.history.record(self.process.name, "removes", path)
         self.disk.remove(self._path(path))

@@ -1,15 +1,15 @@
 """What happened in a simulated world, as lines and as one fingerprint: the same seed gives the same history."""
 
 import hashlib
-from collections import deque
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+import msgspec
 
 from staticfire.protocol.checksums import crc32
 from staticfire.runtime.machine import Bytes
 
 EVENTS_MAX = 10_000
-# Kept, the newest; the fingerprint covers all.
+# Kept, about, the newest; the fingerprint covers all.
 _HASHED_AT_ONCE = 1_000
 
 
@@ -22,34 +22,60 @@ class Event(NamedTuple):
     details: tuple[object, ...]
 
     def __str__(self) -> str:
-        return f"{self.uptime_ns / 1e9:.6f} {self.process} {self.what} {' '.join(map(str, self.details))}".rstrip()
+        details = (detail.hex() if isinstance(detail, bytes) else str(detail) for detail in self.details)
+        return f"{self.uptime_ns / 1e9:.6f} {self.process} {self.what} {' '.join(details)}".rstrip()
+
+
+_Raw = tuple[int, str, str, tuple[object, ...]]
+
+
+class NanosecondClock(Protocol):
+    """What knows the time of a world: its loop."""
+
+    uptime_ns: int
 
 
 class History:
     """The events of a world in their order."""
 
-    def __init__(self, uptime_ns: Callable[[], int]) -> None:
-        self.events: deque[Event] = deque(maxlen=EVENTS_MAX)
-        self.count = 0
-        self._uptime_ns = uptime_ns
+    def __init__(self, clock: NanosecondClock) -> None:
+        self._hashed: list[_Raw] = []
+        # Plain tuples until somebody looks: nearly all of them are only ever hashed.
+        self._unhashed: list[_Raw] = []
+        self._forgotten = 0
+        self._clock = clock
         self._hash = hashlib.blake2b(digest_size=16)
-        self._unhashed: list[Event] = []
+        self._encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+
+    @property
+    def count(self) -> int:
+        """How many events there were."""
+        return self._forgotten + len(self._hashed) + len(self._unhashed)
+
+    @property
+    def events(self) -> list[Event]:
+        """The newest."""
+        return [Event(*each) for each in (*self._hashed, *self._unhashed)][-EVENTS_MAX:]
 
     def record(self, process: str, what: str, *details: object) -> None:
-        event = Event(self._uptime_ns(), process, what, details)
-        self.events.append(event)
-        self.count += 1
-        if len(self._unhashed) >= _HASHED_AT_ONCE:
+        unhashed = self._unhashed
+        unhashed.append((self._clock.uptime_ns, process, what, details))
+        if len(unhashed) > _HASHED_AT_ONCE:
             self._hash_all()
-        self._unhashed.append(event)
 
     def _hash_all(self) -> None:
-        self._hash.update("\n".join(map(str, self._unhashed)).encode())
+        hashed = self._hashed
+        self._hash.update(self._encode(self._unhashed))
+        hashed += self._unhashed
         self._unhashed.clear()
+        if len(hashed) > 2 * EVENTS_MAX:
+            self._forgotten += len(hashed) - EVENTS_MAX
+            del hashed[:-EVENTS_MAX]
 
     def record_bytes(self, process: str, what: str, data: Bytes, *details: object) -> None:
         """Record something done with these bytes, by their number and checksum."""
-        self.record(process, what, *details, len(data), f"{crc32(data):08x}")
+        sum_of_it = crc32(data).to_bytes(4)
+        self._unhashed.append((self._clock.uptime_ns, process, what, (*details, len(data), sum_of_it)))
 
     @property
     def fingerprint(self) -> str:
@@ -59,4 +85,4 @@ class History:
 
     def last(self, count: int = 50) -> str:
         """Return the newest events, a line each."""
-        return "\n".join(map(str, list(self.events)[-count:]))
+        return "\n".join(map(str, self.events[-count:]))

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from staticfire.faults.simulation.loop import JumpingLoop
@@ -52,18 +53,34 @@ class Link:
     """One direction between two processes."""
 
     def __init__(self, loop: JumpingLoop, quality: LinkQuality, chance: Random) -> None:
-        self.quality = quality
         self.is_cut = False
+        self.use(quality)
         self._loop = loop
         self._chance = chance
         self._whole = Lane()
         self._free_at_ns = 0
-        self._held: deque[Callable[[], object]] = deque()
+        self._held: deque[partial[object]] = deque()
 
-    def carry(self, arrive: Callable[[], object], lane: Lane | None = None, size: int = 0) -> None:
-        """Call `arrive` when it has got to the other end. `lane`: of the connection that it belongs to."""
-        arrival_ns = self._loop.uptime_ns + self._delay_ns()
+    def use(self, quality: LinkQuality) -> None:
+        """Carry like that from now on."""
+        self.quality = quality
+        leaves_no_chance = not (quality.jitter_ms or quality.loss or quality.bytes_per_second or quality.reorders)
+        self._same_delay_ns = round(quality.delay_ms * 1e6) if leaves_no_chance else None
+        self.may_reset = quality.resets > 0
+
+    def carry(self, arrive: Callable[..., object], *what: object, lane: Lane | None = None, size: int = 0) -> None:
+        """Call `arrive` with what there is when it has got to the other end. `lane`: of its connection."""
         whole = self._whole
+        if self._same_delay_ns is not None:
+            arrival_ns = self._loop.uptime_ns + self._same_delay_ns
+            if arrival_ns < whole.last_arrival_ns:
+                arrival_ns = whole.last_arrival_ns
+            whole.last_arrival_ns = arrival_ns
+            if lane is not None:
+                lane.last_arrival_ns = arrival_ns
+            self._loop.call_at_ns(arrival_ns, self._arrived, arrive, *what, context=WIRE)
+            return
+        arrival_ns = self._loop.uptime_ns + self._delay_ns()
         if self.quality.bytes_per_second:
             arrival_ns += self._queueing_ns(size)
         if lane is not None:
@@ -73,7 +90,7 @@ class Link:
             if lane is not None:
                 lane.last_arrival_ns = arrival_ns
         whole.last_arrival_ns = max(arrival_ns, whole.last_arrival_ns)
-        self._loop.call_at_ns(arrival_ns, self._arrived, arrive, context=WIRE)
+        self._loop.call_at_ns(arrival_ns, self._arrived, arrive, *what, context=WIRE)
 
     def cut(self) -> None:
         self.is_cut = True
@@ -114,14 +131,14 @@ class Link:
 
     def resets(self) -> bool:
         """Whether this piece, by chance, ends its connection."""
-        return self.quality.resets > 0 and self._chance.random() < self.quality.resets
+        return self._chance.random() < self.quality.resets
 
-    def _arrived(self, arrive: Callable[[], object]) -> None:
+    def _arrived(self, arrive: Callable[..., object], *what: object) -> None:
         # What is held was sent before this.
         if self.is_cut or self._held:
-            self._held.append(arrive)
+            self._held.append(partial(arrive, *what))
         else:
-            arrive()
+            arrive(*what)
 
     def _resend(self) -> None:
         while self._held and not self.is_cut:

@@ -238,7 +238,7 @@ class ProcessNetwork:
         if listener is None:
             raise _network_error(errno.ECONNREFUSED, host, port)
         client, server = network.pair(process, listener, place)
-        client.outgoing.carry(partial(_accept, listener, server))
+        client.outgoing.carry(_accept, listener, server)
         opened = network.loop.create_future()
         client.call_in_process(_open, client, factory(), opened)
         try:
@@ -260,7 +260,7 @@ class ProcessNetwork:
 
         if owner is not None:
             there, back = network.link(self._process.name, owner), network.link(owner, self._process.name)
-            there.carry(lambda: back.carry(partial(answered, network.listener_at(place))))
+            there.carry(lambda: back.carry(answered, network.listener_at(place)))
         return await answer
 
 

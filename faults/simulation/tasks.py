@@ -31,13 +31,12 @@ class NumberedTask(asyncio.Task[Any]):
         number: int,
         coroutine: Coroutine[Any, Any, Any],
         loop: asyncio.AbstractEventLoop,
+        name: str | None = None,
         context: Context | None = None,
-        **kwargs: Any,
     ) -> None:
         self.number = number
         self.process: Process | None = PROCESS.get() if context is None else context.get(PROCESS)
-        kwargs.setdefault("name", f"Task-{number}")
-        super().__init__(coroutine, loop=loop, context=context, **kwargs)
+        super().__init__(coroutine, loop=loop, name=name or f"Task-{number}", context=context)
 
     def __hash__(self) -> int:
         return self.number

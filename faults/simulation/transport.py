@@ -17,7 +17,6 @@ from asyncio.transports import _FlowControlMixin
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
 from typing import Any
 
 from staticfire.faults.simulation.history import History
@@ -156,26 +155,22 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
 
     def _send(self, data: Bytes) -> int:
         """Put as much as fits into the window; return how many bytes that were."""
-        room = self.outgoing.quality.window_bytes - self._window_used_bytes
+        outgoing = self.outgoing
+        room = outgoing.quality.window_bytes - self._window_used_bytes
         if room <= 0:
             return 0
-        piece = bytes(data[:room])
-        self._window_used_bytes += len(piece)
-        self.outgoing.carry(partial(self.peer.arrive, piece), self._lane, len(piece))
-        if self.outgoing.resets():
+        piece = data if type(data) is bytes and len(data) <= room else bytes(data[:room])
+        size = len(piece)
+        self._window_used_bytes += size
+        outgoing.carry(self.peer.arrive, piece, lane=self._lane, size=size)
+        if outgoing.may_reset and outgoing.resets():
             self.break_off()
-        return len(piece)
+        return size
 
     def break_off(self) -> None:
         """Let somebody on the way reset the connection: both sides learn of it."""
-        self.outgoing.carry(partial(self.peer.arrive, End.RESET), self._lane)
-        self.peer.outgoing.carry(partial(self.arrive, End.RESET), self.peer._lane)
-
-    def _peer_read(self, size: int) -> None:
-        """Free a part of the window. The news of it only has to travel when somebody waits for it."""
-        self._window_used_bytes -= size
-        if self._backlog:
-            self.peer.outgoing.carry(partial(self.call_in_process, self._send_backlog), self.peer._lane)
+        self.outgoing.carry(self.peer.arrive, End.RESET, lane=self._lane)
+        self.peer.outgoing.carry(self.arrive, End.RESET, lane=self.peer._lane)
 
     def _send_backlog(self) -> None:
         if self._is_lost or not self._backlog:
@@ -191,17 +186,20 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         """Take what the wire brings: the operating system's part, whatever the process is doing."""
         if self._is_closed:
             if isinstance(item, bytes):
-                self.outgoing.carry(partial(self.peer.arrive, End.RESET), self._lane)
+                self.outgoing.carry(self.peer.arrive, End.RESET, lane=self._lane)
             return
         self._unread.append(item)
-        if isinstance(item, bytes):
+        if type(item) is bytes:
             self._unread_bytes += len(item)
         elif item is End.RESET:
             self._is_reset = True
             if self._backlog:
                 # Who waits to write is told at once, who neither reads nor writes is not.
                 self.call_in_process(self._fail, _reset_error())
-        self._plan_read()
+        if self.process.is_running and self._is_open and not self._read_planned and not self._is_paused:
+            self._context.run(self._read)  # As it would be at this moment, without a round of the loop for each piece.
+        else:
+            self._plan_read()
 
     def _plan_read(self) -> None:
         if self._unread and self._is_open and not self._read_planned and self.is_reading():
@@ -210,13 +208,14 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
 
     def _read(self) -> None:
         self._read_planned = False
-        if not self.is_reading() or self._is_lost or not self._unread:
+        if self._is_closing or self._is_paused or self._is_lost or not self._unread:
             return
-        if self._unread[0] is End.RESET:
+        first = self._unread[0]
+        if first is End.RESET:
             self._fail(_reset_error())
             return
         try:
-            if self._unread[0] is End.CLOSED:
+            if first is End.CLOSED:
                 self._unread.popleft()
                 if not self._protocol.eof_received():
                     self.close()
@@ -227,23 +226,26 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         except BaseException as error:  # noqa: BLE001 - as asyncio's transports do
             self._blame_protocol(error)
             return
-        self._plan_read()
+        if self._unread:
+            self._plan_read()
 
     def _take(self) -> bytes:
         """Return the bytes of one read and free their part of the window."""
-        pieces: list[bytes] = []
-        size = 0
-        while self._unread and size < READ_BYTES_MAX and isinstance(self._unread[0], bytes):
-            pieces.append(self._unread[0])
-            size += len(self._unread[0])
-            self._unread.popleft()
-        data = b"".join(pieces)
-        taken = self.peer.outgoing.piece_bytes(min(size, READ_BYTES_MAX))
-        if taken < size:
-            self._unread.appendleft(data[taken:])
-            data = data[:taken]
-        self._unread_bytes -= taken
-        self.peer._peer_read(taken)
+        unread, outgoing = self._unread, self.peer.outgoing
+        first = unread.popleft()
+        assert isinstance(first, bytes)
+        data = first if not unread else _joined(first, unread)
+        if outgoing.quality.fragments or len(data) > READ_BYTES_MAX:
+            taken = outgoing.piece_bytes(min(len(data), READ_BYTES_MAX))
+            if taken < len(data):
+                unread.appendleft(data[taken:])
+                data = data[:taken]
+        size, peer = len(data), self.peer
+        self._unread_bytes -= size
+        peer._window_used_bytes -= size
+        if peer._backlog:
+            # The news of it only has to travel when somebody waits for it.
+            self.outgoing.carry(peer.call_in_process, peer._send_backlog, lane=self._lane)
         self._history.record_bytes(self.process.name, "received", data, self.peer.process.name)
         return data
 
@@ -281,8 +283,18 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self._backlog.clear()
         self._unread.clear()
         self._unread_bytes = 0
-        self.outgoing.carry(partial(self.peer.arrive, end), self._lane)
+        self.outgoing.carry(self.peer.arrive, end, lane=self._lane)
         self._gone(self)
+
+
+def _joined(first: bytes, unread: deque[bytes | End]) -> bytes:
+    """Take all pieces behind the first that one read may bring."""
+    pieces, size = [first], len(first)
+    while unread and size < READ_BYTES_MAX and isinstance(unread[0], bytes):
+        pieces.append(unread[0])
+        size += len(unread[0])
+        unread.popleft()
+    return b"".join(pieces)
 
 
 def _reset_error() -> OSError:

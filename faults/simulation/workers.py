@@ -47,11 +47,18 @@ class SimulatedWorkers:
         """
         disk, power_losses = self._disk, self._disk.power_losses
         delay_ms = sum(takes_ms for _, takes_ms in syncing)
+        if not delay_ms:
+            for make_durable, _ in syncing:
+                make_durable()
+            return
+        is_done = self._loop.create_future()
 
         def done() -> None:
             if disk.power_losses == power_losses:
                 for make_durable, _ in syncing:
                     make_durable()
+            if not is_done.done():
+                is_done.set_result(None)
 
         self._loop.call_at_ns(self._loop.uptime_ns + round(delay_ms * 1e6), done, context=WIRE)
-        await asyncio.sleep(delay_ms / 1000)  # house: virtual time
+        await is_done

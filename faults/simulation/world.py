@@ -43,7 +43,7 @@ class SimulatedWorld:
             raise TypeError(f"a simulated world needs a JumpingLoop, not {type(loop).__name__}")
         self.seed = seed
         self.loop = loop
-        self.history = History(lambda: loop.uptime_ns)
+        self.history = History(loop)
         self.network = SimulatedNetwork(loop, self.history, seed, quality or LinkQuality())
         self.random = source_of_chance(seed, "test")
         """For the test itself."""
@@ -147,8 +147,8 @@ class SimulatedWorld:
     def set_link(self, one: Who, other: Who, quality: LinkQuality) -> None:
         """Set how two machines reach each other, in both directions, from now on."""
         here, there = self._box(one).name, self._box(other).name
-        self.network.link(here, there).quality = quality
-        self.network.link(there, here).quality = quality
+        self.network.link(here, there).use(quality)
+        self.network.link(there, here).use(quality)
 
     # -- time ------------------------------------------------------------------------------------------------------
 

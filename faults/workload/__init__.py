@@ -9,6 +9,7 @@
 
 - `description.py`: these words, and what is wrong with them when something is
 - `strikes.py`: what can break
+- `varying.py`: a workload with something else than its file says
 - `loading.py`: a workload from a file; `spelling.py`: did you mean
 """
 

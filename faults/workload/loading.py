@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from staticfire.faults.workload import description
 from staticfire.faults.workload.description import Workload
@@ -21,15 +22,7 @@ WorkloadMaker = Callable[[Random], Workload]
 
 def load_workload(path: str) -> WorkloadMaker:
     """Return what makes the workload of a seed from its chance. Raises: UsageError, with the line and the reason."""
-    if not Path(path).is_file():
-        raise UsageError(f"there is no workload file {path}")
-    try:
-        found = runpy.run_path(path)
-    except SyntaxError as error:
-        raise UsageError(f"{path}:{error.lineno}: {error.msg}") from None
-    except Exception as error:  # noqa: BLE001 (whatever a person's own file raises is told with its line)
-        raise UsageError(f"{path}:{_line(error, path)}: {_words(error)}") from None
-    made = found.get(NAME)
+    made = run_file(path).get(NAME)
     if isinstance(made, Workload):
         return lambda _: made
     if not callable(made):
@@ -37,6 +30,18 @@ def load_workload(path: str) -> WorkloadMaker:
             f"{path} leaves no `{NAME}`: write `{NAME} = Workload(...)`, or `def {NAME}(chance)` that returns one"
         )
     return _checked(path, made)
+
+
+def run_file(path: str) -> dict[str, Any]:
+    """Run a person's own file and return what it leaves. Raises: UsageError, with the line and the reason."""
+    if not Path(path).is_file():
+        raise UsageError(f"there is no workload file {path}")
+    try:
+        return runpy.run_path(path)
+    except SyntaxError as error:
+        raise UsageError(f"{path}:{error.lineno}: {error.msg}") from None
+    except Exception as error:  # noqa: BLE001 (whatever a person's own file raises is told with its line)
+        raise UsageError(f"{path}:{_line(error, path)}: {_words(error)}") from None
 
 
 def _checked(path: str, make: WorkloadMaker) -> WorkloadMaker:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from staticfire.pipeline.jobs.card import CARD_NAME, Card, FolderState
+from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,8 +27,14 @@ class HadoopFolder:
     """One folder. It need not exist."""
 
     def __init__(self, spark: "SparkSession", place: str) -> None:
+        """Raises: UsageError (a client of Spark Connect, which has no JVM)."""
         self.place = place
-        jvm: Any = spark._jvm  # PySpark has no public way to Hadoop's file systems.
+        jvm: Any = getattr(spark, "_jvm", None)  # PySpark has no public way to Hadoop's file systems.
+        if jvm is None:
+            raise UsageError(
+                f"{place}: locks and folders go through the driver's JVM, which a client of Spark Connect doesn't "
+                "have; run ingest and consumption with spark-submit, or on a Spark of this machine"
+            )
         self._jvm = jvm
         self._gateway: Any = spark.sparkContext._gateway
         hadoop_path = jvm.org.apache.hadoop.fs.Path(place)

@@ -55,12 +55,15 @@ class IngestReport:
 
 
 def ingest(
-    spark: "SparkSession", settings: IngestSettings, told: Callable[[Batch], None] | None = None
+    spark: "SparkSession",
+    settings: IngestSettings,
+    told: Callable[[Batch], None] | None = None,
+    between: Callable[[], None] | None = None,
 ) -> IngestReport:
     """Write what is there and return; with `continuous`, go on until the query is stopped.
 
-    `told` hears of every batch. Raises: UsageError (folder, checkpoint), ClientError (no such topic, somebody else
-    writes there), NetworkError, and what Spark raises when the query fails.
+    `told` hears of every batch, and `between` is called some times a second. Raises: UsageError (folder, checkpoint),
+    ClientError (no such topic, somebody else writes there), NetworkError, and what Spark raises when the query fails.
     """
     topics = topics_of(settings)
     output, checkpoint = HadoopFolder(spark, settings.to), HadoopFolder(spark, settings.checkpoint_folder)
@@ -74,7 +77,7 @@ def ingest(
         output.put_card(card)
         checkpoint.put_card(card)
         swept = _sweep(spark, output, card) if lock else 0
-        count = _Count(told, output.last_logged_batch())
+        count = _Count(told, between, output.last_logged_batch())
         count.follow(_start(source, settings, output))
         swept += _sweep(spark, output, card) if lock else 0
     return IngestReport(topics, count.batches, count.rows, swept)
@@ -149,9 +152,10 @@ def _sweep(spark: "SparkSession", output: HadoopFolder, card: Card) -> int:
 class _Count:
     """Follows a query to its end and counts what it has committed."""
 
-    def __init__(self, told: Callable[[Batch], None] | None, last: int) -> None:
+    def __init__(self, told: Callable[[Batch], None] | None, between: Callable[[], None] | None, last: int) -> None:
         """`last`: the newest batch in the sink's log. When it runs again the sink skips it, so it brings no rows."""
         self._told = told
+        self._between = between
         self._last = last
         self.batches = 0
         self.rows = 0
@@ -161,6 +165,8 @@ class _Count:
         try:
             while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type]  # takes fractions of a second, too
                 self._look(query)
+                if self._between is not None:
+                    self._between()
         finally:
             query.stop()
         self._look(query)

@@ -1,6 +1,7 @@
 """The Spark that a job runs on: one of this machine, or the one that spark-submit has started."""
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from staticfire.pipeline.local_spark import session
@@ -12,13 +13,13 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 # In the environment of a program that spark-submit runs.
 
 
-def job_session(name: str, master: str) -> "SparkSession":
+def job_session(name: str, master: str, settings: Mapping[str, str] | None = None) -> "SparkSession":
     """Return a session; under spark-submit the one that its own flags describe, and `master` counts for nothing.
 
-    Raises: SparkMissing.
+    `settings`: Spark's, of a session of this machine. Raises: SparkMissing.
     """
     if SUBMITTED not in os.environ:
-        return session(name, master)
+        return session(name, master, settings)
     from pyspark.sql import SparkSession
 
     from staticfire.pipeline.source import StaticfireSource

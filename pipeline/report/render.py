@@ -1,9 +1,13 @@
 """One HTML file out of a page: styles, data and plotly inside; it loads nothing, and its policy forbids it to.
 
+Plotly is the bundle of its plots with two axes (plotly-cartesian.min.js.gz, npm's plotly.js-cartesian-dist-min 4.1.1,
+MIT licence), packed: the page unpacks it. That is 0.7 MB instead of the 4.8 MB of all plots, unpacked.
+
 Invariant: whatever comes from messages (keys, tags, topics) is escaped, in HTML and in the script's data.
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
@@ -11,21 +15,21 @@ from pathlib import Path
 
 from staticfire.pipeline.report.page import Cell, Column, KeyFigure, Page, Plot, Section, Table, number_text
 
+PLOTLY = "plotly-cartesian.min.js.gz"
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 # The page needs no network; so a slip that would use one is a broken page, which the test sees.
 
 
 def write_page(page: Page, path: Path) -> None:
-    """Write the page, with plotly's script from the installed package; a reader never sees half of it."""
-    from plotly.offline import get_plotlyjs
-
+    """Write the page; a reader never sees half of it."""
+    plotly = files("staticfire.pipeline.report").joinpath(PLOTLY).read_bytes()
     partly = path.with_name(f".{path.name}.part")
-    partly.write_text(render(page, get_plotlyjs()), encoding="utf-8")
+    partly.write_text(render(page, plotly), encoding="utf-8")
     partly.replace(path)
 
 
-def render(page: Page, plotly_js: str) -> str:
-    """Return the whole file."""
+def render(page: Page, plotly: bytes) -> str:
+    """Return the whole file. `plotly`: its script, packed by gzip."""
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -40,7 +44,7 @@ def render(page: Page, plotly_js: str) -> str:
             f"<footer>{escape(page.foot)}</footer>" if page.foot else "",
             "</main>",
             f'<script type="application/json" id="plots">{_script_json(page.plots)}</script>',
-            f"<script>{plotly_js}</script>" if page.plots else "",
+            f'<script type="text/plain" id="plotly">{b64encode(plotly).decode()}</script>' if page.plots else "",
             f"<script>\n{_resource('page.js')}</script>",
             "</body>\n</html>\n",
         ]

@@ -63,6 +63,9 @@ class SendRuns(Protocol):
     def pause(self, is_paused: bool) -> None:
         """Take nothing until told otherwise."""
 
+    def become(self, other: "SendRuns") -> None:
+        """Store from now on where another one does, which is used by nobody else."""
+
 
 Offer: TypeAlias = Callable[[bytes, int, int], int]
 """Of bytes, and from where to where sends may begin; has them taken and returns where the rest begins, -1: no send."""

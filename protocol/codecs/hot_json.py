@@ -18,6 +18,7 @@ from staticfire.protocol.codecs import Called, MakeCall, SendRuns, SentWriter, j
 from staticfire.protocol.codecs.json import decode_answer, decode_envelope, decode_request, encode_request, number
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from staticfire.protocol.requests.pull import PullAnswer
@@ -36,7 +37,8 @@ _HOT_CODES = (
     RequestCode.UPDATE_CONSUMER_OFFSET,
 )
 _BEGIN_BYTES = 12
-_SENDS = frozenset((b'{"code":310,', b'{"code":10,"'))
+_SENDS = frozenset((b'{"code":310,', b'{"code":10,"', b'{"code":37,"'))
+# And ends of transactions.
 
 _encode = msgspec.json.Encoder().encode
 _pack_head = Struct(">II").pack
@@ -191,7 +193,7 @@ def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: byte
 def sent_writer(region: str, trace_on: str) -> SentWriter:
     """Return what writes the answers to stored messages."""
     before_id, before_queue, before_offset, before_unique_id, before_opaque, end = (
-        part.replace(b"%", b"%%") for part in sent_parts(region, trace_on, "")
+        part.replace(b"%", b"%%") for part in sent_parts(region, trace_on, "")[:6]
     )
     # fmt: off
     header_of = (
@@ -222,7 +224,10 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
 
 
 def sent_parts(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, ...]:
-    """Return what stands in the answer to a stored message before each of its five numbers and ids, and behind them."""
+    """Return what stands in the answer to a stored message before each of its five numbers and ids, and behind them.
+
+    Then what begins an answer that says nothing, before its opaque; behind that it ends as the other.
+    """
     return (
         b'{"code":0,"extFields":{"msgId":"' + id_prefix.encode(),
         b'","queueId":"',
@@ -231,6 +236,7 @@ def sent_parts(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, ...]:
         b'","MSG_REGION":%b,"TRACE_ON":%b},"flag":1,"language":"PYTHON","opaque":'
         % (_encode(region), _encode(trace_on)),
         b',"serializeTypeCurrentRPC":"JSON","version":%d}' % VERSION,
+        b'{"code":0,"flag":1,"language":"PYTHON","opaque":',
     )
 
 
@@ -246,20 +252,22 @@ def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes)
     remark, records = answer.remark, answer.body
     if remark is None or answer.offset_delta is not None or answer.forbidden_type is not None:
         return 0
-    if records is None:
-        written = []
-    elif isinstance(records, RocketmqRecords):
-        written = records.records
-    elif isinstance(records, Records):
-        written = rocketmq_records(records.slices, store_host)
-    else:
-        return 0
     try:
         header = _PULLED % (
             answer.code, answer.suggest_which_broker_id, answer.next_begin_offset, answer.min_offset, answer.max_offset,
             answer.topic_sys_flag, answer.group_sys_flag, opaque, _TEXT(remark),
         )  # fmt: skip
     except (TypeError, UnicodeEncodeError):
+        return 0
+    if isinstance(records, Records):
+        frame = None if twin is None else twin.pulled_frame(records.slices, store_host, header, FRAME_BYTES_MAX)
+        if frame is not None:
+            out.append(frame)
+            return len(frame)
+        written = rocketmq_records(records.slices, store_host)
+    elif records is None or isinstance(records, RocketmqRecords):
+        written = [] if records is None else records.records
+    else:
         return 0
     body_bytes = sum(map(len, written))
     if 8 + len(header) + body_bytes > FRAME_BYTES_MAX:

@@ -84,7 +84,13 @@ def request_mark(code: int) -> bytes:
     return _pack_mark(ARRAY_OF_7, U32, code, U32)
 
 
-_SENDS = frozenset(map(request_mark, (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_MANY)))
+_TAKEN_IN_RUNS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_MANY,
+    RequestCode.END_TRANSACTION,
+)
+_SENDS = frozenset(map(request_mark, _TAKEN_IN_RUNS))
 
 
 class HotNativeRequests:
@@ -198,14 +204,17 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
     return write
 
 
-def sent_forms(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, bytes] | None:
-    """Return what the compiled twin puts numbers into: the answer to a stored message, and one without its results.
+def sent_forms(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, bytes, bytes] | None:
+    """Return what the compiled twin puts numbers into: the answer to a stored message, one to many without its results,
+    and one to the end of a transaction.
 
     None if ids of that prefix have no fixed place in it.
     """
     forms: list[bytes] = []
     sent_writer(region, trace_on)(forms, 0, id_prefix, 0, 0, 0, "0" * _TEXT_BYTES)
-    return (forms[0], native.encode_answer(SendManyAnswer(), 0)) if len(id_prefix) == _TEXT_BYTES - 16 else None
+    if len(id_prefix) != _TEXT_BYTES - 16:
+        return None
+    return forms[0], native.encode_answer(SendManyAnswer(), 0), native.encode_answer(Answer(), 0)
 
 
 def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> int:

@@ -10,8 +10,9 @@
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
 - `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end;
   `recall.py`: messages called back
-- `clock.py`, `reset.py`, `journal.py`, `group_state.py`, `faults.py`: message time, a broker as if it were new, what
-  happened on it, what it sees of a group, what goes wrong on purpose; staticfire's own
+- `clock.py`, `reset.py`, `snapshots.py`, `journal.py`, `group_state.py`, `faults.py`: message time, a broker as if it
+  were new or as it was, what happened on it, what it sees of a group, what goes wrong on purpose;
+  `imports.py`: messages that were stored elsewhere; staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
@@ -24,6 +25,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     faults,
     group_state,
     groups,
+    imports,
     journal,
     locks,
     offsets,
@@ -37,6 +39,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     routes,
     send,
     send_back,
+    snapshots,
     statistics,
     topics,
     transactions,

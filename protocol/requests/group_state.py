@@ -56,6 +56,33 @@ class WaitingState(msgspec.Struct, rename="camel", gc=False):
     """False: there may be more; looking ended at a limit."""
 
 
+class PoppedState(msgspec.Struct, rename="camel", gc=False):
+    """Messages of a queue that were popped and aren't acknowledged. Times are message time."""
+
+    topic: str
+    queue_id: Int32
+    count: Int64
+    clients: list[str]
+    """Who has them; whoever is gone isn't named."""
+    since_ms: Int64
+    """When the first of them was taken."""
+    next_ms: Int64
+    """When the first of them come again,"""
+    last_ms: Int64
+    """and the last."""
+
+
+class RefusedState(msgspec.Struct, rename="camel", gc=False):
+    """A client whose pulls were refused, since it and the group don't know the same subscription."""
+
+    topic: str
+    client_id: str
+    count: Int64
+    last_ms: Int64
+    """By the broker's wall clock."""
+    words: str
+
+
 class GroupState(msgspec.Struct, rename="camel", gc=False):
     """A group on one broker."""
 
@@ -72,6 +99,8 @@ class GroupState(msgspec.Struct, rename="camel", gc=False):
     """`frozen` and the like."""
     answers_pulls: bool = True
     """False: brokerPermission keeps everybody from reading."""
+    popped: list[PoppedState] = []
+    refused: list[RefusedState] = []
 
 
 class GroupStateAnswer(Answer, rename="camel"):

@@ -15,9 +15,10 @@ from staticfire.protocol.numbers import Int32, Int64
 STARTED, JOINED, LEFT, SUBSCRIBED = "started", "joined", "left", "subscribed"
 LOCKED, UNLOCKED, TOOK_OVER, DELIVERED = "locked", "unlocked", "tookOver", "delivered"
 SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN, CLOCK_SET = "sentBack", "died", "reset", "forgotten", "clockSet"
+TOPIC_MADE, GROUP_MADE, BEGAN = "topicMade", "groupMade", "began"
 KINDS = (
     STARTED, JOINED, LEFT, SUBSCRIBED, LOCKED, UNLOCKED, TOOK_OVER, DELIVERED, SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN,
-    CLOCK_SET,
+    CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN,
 )  # fmt: skip
 REQUEST = "request"
 """The kind of a recorded request."""

@@ -168,3 +168,22 @@ class ViewStats(Request, rename="camel"):
 
     stats_name: str
     stats_key: str
+
+
+class MetricRow(msgspec.Struct, rename="camel", gc=False):
+    """One time series at one moment, as Prometheus has them."""
+
+    name: str
+    value: float
+    labels: dict[str, str] = {}
+
+
+class MetricsAnswer(Answer, rename="camel"):
+    """What a broker counts and has, under the names of RocketMQ's metrics."""
+
+    body_type: ClassVar[Any] = list[MetricRow]
+
+
+@request(RequestCode.GET_METRICS, answer=MetricsAnswer)
+class GetMetrics(Request, rename="camel"):
+    """Ask for all that `GET /metrics` shows of a broker. staticfire's own."""

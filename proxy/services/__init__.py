@@ -6,7 +6,8 @@ The calls:
 
 - `routing.py`: where topics are; `sending.py`: messages on their way to brokers; `receiving.py`: to clients
 - `acknowledging.py`: messages done, needed for longer, given up; `transactions.py`: how transactions end, and recalls
-- `telemetry.py`: settings and commands; `presence.py`: heartbeats and goodbyes
+- `telemetry.py`: settings and commands; `questions.py`: what administrators ask of clients;
+  `presence.py`: heartbeats and goodbyes
 
 What they stand on, with no idea of calls:
 
@@ -18,7 +19,7 @@ What they stand on, with no idea of calls:
 Pure:
 
 - `names.py`, `sent_messages.py`, `message_types.py`: checks, and what is stored; `message_groups.py`: which queue
-- `received_messages.py`, `popped.py`, `receipts.py`: what clients get, and acknowledge by
+- `received_messages.py`, `packed_answers.py`, `popped.py`, `receipts.py`: what clients get, and acknowledge by
 - `client_settings.py`: what clients are told; `open_transactions.py`: what can still be ended
 - `pb_times.py`: times and durations of protobuf
 """

@@ -62,8 +62,11 @@ class AckCalls:
         topic, group = topic_of(request.topic), group_of(request.group)
         if not request.entries:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
-        entries = [self._ack(topic, group, entry, caller) for entry in request.entries]
-        results = list(await asyncio.gather(*entries))
+        if len(request.entries) == 1:  # Official clients send one by one: no task of its own for it.
+            results = [await self._ack(topic, group, request.entries[0], caller)]
+        else:
+            entries = [self._ack(topic, group, entry, caller) for entry in request.entries]
+            results = list(await asyncio.gather(*entries))
         return AckMessageResponse(status=overall([result.status for result in results]), entries=results)
 
     async def _ack(self, topic: str, group: str, entry: AckMessageEntry, caller: Caller) -> AckMessageResultEntry:

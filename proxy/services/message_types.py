@@ -26,7 +26,9 @@ _ACCEPTED = {
     TRANSACTION: [MessageType.TRANSACTION],
     MIXED: [MessageType.NORMAL, MessageType.FIFO, MessageType.DELAY, MessageType.TRANSACTION],
 }
-_DELAYS = (DELAY, TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS)
+_DELAYS = frozenset((DELAY, TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS))
+TYPE_NAMES = _DELAYS | {TRAN_MSG, SHARDING_KEY}
+"""Properties without which a message is a normal one."""
 
 
 def accepted(topic_type: str) -> list[MessageType]:
@@ -43,7 +45,7 @@ def type_of_message(properties: Mapping[str, str]) -> str:
     """Return the type of a message by its properties: what its sender calls it doesn't count."""
     if properties.get(TRAN_MSG) == "true":
         return TRANSACTION
-    if any(name in properties for name in _DELAYS):
+    if not _DELAYS.isdisjoint(properties):
         return DELAYED
     return FIFO if SHARDING_KEY in properties else NORMAL
 

@@ -19,9 +19,9 @@ def topic_of(resource: Resource) -> str:
     """Return the name of a topic that clients may use. Raises: StatusError."""
     topic = resource.name
     if not topic.strip():
-        raise StatusError(Code.ILLEGAL_TOPIC, "The specified topic is blank.")
+        raise StatusError(Code.ILLEGAL_TOPIC, "The specified topic is blank")
     if len(topic) > TOPIC_CHARS_MAX:
-        raise StatusError(Code.ILLEGAL_TOPIC, "The specified topic is longer than topic max length.")
+        raise StatusError(Code.ILLEGAL_TOPIC, f"The specified topic is longer than topic max length {TOPIC_CHARS_MAX}.")
     if _LEGAL.fullmatch(topic) is None:
         words = f"The specified topic[{topic}] contains illegal characters, allowing only {_LEGAL_WORDS}"
         raise StatusError(Code.ILLEGAL_TOPIC, words)

@@ -11,7 +11,6 @@ from staticfire.protocol.pop_handles import (
     NORMAL,
     RETRY,
     RETRY_V2,
-    OrderCounts,
     PopHandle,
     parse_handle,
     parse_order_counts,
@@ -39,6 +38,7 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
     flags = {topic: NORMAL, pop_retry_topic(topic, group): RETRY, pop_retry_topic(topic, group, 2): RETRY_V2}
     starts = parse_start_offsets(answer.start_offset_info)
     counts = parse_order_counts(answer.order_count_info)
+    counted = bool(answer.order_count_info)
     messages = []
     for record in batch.records:
         told = find_property(record.properties, POP_CK)
@@ -53,13 +53,10 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
                 start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, broker_name,
                 record.queue_id, record.queue_offset,
             )  # fmt: skip
-        messages.append(Popped(record, Receipt(pop, record.log_position), _reconsumed(record, pop, counts)))
+        # In order, a message stays where it is when it comes again, and the broker counts beside.
+        came_before = record.reconsume_times or (counts.of(pop.flag, pop.queue_id, pop.queue_offset) if counted else 0)
+        messages.append(Popped(record, Receipt(pop, record.log_position), came_before))
     return messages
-
-
-def _reconsumed(record: StoredRecord, pop: PopHandle, counts: OrderCounts) -> int:
-    """Return how often a message came before: in order, it stays where it is, and the broker counts beside."""
-    return record.reconsume_times or counts.of(pop.flag, pop.queue_id, pop.queue_offset)
 
 
 def with_topic(record: StoredRecord, topic: str) -> StoredRecord:

@@ -43,8 +43,8 @@ class Receipt(NamedTuple):
             raise invalid_handle("receipt handle is expired")
 
     def __str__(self) -> str:
-        position = "" if self.log_position == LOG_POSITION_UNKNOWN else f" {self.log_position}"
-        return format_handle(self.pop) + position
+        handle = format_handle(self.pop)
+        return handle if self.log_position == LOG_POSITION_UNKNOWN else f"{handle} {self.log_position}"
 
 
 def read_receipt(text: str) -> Receipt:

@@ -3,8 +3,12 @@
 Bodies stay as they were sent, compressed ones too: the client looks at the digest before it expands them.
 """
 
+from binascii import hexlify
 from collections.abc import Mapping
+from functools import lru_cache
 
+from staticfire.client.consume.pull_answers import packed_address
+from staticfire.protocol.compiled import ReceivedHead, twin
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
 from staticfire.protocol.properties import (
@@ -23,77 +27,157 @@ from staticfire.protocol.properties import (
 )
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.sys_flag import COMPRESSED
-from staticfire.proxy.proto.rocketmq_v2_pb2 import (
-    DeadLetterQueue,
-    Digest,
-    DigestType,
-    Encoding,
-    Message,
-    MessageType,
-    Resource,
-    SystemProperties,
-)
-from staticfire.proxy.services.message_types import DELAYED, FIFO, NORMAL, TRANSACTION, type_of_message
-from staticfire.proxy.services.pb_times import timestamp
+from staticfire.proxy.proto.rocketmq_v2_pb2 import DigestType, Encoding, Message, MessageType
+from staticfire.proxy.proto.wire import LENGTHY, NUMBER, lengthy, moment, number, tag, text, varint
+from staticfire.proxy.services.message_types import DELAYED, FIFO, NORMAL, TRANSACTION, TYPE_NAMES, type_of_message
+from staticfire.proxy.transport.calls import answer_head
 
-_TYPES = {
-    NORMAL: MessageType.NORMAL,
-    FIFO: MessageType.FIFO,
-    DELAYED: MessageType.DELAY,
-    TRANSACTION: MessageType.TRANSACTION,
-}
-_MD5, _GZIP, _IDENTITY = DigestType.MD5, Encoding.GZIP, Encoding.IDENTITY
 MOMENT_MS_MAX = 253_402_300_799_000
 # The last year that protobuf's timestamps have is 9999.
+HOSTS_KEPT = PACKERS_KEPT = 1_024
+
+_TOPIC, _USER_PROPERTY, _SYSTEM, _BODY = (tag(field, LENGTHY) for field in range(1, 5))
+# Of a Message. Below: of its SystemProperties.
+_TAG, _KEY, _MESSAGE_ID, _DIGEST = (tag(field, LENGTHY) for field in range(1, 5))
+_BORN, _BORN_HOST, _STORED, _STORE_HOST, _DELIVERY, _RECEIPT = (tag(field, LENGTHY) for field in range(7, 13))
+_QUEUE_ID, _QUEUE_OFFSET, _ATTEMPT = tag(13, NUMBER), tag(14, NUMBER), tag(16, NUMBER)
+_GROUP, _TRACE, _DEAD_LETTER = tag(17, LENGTHY), tag(18, LENGTHY), tag(20, LENGTHY)
+_FIRST, _SECOND = tag(1, LENGTHY), tag(2, LENGTHY)
+_ANSWERED = tag(2, LENGTHY)
+# Of a ReceiveMessageResponse: its message.
+_ENCODINGS = tuple(number(tag(5, NUMBER), encoding) for encoding in (Encoding.IDENTITY, Encoding.GZIP))
+_TYPES = {
+    name: number(tag(6, NUMBER), int(kind))
+    for name, kind in (
+        (NORMAL, MessageType.NORMAL),
+        (FIFO, MessageType.FIFO),
+        (DELAYED, MessageType.DELAY),
+        (TRANSACTION, MessageType.TRANSACTION),
+    )
+}
+_MD5_CHARS = 32
+_MD5_HEAD = lengthy(_DIGEST, number(tag(1, NUMBER), DigestType.MD5) + lengthy(_SECOND, bytes(_MD5_CHARS)))[:-_MD5_CHARS]
+
+_RARE = frozenset((TIMER_DELIVER_MS, TIMER_DELAY_SEC, SHARDING_KEY, TRACE_CONTEXT, DLQ_ORIGIN_TOPIC))
+_KINDS = (
+    dict.fromkeys([name.encode() for name in RESERVED_NAMES], 0)
+    | {name.encode(): kind for kind, name in enumerate((TAGS, KEYS, UNIQ_KEY, BORN_HOST), 1)}
+    | dict.fromkeys([name.encode() for name in (*_RARE, *TYPE_NAMES, DLQ_ORIGIN_MESSAGE_ID)], 5)
+)
+# What the twin is to do with properties: nothing, four that have a field, and those that it leaves to us.
+
+received_head: ReceivedHead | None = None if twin is None else twin.received_head
 
 
 def received_message(record: StoredRecord, topic: str, store_host: bytes, attempt: int, receipt: str) -> Message:
-    """Return a message for a client.
-
-    `topic`: the one it subscribed to; `store_host`: 8 or 20 bytes; `attempt`: the how-manieth it is, from 1 on;
-    `receipt`: empty for a message that nobody acknowledges.
-    """
-    from hashlib import md5  # here, since a start does without OpenSSL
-
-    properties = parse_properties(record.properties)
-    system = SystemProperties(
-        message_id=properties.get(UNIQ_KEY) or offset_id(offset_id_prefix(store_host), record.log_position),
-        body_digest=Digest(type=_MD5, checksum=md5(record.body).hexdigest().upper()),
-        body_encoding=_GZIP if record.sys_flag & COMPRESSED else _IDENTITY,
-        message_type=_TYPES[type_of_message(properties)],
-        born_timestamp=timestamp(min(max(record.born_ms, 0), MOMENT_MS_MAX)),
-        born_host=properties.get(BORN_HOST) or host_text(record.born_host),
-        store_timestamp=timestamp(record.stored_ms),
-        store_host=host_text(store_host),
-        queue_id=record.queue_id,
-        queue_offset=record.queue_offset,
-        delivery_attempt=attempt,
-    )
-    if receipt:
-        system.receipt_handle = receipt
-    _add_optional(system, properties, record.stored_ms)
-    user = {name: value for name, value in properties.items() if name not in RESERVED_NAMES}
-    return Message(topic=Resource(name=topic), user_properties=user, system_properties=system, body=record.body)
+    """Return a message for a client, as `MessagePacker` has it."""
+    return Message.FromString(MessagePacker(topic, store_host).message(record, attempt, receipt))
 
 
-def _add_optional(system: SystemProperties, properties: Mapping[str, str], stored_ms: int) -> None:
-    if TAGS in properties:
-        system.tag = properties[TAGS]
-    if KEYS in properties:
-        system.keys.extend(properties[KEYS].split())
-    if SHARDING_KEY in properties:
-        system.message_group = properties[SHARDING_KEY]
-    if TRACE_CONTEXT in properties:
-        system.trace_context = properties[TRACE_CONTEXT]
+class MessagePacker:
+    """Packs messages of one topic from one broker: what all of them have is packed once."""
+
+    def __init__(self, topic: str, store_host: bytes) -> None:
+        """`topic`: the one that the client subscribed to; `store_host`: 8 or 20 bytes."""
+        self._topic = lengthy(_TOPIC, text(_SECOND, topic))
+        self._store_host = text(_STORE_HOST, host_text(store_host))
+        self._shared = self._topic, _MD5_HEAD, self._store_host, _KINDS
+        self._id_prefix = offset_id_prefix(store_host)
+        from hashlib import md5  # here, since a start does without OpenSSL
+
+        self._md5 = md5
+
+    def before_body(self, record: StoredRecord, attempt: int, receipt: str) -> bytes:
+        """Return the answer to a receive that brings a message, as it travels, up to the bytes of the body.
+
+        `attempt`: the how-manieth it is, from 1 on; `receipt`: empty for a message that nobody acknowledges.
+        """
+        digest = self._md5(record.body).digest()
+        if received_head is not None:
+            stored = (
+                record.properties, record.body, _packed_host(record.born_host), record.sys_flag, record.born_ms,
+                record.stored_ms, record.queue_id, record.queue_offset,
+            )  # fmt: skip
+            made = received_head(stored, self._shared, digest, receipt, attempt)
+            if made is not None:
+                return made
+        head = self._head(record, digest, attempt, receipt)
+        message_bytes = len(head) + len(record.body)
+        field = _ANSWERED + varint(message_bytes)
+        return answer_head(len(field) + message_bytes) + field + head
+
+    def message(self, record: StoredRecord, attempt: int, receipt: str) -> bytes:
+        """Return the bytes of a Message."""
+        return self._head(record, self._md5(record.body).digest(), attempt, receipt) + record.body
+
+    def _head(self, record: StoredRecord, digest: bytes, attempt: int, receipt: str) -> bytes:
+        """Return the bytes of a Message up to those of its body, which stand last."""
+        properties = parse_properties(record.properties)
+        message_id = properties.get(UNIQ_KEY) or offset_id(self._id_prefix, record.log_position)
+        tags, keys, born_host = properties.get(TAGS), properties.get(KEYS), properties.get(BORN_HOST)
+        delivery, behind = _NOTHING_RARE if _RARE.isdisjoint(properties) else _rare(properties, record.stored_ms)
+        system = b"".join(
+            (
+                text(_TAG, tags) if tags else b"",
+                _keys(keys) if keys else b"",
+                text(_MESSAGE_ID, message_id),
+                _MD5_HEAD,
+                hexlify(digest).upper(),
+                _ENCODINGS[record.sys_flag & COMPRESSED],
+                _TYPES[type_of_message(properties)],
+                moment(_BORN, min(max(record.born_ms, 0), MOMENT_MS_MAX)),
+                text(_BORN_HOST, born_host) if born_host else _packed_host(record.born_host),
+                moment(_STORED, record.stored_ms),
+                self._store_host,
+                delivery,
+                text(_RECEIPT, receipt),
+                number(_QUEUE_ID, record.queue_id),
+                _QUEUE_OFFSET,
+                varint(record.queue_offset),
+                _ATTEMPT,
+                varint(attempt),
+                behind,
+            )
+        )
+        user = [
+            lengthy(_USER_PROPERTY, text(_FIRST, name) + text(_SECOND, value))
+            for name, value in properties.items()
+            if name not in RESERVED_NAMES
+        ]
+        body = _BODY + varint(len(record.body)) if record.body else b""
+        return b"".join((self._topic, *user, _SYSTEM, varint(len(system)), system, body))
+
+
+@lru_cache(PACKERS_KEPT)
+def packer_of(topic: str, address: str) -> MessagePacker:
+    """Return the packer of a topic's messages from a broker with this address."""
+    return MessagePacker(topic, packed_address(address))
+
+
+@lru_cache(HOSTS_KEPT)
+def _packed_host(born_host: bytes) -> bytes:
+    return text(_BORN_HOST, host_text(born_host))
+
+
+def _keys(keys: str) -> bytes:
+    return b"".join([text(_KEY, key) for key in keys.split()])
+
+
+_NOTHING_RARE = b"", b""
+
+
+def _rare(properties: Mapping[str, str], stored_ms: int) -> tuple[bytes, bytes]:
+    """Return the fields that few messages have: when it was due, and what stands behind the attempt."""
     deliver_ms = _number(properties.get(TIMER_DELIVER_MS))
     delay_s = _number(properties.get(TIMER_DELAY_SEC))
-    if deliver_ms is not None:
-        system.delivery_timestamp.CopyFrom(timestamp(min(deliver_ms, MOMENT_MS_MAX)))
-    elif delay_s is not None:
-        system.delivery_timestamp.CopyFrom(timestamp(min(stored_ms + delay_s * 1000, MOMENT_MS_MAX)))
+    if deliver_ms is None and delay_s is not None:
+        deliver_ms = stored_ms + delay_s * 1000
+    delivery = b"" if deliver_ms is None else moment(_DELIVERY, min(deliver_ms, MOMENT_MS_MAX))
+    behind = text(_GROUP, properties.get(SHARDING_KEY, "")) + text(_TRACE, properties.get(TRACE_CONTEXT, ""))
     if DLQ_ORIGIN_TOPIC in properties and DLQ_ORIGIN_MESSAGE_ID in properties:
-        origin = DeadLetterQueue(topic=properties[DLQ_ORIGIN_TOPIC], message_id=properties[DLQ_ORIGIN_MESSAGE_ID])
-        system.dead_letter_queue.CopyFrom(origin)
+        origin = text(_FIRST, properties[DLQ_ORIGIN_TOPIC]) + text(_SECOND, properties[DLQ_ORIGIN_MESSAGE_ID])
+        behind += lengthy(_DEAD_LETTER, origin)
+    return delivery, behind
 
 
 def _number(text: str | None) -> int | None:

@@ -15,12 +15,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from staticfire.client.cluster.subscriptions import SQL92, TAG
-from staticfire.client.consume.pull_answers import packed_address
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.properties import TAGS, UNIQ_KEY, text_property
-from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.pop import ALL_QUEUES, FROM_MAX, PopAnswer, PopMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.proxy.proto.rocketmq_v2_pb2 import (
@@ -38,12 +36,13 @@ from staticfire.proxy.services.client_table import ClientTable, KnownClient
 from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
+from staticfire.proxy.services.packed_answers import packed_shares
 from staticfire.proxy.services.pb_times import millis, timestamp
 from staticfire.proxy.services.popped import Popped, popped_messages
 from staticfire.proxy.services.receipt_work import ReceiptWork
-from staticfire.proxy.services.received_messages import received_message
+from staticfire.proxy.services.received_messages import MessagePacker, packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
-from staticfire.proxy.transport.calls import GrpcCall
+from staticfire.proxy.transport.calls import GrpcAnswer, GrpcCall
 
 INVISIBLE_MS_MIN = 10_000
 INVISIBLE_MS_MAX = 43_200_000
@@ -58,7 +57,7 @@ class WantedMessages(NamedTuple):
     client: KnownClient
     topic: str
     group: str
-    config: SubscriptionGroupConfig
+    attempts_max: int
     request: PopMessage
     broker_name: str
     tags: TagExpression | None
@@ -83,7 +82,7 @@ class ReceiveCalls:
         self._work = work
         self._background = background
 
-    async def receive(self, request: ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[ReceiveMessageResponse]:
+    async def receive(self, request: ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[GrpcAnswer]:
         """Answer with a status, the messages, and the time of delivery."""
         try:
             wanted = await self._checked(request, caller_of(call))
@@ -95,9 +94,9 @@ class ReceiveCalls:
         written = 0
         try:
             yield ReceiveMessageResponse(status=outcome.status)
-            for message in outcome.messages:
-                yield self._response(message, wanted)
-                written += 1
+            for count, answers in packed_shares(outcome.messages, self._packer(wanted)):
+                yield answers
+                written += count
             yield self._delivered_now()
         finally:
             if written < len(outcome.messages):
@@ -136,7 +135,9 @@ class ReceiveCalls:
             bname=broker_name,
         )
         timeout_ms = max(caller.remaining_ms or 0, poll_ms)
-        return WantedMessages(client, topic, group, config, pop, broker_name, tags, request.auto_renew, timeout_ms)
+        return WantedMessages(
+            client, topic, group, attempts_max(config), pop, broker_name, tags, request.auto_renew, timeout_ms
+        )
 
     async def _broker_name(self, topic: str, wanted: str) -> str:
         """Return which broker to ask: the wanted one, else the next. Raises: TopicNotFound, StatusError."""
@@ -184,7 +185,7 @@ class ReceiveCalls:
                 done = self._work.ack(wanted.topic, wanted.group, message.receipt)
                 self._background.start(done, "the acknowledgement of a message that wasn't asked for")
                 return False
-        if message.reconsume_times >= attempts_max(wanted.config):
+        if message.reconsume_times >= wanted.attempts_max:
             message_id = text_property(message.record.properties, UNIQ_KEY)
             dead = self._work.bury(wanted.topic, wanted.group, message.receipt, message_id)
             self._background.start(dead, "a dead letter")
@@ -202,12 +203,8 @@ class ReceiveCalls:
 
     # -- what becomes of it --------------------------------------------------------------------------------------
 
-    def _response(self, message: Popped, wanted: WantedMessages) -> ReceiveMessageResponse:
-        address = self._cluster.address(wanted.broker_name) or "0.0.0.0:0"
-        pb = received_message(
-            message.record, wanted.topic, packed_address(address), message.reconsume_times + 1, str(message.receipt)
-        )
-        return ReceiveMessageResponse(message=pb)
+    def _packer(self, wanted: WantedMessages) -> MessagePacker:
+        return packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
 
     def _return(self, wanted: WantedMessages, messages: Sequence[Popped]) -> None:
         """Have messages visible again soon that haven't reached the client."""

@@ -122,7 +122,7 @@ def _check_system_properties(system: SystemProperties, message_ms: MessageMs) ->
     if system.message_type == _TRANSACTION:
         recovery_ms = millis(system.orphaned_transaction_recovery_duration)
         if recovery_ms > RECOVERY_MS_MAX:
-            words = f"the max orphaned transaction recovery duration is {RECOVERY_MS_MAX // 1000} s"
+            words = f"the max transaction recovery time of message is too large, max is {RECOVERY_MS_MAX // 1000}"
             raise StatusError(Code.BAD_REQUEST, words)
     if timestamp_ms(system.delivery_timestamp) - message_ms > DELAY_MS_MAX:
         words = f"the max delay time of message is too large, max is {DELAY_MS_MAX}"

@@ -17,6 +17,7 @@ from staticfire.proxy.services.client_table import ClientTable
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.message_time import MessageTime
 from staticfire.proxy.services.presence import PresenceCalls
+from staticfire.proxy.services.questions import ClientQuestions
 from staticfire.proxy.services.receipt_work import ReceiptWork
 from staticfire.proxy.services.receiving import ReceiveCalls
 from staticfire.proxy.services.routing import RouteCalls
@@ -54,7 +55,9 @@ class MessagingService(Service):
         self._receiving = ReceiveCalls(cluster, self.clients, self._work, background)
         self._acknowledging = AckCalls(self.clients, self._work)
         self._transactions = transactions
-        self._telemetry = TelemetryCalls(cluster, self.clients, transactions, background)
+        self._telemetry = TelemetryCalls(
+            cluster, self.clients, transactions, background, ClientQuestions(cluster, self.clients)
+        )
 
     async def _start(self) -> None:
         self.spawn(self._work.renew_loop(self.pause_for), "renewals")

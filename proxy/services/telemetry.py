@@ -2,13 +2,12 @@
 
 Behaviour
 - Settings are answered at once, with what the cluster decides put in. Those of a client id replace older ones; the
-  stream that brought the newest one gets the commands.
+  stream that brought the newest one gets the commands: what became of a transaction (transactions.py), stacks, single
+  messages (questions.py).
 - Settings that can't be taken end the stream with an error of gRPC.
 - The end of a stream ends nothing else: the client is known until it says goodbye or has been silent for too long.
 
 Not done
-- `print_thread_stack_trace` and `verify_message`: brokers don't know the single clients of an endpoint, so that no
-  administrator can ask for them. RocketMQ's proxy has a remoting port for that. An answer to one is ignored.
 - `reconnect_endpoints` and `notify_unsubscribe_lite` are never sent, as in RocketMQ 5.3.
 """
 
@@ -28,6 +27,7 @@ from staticfire.proxy.services.client_settings import consumer_settings, produce
 from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, KnownClient, SendCommand
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
+from staticfire.proxy.services.questions import ClientQuestions
 from staticfire.proxy.services.receiving import tags_of
 from staticfire.proxy.services.statuses import StatusError, ok, status_of
 from staticfire.proxy.services.transactions import TransactionCalls
@@ -46,7 +46,9 @@ class TelemetryCalls:
         clients: ClientTable,
         transactions: TransactionCalls,
         background: Background,
+        questions: ClientQuestions,
     ) -> None:
+        self._questions = questions
         self._cluster = cluster
         self._clients = clients
         self._transactions = transactions
@@ -64,9 +66,12 @@ class TelemetryCalls:
         stream: SendCommand = call.send
         try:
             async for command in commands:
-                if command.WhichOneof("command") == "settings":
+                kind = command.WhichOneof("command")
+                if kind == "settings":
                     settings = await self._taken_in(command.settings, caller, stream)
                     yield TelemetryCommand(status=ok(), settings=settings)
+                elif kind in ("thread_stack_trace", "verify_message_result"):
+                    self._questions.answered(command)
         finally:
             self._clients.stream_ended(caller.client_id, stream)
 
@@ -102,6 +107,7 @@ class TelemetryCalls:
             return producer_settings(settings)
         for entry in settings.subscription.subscriptions:
             await self._locate(entry.topic.name)
+        self._background.start(self._questions.announce(), "the endpoint's name")
         return consumer_settings(settings, await self._cluster.group(group))
 
     async def _locate(self, topic: str) -> None:

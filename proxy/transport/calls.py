@@ -17,12 +17,14 @@ closed instead (GeneratorExit there): what it has yielded last may not have reac
 call end (the iteration stops) when the client has closed its side.
 
 Answers leave in the order in which they are yielded; a `yield` waits while the client takes nothing. In a bidi call
-`GrpcCall.send` does the same from any task, so that commands can be sent while the handler waits for requests.
+`GrpcCall.send` does the same from any task, so that commands can be sent while the handler waits for requests. A
+handler with many small answers yields several of them at once, as `PackedAnswers`.
 """
 
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import Enum, IntEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NewType, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
@@ -34,6 +36,20 @@ from staticfire.runtime.machine import Clock
 SERVICE = "/apache.rocketmq.v2.MessagingService"
 
 R = TypeVar("R", bound=Message)
+
+PackedAnswers = NewType("PackedAnswers", bytes)
+"""One or several answers as they travel: each with `answer_head` in front."""
+
+GrpcAnswer: TypeAlias = Message | PackedAnswers
+"""What handlers that stream yield."""
+
+MESSAGE_HEAD = struct.Struct(">BI")
+"""Before each message on its way: whether it is compressed, and its length."""
+
+
+def answer_head(size: int) -> bytes:
+    """Return what stands before an answer of so many bytes, which isn't compressed."""
+    return MESSAGE_HEAD.pack(0, size)
 
 
 class GrpcStatus(IntEnum):
@@ -132,7 +148,7 @@ def unary(request_type: type[R], handler: Callable[[R, GrpcCall], Awaitable[Mess
     return Method(CallKind.UNARY, request_type, handler)
 
 
-def server_stream(request_type: type[R], handler: Callable[[R, GrpcCall], AsyncIterator[Message]]) -> Method:
+def server_stream(request_type: type[R], handler: Callable[[R, GrpcCall], AsyncIterator[GrpcAnswer]]) -> Method:
     """Return a method with one request and any number of answers; the handler is an async generator."""
     return Method(CallKind.SERVER_STREAM, request_type, handler)
 

@@ -9,13 +9,11 @@
 Source: PROTOCOL-HTTP2.md of gRPC.
 """
 
-import struct
 from collections.abc import Mapping
 
-from staticfire.proxy.transport.calls import GrpcError, GrpcStatus
+from staticfire.proxy.transport.calls import MESSAGE_HEAD, GrpcAnswer, GrpcError, GrpcStatus, answer_head
 from staticfire.proxy.transport.header_block import STATUS_200, pack_field
 
-_PREFIX = struct.Struct(">BI")
 MS_OF_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.001, "n": 0.000_001}
 TIMEOUT_DIGITS_MAX = 8
 MESSAGE_CHARS_MAX = 2_000
@@ -26,9 +24,12 @@ ANSWER_FIELDS = STATUS_200 + pack_field("content-type", CONTENT_TYPE.encode())
 WELL_ENDED = pack_field("grpc-status", b"0")
 
 
-def with_length(message: bytes) -> bytes:
-    """Return a message as it travels."""
-    return _PREFIX.pack(0, len(message)) + message
+def as_it_travels(answer: GrpcAnswer) -> bytes:
+    """Return an answer with its length in front."""
+    if isinstance(answer, bytes):
+        return answer
+    message = answer.SerializeToString()
+    return answer_head(len(message)) + message
 
 
 def end_fields(status: GrpcStatus, message: str) -> bytes:
@@ -68,7 +69,7 @@ class RequestReader:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._parts: list[bytes] = []
-        self._needed = _PREFIX.size
+        self._needed = MESSAGE_HEAD.size
         # Of the bytes that have to be there before the next message, or its length, can be read.
         self.held_bytes = 0
         """Of a message that isn't whole."""
@@ -88,13 +89,13 @@ class RequestReader:
     def _split(self, data: bytes) -> list[bytes]:
         messages = []
         position, end = 0, len(data)
-        self._needed = _PREFIX.size
-        while end - position >= _PREFIX.size:
-            packed, size = _PREFIX.unpack_from(data, position)
+        self._needed = MESSAGE_HEAD.size
+        while end - position >= MESSAGE_HEAD.size:
+            packed, size = MESSAGE_HEAD.unpack_from(data, position)
             self._check(packed, size)
-            start = position + _PREFIX.size
+            start = position + MESSAGE_HEAD.size
             if end - start < size:
-                self._needed = _PREFIX.size + size
+                self._needed = MESSAGE_HEAD.size + size
                 break
             messages.append(data[start : start + size])
             position = start + size

@@ -5,6 +5,8 @@ call, one byte each, and here they cost a look-up, as text that was decoded when
 RocketMQ's Java client takes 14 us so, instead of 72 (docs/decisions/0025-grpc-stack.md).
 """
 
+from functools import lru_cache
+
 from hpack.exceptions import HPACKDecodingError
 from hpack.huffman_table import decode_huffman
 from hpack.table import HeaderTable
@@ -16,6 +18,9 @@ TABLE_BYTES_MAX = 4_096
 ENTRY_BYTES = 32
 # What an entry of the table counts for, besides its texts (RFC 7541, section 4.1).
 INTEGER_MAX = 2**31 - 1
+_NEEDED = frozenset((":method", ":scheme", ":path"))
+_PSEUDO = _NEEDED | {":authority"}
+_OF_CONNECTIONS = frozenset(("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"))
 
 _Field = tuple[str, str, int]
 # Name, value, and what both count for.
@@ -40,8 +45,9 @@ class HeaderDecoder:
         self._table_bytes = 0
         self._table_bytes_max = TABLE_BYTES_MAX
 
-    def decode(self, block: bytes) -> tuple[dict[str, str], bool]:
-        """Return the fields by name, and whether all fit; of a name that comes twice, the last value.
+    def decode(self, block: bytes) -> tuple[dict[str, str], bool, tuple[str, ...]]:
+        """Return the fields by name, whether all fit, and all names in their order; of a name that comes twice, the
+        last value.
 
         Raises: Http2Fault. The connection can't go on, since the table of fields isn't the client's any more.
         """
@@ -51,8 +57,9 @@ class HeaderDecoder:
             words = f"a header block of {len(block)} bytes can't be unpacked: {error}"
             raise Http2Fault(H2Code.COMPRESSION_ERROR, words) from None
 
-    def _decode(self, block: bytes) -> tuple[dict[str, str], bool]:
+    def _decode(self, block: bytes) -> tuple[dict[str, str], bool, tuple[str, ...]]:
         fields: dict[str, str] = {}
+        names: list[str] = []
         position, size, left = 0, len(block), self._list_bytes_max
         dynamic = self._dynamic
         while position < size:
@@ -80,13 +87,14 @@ class HeaderDecoder:
             left -= field[2]
             if left >= 0:
                 fields[field[0]] = field[1]
-        return fields, left >= 0
+                names.append(field[0])
+        return fields, left >= 0, tuple(names)
 
     def _literal(self, block: bytes, position: int, mask: int) -> tuple[_Field, int]:
         index, position = _prefixed(block, position, mask)
         if index == 0:
             name, position = _string(block, position)
-            name_text = _text(name).lower()  # Lower case is the rule; nothing depends on who keeps it.
+            name_text = _text(name)
             name_bytes = len(name)
         else:
             known = _STATIC[index - 1] if index <= 61 else self._dynamic[_dynamic_index(index)]
@@ -110,6 +118,30 @@ class HeaderDecoder:
     def _shrink(self) -> None:
         while self._table_bytes > self._table_bytes_max:
             self._table_bytes -= self._dynamic.pop()[2]
+
+
+@lru_cache(maxsize=256)
+def fault_of_names(names: tuple[str, ...]) -> str:
+    """Return what is wrong with the names of a request's fields, nothing for well-formed ones (RFC 9113, 8.2, 8.3)."""
+    pseudo = [name for name in names if name.startswith(":")]
+    if not _NEEDED <= set(pseudo) <= _PSEUDO or len(set(pseudo)) < len(pseudo):
+        return "its pseudo-header fields are not :method, :scheme, :path and perhaps :authority, once each"
+    if any(name.startswith(":") for name in names[len(pseudo) :]):
+        return "a pseudo-header field stands behind others"
+    if any(name != name.lower() for name in names):
+        return "the name of a field isn't in lower case"
+    of_connections = _OF_CONNECTIONS.intersection(names)
+    return f"a field of HTTP/1 connections: {min(of_connections)}" if of_connections else ""
+
+
+def fault_of_fields(names: tuple[str, ...], fields: dict[str, str]) -> str:
+    """Return what is wrong with the fields of a request, nothing for well-formed ones."""
+    fault = fault_of_names(names)
+    if fault:
+        return fault
+    if not fields[":path"]:
+        return "an empty :path"
+    return "" if fields.get("te", "trailers") == "trailers" else "te is another one than trailers"
 
 
 def _dynamic_index(index: int) -> int:

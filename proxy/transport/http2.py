@@ -5,21 +5,24 @@
     transport.write(http2.outflow.flush())
 
 A stream is in `streams` from its HEADERS until its answer has left whole or one side has reset it. What comes for one
-that is over was under way: it is unpacked and counted, since tables and windows are the connection's, and has no
-other effect.
+that is over was under way, unless the client had ended its side: it is unpacked and counted, since tables and windows
+are the connection's, and has no other effect.
 """
 
+from collections import deque
 from typing import NamedTuple
 
 from staticfire.proxy.transport import frames
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
-from staticfire.proxy.transport.header_block import HeaderDecoder
+from staticfire.proxy.transport.header_block import HeaderDecoder, fault_of_fields
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream, Outflow
 
 BLOCK_BYTES_MAX = 64 * 1024
 # Of the fields of a request, packed, over all its frames.
 ID_MASK = 0x7FFF_FFFF
+REMEMBERED_MAX = 64
+# So much is known of streams that are over.
 
 
 class CallOpened(NamedTuple):
@@ -56,7 +59,7 @@ class _Block(NamedTuple):
     parts: list[bytes]
 
 
-class Http2:
+class Http2:  # house: the rules of a connection in one place: a few lines for each type of frame
     """What one client has said on its connection, and what it is to be told."""
 
     def __init__(self, limits: TransportLimits) -> None:
@@ -71,6 +74,9 @@ class Http2:
         self._events: list[Event] = []
         self._is_leaving = False
         self.last_stream_id = 0
+        self._finished: deque[int] = deque(maxlen=REMEMBERED_MAX)
+        # Streams whose client's side has ended, the last of them.
+        self._skipped: deque[range] = deque(maxlen=REMEMBERED_MAX)
         self.streams: dict[int, H2Stream] = {}
         self.outflow = Outflow(self.streams)
 
@@ -161,6 +167,7 @@ class Http2:
         data = _without_padding(payload, flags)
         stream = self._known(stream_id, "DATA")
         if stream is None:
+            self._check_late(stream_id, "DATA")
             return
         stream.receive_window -= size
         if stream.receive_window < 0:
@@ -169,7 +176,8 @@ class Http2:
             return self._break(stream, H2Code.STREAM_CLOSED)
         if size > len(data):
             self.took(stream, size - len(data))
-        stream.closed_there = bool(flags & frames.END_STREAM)
+        if flags & frames.END_STREAM:
+            self._said_all(stream)
         self._events.append(CallData(stream, data, stream.closed_there))
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -198,27 +206,36 @@ class Http2:
             self._block = block
             return
         self._block = None
-        fields, fits = self._decoder.decode(b"".join(block.parts))
-        self._on_fields(block.stream_id, fields, fits, bool(block.flags & frames.END_STREAM))
+        fields, fits, names = self._decoder.decode(b"".join(block.parts))
+        ended = bool(block.flags & frames.END_STREAM)
+        is_malformed = fits and block.stream_id > self.last_stream_id and fault_of_fields(names, fields) != ""
+        self._on_fields(block.stream_id, {} if is_malformed else fields, fits, ended)
+        if is_malformed and (stream := self.streams.get(block.stream_id)) is not None:
+            self._events.pop()  # A call that nobody has heard of ends without an answer (RFC 9113, 8.1.1).
+            self.reset(stream, H2Code.PROTOCOL_ERROR)
 
     def _on_fields(self, stream_id: int, fields: dict[str, str], fits: bool, ended: bool) -> None:
         stream = self.streams.get(stream_id)
         if stream is not None:  # Trailers: gRPC's clients have none, and nothing in them would matter.
             if stream.closed_there or not ended:
                 return self._break(stream, H2Code.STREAM_CLOSED if stream.closed_there else H2Code.PROTOCOL_ERROR)
-            stream.closed_there = True
+            self._said_all(stream)
             self._events.append(CallData(stream, b"", True))
             return None
         if stream_id <= self.last_stream_id:
+            self._check_late(stream_id, "HEADERS")
             return None
         if self._is_leaving:
             return None  # GOAWAY has told the client that nobody looks at it.
+        if stream_id > self.last_stream_id + 2:
+            self._skipped.append(range(self.last_stream_id + 1, stream_id))
         self.last_stream_id = stream_id
         if len(self.streams) >= self._limits.streams_max:
             self.outflow.control(frames.rst_stream(stream_id, H2Code.REFUSED_STREAM))
             return None
         stream = H2Stream(stream_id, self._limits.stream_window_bytes, self.outflow.initial_window)
-        stream.closed_there = ended
+        if ended:
+            self._said_all(stream)
         self.streams[stream_id] = stream
         self._events.append(CallOpened(stream, fields, fits, ended))
         return None
@@ -228,9 +245,22 @@ class Http2:
             raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"RST_STREAM of {len(payload)} bytes: it has 4")
         stream = self._known(stream_id, "RST_STREAM")
         if stream is not None:
+            self._said_all(stream)
             del self.streams[stream_id]
             self.outflow.drop(stream)
             self._events.append(CallReset(stream))
+
+    def _said_all(self, stream: H2Stream) -> None:
+        """The client has ended its side of a stream: nothing of it can be under way any more."""
+        stream.closed_there = True
+        self._finished.append(stream.id)
+
+    def _check_late(self, stream_id: int, what: str) -> None:
+        """Check what came for a stream that is over. Raises: Http2Fault (it can't have been under way)."""
+        if stream_id in self._finished:
+            raise Http2Fault(H2Code.STREAM_CLOSED, f"{what} on stream {stream_id} behind its end")
+        if any(stream_id in skipped for skipped in self._skipped):
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream {stream_id}, which was passed over")
 
     def _break(self, stream: H2Stream, code: H2Code) -> None:
         """End a stream whose client has broken a rule of it."""

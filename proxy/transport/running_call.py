@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 from google.protobuf.message import DecodeError, Message
 
 from staticfire.protocol.times import UptimeMs
-from staticfire.proxy.transport.calls import CallKind, GrpcCall, GrpcError, GrpcStatus, Method
-from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, WELL_ENDED, RequestReader, end_fields, with_length
+from staticfire.proxy.transport.calls import CallKind, GrpcAnswer, GrpcCall, GrpcError, GrpcStatus, Method
+from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, WELL_ENDED, RequestReader, as_it_travels, end_fields
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream
 from staticfire.runtime.addresses import Address, format_address
@@ -195,10 +195,10 @@ class RunningCall:
         else:
             if not self.is_over:
                 self._begin()
-                self._owner.answer(self.stream, with_length(answer.SerializeToString()))
+                self._owner.answer(self.stream, as_it_travels(answer))
                 self._end(WELL_ENDED)
 
-    async def _answer_stream(self, answers: AsyncGenerator[Message, None]) -> None:
+    async def _answer_stream(self, answers: AsyncGenerator[GrpcAnswer, None]) -> None:
         try:
             try:
                 async for answer in answers:
@@ -214,12 +214,12 @@ class RunningCall:
                 self._begin()
                 self._end(WELL_ENDED)
 
-    async def send(self, answer: Message) -> None:
+    async def send(self, answer: GrpcAnswer) -> None:
         """Send an answer of a stream; return when few enough wait. Raises: GrpcError when the call is over."""
         if self.is_over:
             raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call is over")
         self._begin()
-        self._owner.answer(self.stream, with_length(answer.SerializeToString()))
+        self._owner.answer(self.stream, as_it_travels(answer))
         await self._room()
 
     async def _room(self) -> None:

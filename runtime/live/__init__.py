@@ -3,7 +3,8 @@
 - `clock.py`: monotonic time and wall time
 - `network.py`: TCP; `listener.py`: a port that accepts; `surroundings.py`: the networks that this machine is in
 - `descriptors.py`: what is kept of the file descriptors
-- `files.py`: folders and whole files; `file.py`: one open file; `file_system_sync.py`: one sync for many
+- `files.py`: folders and whole files; `file.py`: one open file; `file_system_sync.py`: one sync for many;
+  `copying.py`: copies
 - `workers.py`: threads for what blocks
 - `identity.py`: who this process is
 

@@ -108,6 +108,14 @@ class LiveFiles:
             raise
         self.sync_folder(os.path.dirname(path) or ".")
 
+    def copy(self, path: str, target: str) -> int:
+        from staticfire.runtime.live.copying import copy  # Few make copies.
+
+        return copy(path, target, self.is_durable)
+
+    def move(self, path: str, target: str) -> None:
+        os.rename(path, target)
+
     def remove(self, path: str) -> None:
         try:
             os.unlink(path)

@@ -16,13 +16,18 @@ class LiveWorkers:
 
     def __init__(self, threads_max: int = THREADS_MAX) -> None:
         self._pool = ThreadPoolExecutor(threads_max, thread_name_prefix="staticfire")
+        self._were_needed = False
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Run `function(*arguments)` in a thread. A cancelled caller leaves; the function runs to its end."""
+        self._were_needed = True
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     async def close(self) -> None:
         """Wait for what runs, without holding up the loop, and end the threads; fine when done twice."""
+        if not self._were_needed:  # Most short-lived clients: a thread that ends no threads is half of their end.
+            self._pool.shutdown()
+            return
         loop = asyncio.get_running_loop()
         closed = loop.create_future()
 

@@ -1,10 +1,11 @@
 """The command line. Each command's module is loaded when it is called, so that `up` starts its processes early.
 
-Exit codes: 0, 1 failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py). What a person did wrong is
-one line.
+Exit codes: 0 fine, 1 found something or failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py;
+docs/command-line.md). What a person did wrong is one line.
 
 - `commands.py`: the list of commands; `command_groups.py`: commands that have commands; `options.py`: flags that
-  several share
+  several share; `family.py`: what all have that look at a cluster;
+  `suggestions.py`: what a typo may have meant
 - `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
   `stay.py`: what both do before and while it runs
 - `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`, `mqproxy.py`: under RocketMQ's
@@ -13,21 +14,27 @@ one line.
 - `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages; `messages.py`: how they are
   shown; `life.py`: what became of one
 - `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: what happened
-- `clock.py`, `reset.py`: message time, and a cluster as if it were new
+- `clock.py`, `reset.py`, `snapshot.py`: message time, and a cluster as if it were new, or as it was
+- `copy.py`: a topic of a real cluster
 - `fault.py`: what goes wrong on purpose; `control_client.py`: through which door
-- `topics.py`, `groups.py`: what there is; `listing.py`: how lists are shown
-- `mqadmin.py`: RocketMQ's administration commands; `mqadmin_offsets.py`, `mqadmin_settings.py`: more of them;
-  `mqadmin_frame.py`: what they have in common; `mqadmin_tables.py`: what they print
-- `pipeline.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time
+- `topics.py`, `groups.py`: what there is; `listing.py`: how things are asked and shown
+- `mqadmin/`: RocketMQ's administration commands
+- `pipeline.py`, `consumption.py`, `sweep.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+COLLECT_AFTER = 50_000
+# Objects. Python's own 700 lets a start look a hundred times at what it has imported, which stays.
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code. Without arguments: those of this process, which is all for it."""
+    if arguments is None:
+        gc.set_threshold(COLLECT_AFTER)
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] not in (["up"], ["run"]) or "--help" in given:
         return _main(given)
@@ -37,11 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from staticfire.grpc_extra import grpc_is_installed
     from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
-    programs = [BROKER_PROGRAM, NAMESERVER_PROGRAM]
-    if "--no-grpc" not in given and grpc_is_installed():
-        programs.append(PROXY_PROGRAM)
-    early = EarlyStart(programs, DEVNULL if given[0] == "run" else None)
+    early = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], DEVNULL if given[0] == "run" else None)
     try:
+        if "--no-grpc" not in given and grpc_is_installed():
+            early.add(PROXY_PROGRAM)
         return _main(given, early)
     finally:
         early.close()

@@ -3,7 +3,7 @@
 import click
 
 from staticfire.broker.settings import BrokerSettings
-from staticfire.cli.options import Whole, as_settings, settings_flags
+from staticfire.cli.options import Whole, as_settings, compat_flag, settings_flags
 from staticfire.cli.serve import become, settings_list_flag, settings_of, show_settings, temporary_folder
 from staticfire.runtime.addresses import parse_address
 
@@ -16,6 +16,7 @@ from staticfire.runtime.addresses import parse_address
 @click.option("--advertise", metavar="HOST[:PORT]", help="What clients are told. [default: where each of them is]")
 @click.option("--salvage", is_flag=True, help="Move damaged parts of the log aside and go on with what is whole.")
 @settings_flags
+@compat_flag
 @settings_list_flag
 def broker(
     namesrv: str | None,
@@ -26,6 +27,7 @@ def broker(
     salvage: bool,
     assignments: tuple[tuple[str, str], ...],
     file: str | None,
+    compat: str | None,
     listing: str | None,
 ) -> None:
     """One broker in the foreground, which registers at the nameservers it is given.
@@ -51,7 +53,7 @@ def broker(
     if advertise is not None:
         host, advertised_port = parse_address(advertise, default_port=0)
         flags |= {"brokerIP1": host, "advertisedPort": str(advertised_port)}
-    settings = settings_of(BrokerSettings, flags, as_settings(assignments), file)
+    settings = settings_of(BrokerSettings, flags, as_settings(assignments), file, compat)
     folder = "" if settings.get("store_path_root_dir") else temporary_folder("broker")
     if folder:
         settings["store_path_root_dir"] = folder

@@ -4,21 +4,21 @@ Each command ends with a short report of what the clock shows then. `advance` re
 the way is consumed; when consumers don't settle, exit code 3 and who it is.
 """
 
-import asyncio
-import json
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from staticfire.cli.command_groups import Commands
+from staticfire.cli.family import json_flag, watch_flag
+from staticfire.cli.listing import busy, console, print_json, watched
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import namesrv_flag
-from staticfire.client.admin.clock import ClockReport, ClusterClock
 from staticfire.protocol.durations import format_duration, format_moment, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
-from staticfire.protocol.requests.clock import SCALED
-from staticfire.runtime.live import live_machine
-from staticfire.runtime.pool import ConnectionPool
+
+if TYPE_CHECKING:
+    from staticfire.client.admin.clock import ClockReport, ClusterClock
 
 Command = Callable[..., None]
 NAME_CHARS = 14
@@ -33,36 +33,41 @@ def clock() -> None:
 
 
 def _common_flags(command: Command) -> Command:
-    as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
-    return namesrv_flag(as_json(command))
+    return namesrv_flag(json_flag(command))
 
 
 @clock.command()
 @_common_flags
-def now(namesrv: str, as_json: bool) -> None:
+@watch_flag
+def now(namesrv: str, as_json: bool, watch_s: float | None) -> None:
     """Show message time, and when the next message falls due."""
-    _show(_moved(namesrv, ClusterClock.now), as_json)
+
+    def look() -> int:
+        _show(_moved(namesrv, lambda cluster: cluster.now()), as_json)
+        return 0
+
+    watched(watch_s, look)
 
 
 @clock.command()
 @_common_flags
 def freeze(namesrv: str, as_json: bool) -> None:
     """Let message time stand."""
-    _show(_moved(namesrv, ClusterClock.freeze), as_json)
+    _show(_moved(namesrv, lambda cluster: cluster.freeze()), as_json)
 
 
 @clock.command()
 @_common_flags
 def run(namesrv: str, as_json: bool) -> None:
     """Let message time run at its usual pace, from where it is."""
-    _show(_moved(namesrv, ClusterClock.run), as_json)
+    _show(_moved(namesrv, lambda cluster: cluster.run()), as_json)
 
 
 @clock.command(short_help="Skip to whatever falls due, by itself.")
 @_common_flags
 def skip(namesrv: str, as_json: bool) -> None:
     """Skip to whatever falls due next, again and again, whenever consumers are at rest."""
-    _show(_moved(namesrv, ClusterClock.skip), as_json)
+    _show(_moved(namesrv, lambda cluster: cluster.skip()), as_json)
 
 
 @clock.command(short_help="Let message time run faster.")
@@ -85,14 +90,20 @@ def advance(namesrv: str, as_json: bool, moment: str | None, settle: str | None,
     by_ms = None if duration is None else parse_duration(duration)
     to_ms = None if moment is None else parse_moment(moment)
     settle_ms_max = None if settle is None else parse_duration(settle)
-    report = _moved(namesrv, lambda cluster: cluster.advance(by_ms, to_ms, settle_ms_max))
+    with busy("message time advances"):
+        report = _moved(namesrv, lambda cluster: cluster.advance(by_ms, to_ms, settle_ms_max))
     _show(report, as_json, has_delivered=True)
 
 
-def _moved(namesrv: str, move: Callable[[ClusterClock], Awaitable[ClockReport]]) -> ClockReport:
+def _moved(namesrv: str, move: "Callable[[ClusterClock], Awaitable[ClockReport]]") -> "ClockReport":
     """Do something with the clock of a cluster."""
+    import asyncio
 
-    async def on_a_connection() -> ClockReport:
+    from staticfire.client.admin.clock import ClusterClock
+    from staticfire.runtime.live import live_machine
+    from staticfire.runtime.pool import ConnectionPool
+
+    async def on_a_connection() -> "ClockReport":
         machine = live_machine()
         pool = ConnectionPool(machine)
         try:
@@ -104,16 +115,19 @@ def _moved(namesrv: str, move: Callable[[ClusterClock], Awaitable[ClockReport]])
     return asyncio.run(on_a_connection())
 
 
-def _show(report: ClockReport, as_json: bool, has_delivered: bool = False) -> None:
+def _show(report: "ClockReport", as_json: bool, has_delivered: bool = False) -> None:
     if as_json:
-        click.echo(json.dumps(report.as_json()))
+        print_json(report.as_json())
         return
+    told = console()
     for name, words in _lines(report, has_delivered):
-        click.echo(click.style(name.ljust(NAME_CHARS), bold=True) + words)
+        told.print(f"[bold]{name.ljust(NAME_CHARS)}[/bold]{words}", soft_wrap=True)
 
 
-def _lines(report: ClockReport, has_delivered: bool) -> list[tuple[str, str]]:
+def _lines(report: "ClockReport", has_delivered: bool) -> list[tuple[str, str]]:
     """Return the report as names and words."""
+    from staticfire.protocol.requests.clock import SCALED
+
     pace = f", {report.rate:g} times as fast as real time" if report.mode == SCALED else ""
     lines = [
         ("message time", f"{format_moment(report.message_ms)} ({_ahead(report.ahead_ms)})"),
@@ -137,7 +151,7 @@ def _ahead(ahead_ms: int) -> str:
     return f"{format_duration(abs(seconds) * 1_000)} {'ahead' if seconds > 0 else 'behind'}"
 
 
-def _due(report: ClockReport) -> str:
+def _due(report: "ClockReport") -> str:
     if report.next_due_ms is None:
         return "nothing"
     left_ms = report.next_due_ms - report.message_ms

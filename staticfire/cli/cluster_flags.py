@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from staticfire.cli.options import Command, Whole, all_flags, as_settings, settings_flags
+from staticfire.cli.options import Command, Whole, all_flags, as_settings, compat_flag, settings_flags
 from staticfire.cli.stand import ClusterFlags
 from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.places import WantedCluster
+from staticfire.places import WantedCluster, WantedControl
+from staticfire.plan import HOST
 from staticfire.protocol.errors import UsageError
 
 
@@ -24,20 +25,23 @@ def cluster_flags(
             namesrv = given.pop("namesrv_port")
             wanted = WantedCluster(
                 brokers=given.pop("brokers"),
+                nameservers=given.pop("nameservers"),
                 namesrv_port=namesrv,
                 broker_port=given.pop("broker_port"),
                 grpc_port=_grpc_port(given.pop("grpc_port"), given.pop("no_grpc"), grpc_port if namesrv else 0),
                 directory=given.pop("directory"),
                 settings=as_settings(given.pop("assignments")),
                 file=given.pop("file"),
+                listen=given.pop("listen"),
+                compat=given.pop("compat"),
             )
-            hosts = tuple(name.strip() for name in given.pop("control_hosts").split(",") if name.strip())
-            return command(flags=ClusterFlags(wanted, given.pop("control_port"), hosts), **given)
+            return command(flags=ClusterFlags(wanted, _wanted_control(given)), **given)
 
         return all_flags(
             with_flags,
             click.option("--brokers", type=Whole(), default=1, show_default=True, help="How many brokers."),
-            _port_flag("--namesrv-port", namesrv_port, "Port of the nameserver."),
+            click.option("--nameservers", type=Whole(), default=1, show_default=True, help="How many nameservers."),
+            _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; the next ones follow it."),
             _port_flag(
                 "--broker-port", broker_port, "Port of the first broker; the next ones are 20 above each other."
             ),
@@ -46,14 +50,15 @@ def cluster_flags(
                 help="Port of the gRPC endpoint, for RocketMQ 5's clients. 0: any free one. "
                 f"[default: {'any free one' if grpc_port == 0 else f'{grpc_port}, or any with --namesrv-port 0'}]",
             ),
-            click.option("--no-grpc", is_flag=True, help="Without the gRPC endpoint."),
-            _port_flag("--control-port", control_port, "Port of the control endpoint."),
             click.option(
-                "--control-hosts", envvar="STATICFIRE_CONTROL_HOSTS", default="", metavar="NAME,NAME",
-                help="Host names under which the control endpoint may be asked, besides localhost and 127.0.0.1.",
+                "--listen", envvar="STATICFIRE_LISTEN", default=HOST, show_default=True, metavar="ADDRESS",
+                help="Where servers listen. 0.0.0.0: every address of this machine, so that others reach them.",
             ),
+            click.option("--no-grpc", is_flag=True, help="Without the gRPC endpoint."),
+            *_control_flags(control_port),
             click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]"),
             settings_flags,
+            compat_flag,
         )  # fmt: skip
 
     return add
@@ -73,3 +78,28 @@ def _grpc_port(given: int | None, is_unwanted: bool, default: int) -> int | None
 def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:
     note = "any free one" if default == 0 else str(default)
     return click.option(name, type=Whole(0, 65535), default=default, help=f"{text} 0: any free one. [default: {note}]")
+
+
+def _control_flags(port: int) -> list[Callable[[Command], Command]]:
+    """Return the flags of the control endpoint."""
+    return [
+        _port_flag("--control-port", port, "Port of the control endpoint."),
+        click.option(
+            "--control-hosts", envvar="STATICFIRE_CONTROL_HOSTS", default="", metavar="NAME,NAME",
+            help="Host names under which the control endpoint may be asked, besides localhost and 127.0.0.1.",
+        ),
+        click.option(
+            "--control-address", default=HOST, show_default=True, metavar="ADDRESS",
+            help="Where the control endpoint listens; anything but this machine's loopback needs a token.",
+        ),
+        click.option(
+            "--control-token", envvar="STATICFIRE_CONTROL_TOKEN", default="", metavar="TOKEN",
+            help="What who asks it has to send, as `Authorization: Bearer TOKEN`. [default: none is needed]",
+        ),
+    ]  # fmt: skip
+
+
+def _wanted_control(given: dict[str, Any]) -> WantedControl:
+    """Take the flags of the control endpoint out of what was given."""
+    names = tuple(name.strip() for name in given.pop("control_hosts").split(",") if name.strip())
+    return WantedControl(given.pop("control_port"), given.pop("control_address"), names, given.pop("control_token"))

@@ -1,13 +1,18 @@
 """Groups of commands: `clock freeze`, `dlq list`. Flags may stand before the command or behind it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
+from staticfire.cli.family import FamilyCommand, watch_filled
+from staticfire.cli.suggestions import did_you_mean
+
 
 class Commands(click.Group):
     """Takes the flags of its commands in front of them, too, and says which commands there are."""
+
+    command_class = FamilyCommand
 
     def __init__(self, *args: Any, default: str = "", **kwargs: Any) -> None:
         """`default`: the command that is meant when flags stand there alone, or nothing."""
@@ -15,18 +20,22 @@ class Commands(click.Group):
         self._default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = watch_filled(args)
         own = {name for param in self.get_params(ctx) for name in param.opts}
         if not args or args[0] not in own:
             leading = count_leading(args, self._flags_with_value())
             if leading < len(args):
                 args = [args[leading], *args[:leading], *args[leading + 1 :]]
-            elif self._default:
+            elif self._default and not ctx.resilient_parsing:  # A shell may complete another one.
                 args = [self._default, *args]
         return super().parse_args(ctx, args)
 
     def _flags_with_value(self) -> set[str]:
-        options = [param for command in self.commands.values() for param in command.params]
+        options = [param for command in self.all_commands() for param in command.params]
         return {name for one in options if isinstance(one, click.Option) and not one.is_flag for name in one.opts}
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        return [*completed(self.short_helps(), incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -37,7 +46,24 @@ class Commands(click.Group):
 
     def unknown(self, name: str) -> str:
         """Say that there is no such command."""
-        return f"there is no command {name}; there are {', '.join(self.commands)}"
+        names = list(self.short_helps())
+        return f"there is no command {name}{did_you_mean(name, names) or ';'} there are {', '.join(names)}"
+
+    def all_commands(self) -> list[click.Command]:
+        """Return the commands themselves."""
+        return list(self.commands.values())
+
+    def short_helps(self) -> dict[str, str]:
+        """Return what each command does, in a line, by name."""
+        return {name: command.get_short_help_str() for name, command in self.commands.items()}
+
+
+def completed(short_helps: Mapping[str, str], incomplete: str) -> list[Any]:
+    """Return what a shell may complete the beginning of a command's name to, without loading any."""
+    from click.shell_completion import CompletionItem
+
+    names = short_helps.items()
+    return [CompletionItem(name, help=text) for name, text in names if name.lower().startswith(incomplete.lower())]
 
 
 def count_leading(args: Sequence[str], with_value: Iterable[str]) -> int:

@@ -1,9 +1,12 @@
 """The list of commands, with the line that each has in `staticfire --help`: known here, so that help loads nothing."""
 
 from importlib import import_module
+from typing import Any
 
 import click
 
+from staticfire.cli.command_groups import completed
+from staticfire.cli.suggestions import did_you_mean
 from staticfire.runtime.signals import hold_stops_back
 
 COMMANDS = {
@@ -28,6 +31,8 @@ COMMANDS = {
     "simulate": "Whole clusters on virtual time, from seeds: do all promises hold?",
     "pipeline": "Jobs on Spark: topics to Parquet.",
     "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",
+    "copy": "A topic of a real cluster, with where its groups stand, copied to this one.",
+    "snapshot": "The whole cluster put away under a name, and put back as it was.",
     "reset": "Forget all messages, topics, groups and offsets.",
 }
 STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker", "mqproxy")
@@ -45,16 +50,20 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in (*COMMANDS, *ROCKETMQ_SCRIPTS):
             return None
-        if cmd_name in STAYING:
-            hold_stops_back()
         command: click.Command = getattr(import_module(f"staticfire.cli.{cmd_name}"), cmd_name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        return [*completed(COMMANDS, incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in (*COMMANDS, *ROCKETMQ_SCRIPTS) and not args[0].startswith("-"):
-            ctx.fail(f"there is no command {args[0]}; there are {', '.join(COMMANDS)}")
+            close = did_you_mean(args[0], COMMANDS) or ";"
+            ctx.fail(f"there is no command {args[0]}{close} there are {', '.join(COMMANDS)}")
+        if args and args[0] in STAYING:
+            hold_stops_back()
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

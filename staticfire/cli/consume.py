@@ -3,45 +3,40 @@
 A message is done when its line is written: whatever ends the command, what wasn't printed stays with the group.
 """
 
-import asyncio
 import os
 import signal
+from typing import TYPE_CHECKING
 
 import click
 
+from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
 from staticfire.cli.messages import body_text, message_json, printable, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
-from staticfire.cli.stay import signals_call
-from staticfire.client import (
-    ClientSettings,
-    ConsumeContext,
-    ConsumeFromWhere,
-    ConsumeStatus,
-    MessageModel,
-    PushConsumer,
-    PushSettings,
-    ReceivedMessage,
-)
 from staticfire.protocol.durations import parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
-from staticfire.protocol.tags import ALL_TAGS
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE, EXIT_STOPPED
-from staticfire.runtime.live import live_machine
 
-STARTS = {
-    None: ConsumeFromWhere.LAST_OFFSET,
-    "first": ConsumeFromWhere.FIRST_OFFSET,
-    "last": ConsumeFromWhere.LAST_OFFSET,
-}
+if TYPE_CHECKING:
+    import asyncio
+
+    from staticfire.client import ConsumeStatus, PushConsumer, PushSettings, ReceivedMessage
+
 LEAVE_MS = 1_000
 # For a message that is being sent back. Printing takes no time.
 
 
-@click.command()
+@click.command(cls=FamilyCommand)
 @namesrv_flag
-@click.option("--group", "-g", required=True, help="The consumer group; it is created when there is none.")
-@click.option("--tag", default="*", help="Only messages with these tags, like 'paid || refunded'.")
+@click.option(
+    "-g",
+    "--group",
+    required=True,
+    metavar="GROUP",
+    type=GROUP,
+    help="The consumer group; it is created when there is none.",
+)
+@click.option("--tag", default="*", metavar="TAGS", help="Only messages with these tags, like 'paid || refunded'.")
 @click.option(
     "--from", "start", metavar="first|last|TIME",
     help="Where a new group begins: at the oldest message, behind the newest, or with what was stored since "
@@ -51,9 +46,9 @@ LEAVE_MS = 1_000
 @click.option("--max", "max_messages", type=Whole(1), help="End after so many; 1 is the exit code of fewer.")
 @click.option("--timeout", metavar="DURATION", help="End after 10s, 1m30s or the like. [default: never]")
 @click.option("--fail", is_flag=True, help="Say RECONSUME_LATER to every message, so that it is retried.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
+@json_flag
 @protocol_flag
-@click.argument("topics", nargs=-1, required=True)
+@click.argument("topics", nargs=-1, required=True, type=TOPIC)
 def consume(
     namesrv: str,
     group: str,
@@ -68,20 +63,15 @@ def consume(
     topics: tuple[str, ...],
 ) -> int:
     """Consume TOPICS as a member of a group and print each message, until Ctrl-C."""
+    import asyncio
+
+    from staticfire.client import ConsumeStatus
+
     timeout_ms = None if timeout is None else parse_duration(timeout)
     if timeout_ms == 0:
         raise UsageError(f"--timeout {timeout}: no message can come in no time")
     check_tags(tag)
-    settings = PushSettings(
-        client=ClientSettings(protocol=protocol),  # type: ignore[arg-type]  # one of its words: see the flag
-        message_model=MessageModel.BROADCASTING if broadcast else MessageModel.CLUSTERING,
-        consume_from_where=STARTS.get(start, ConsumeFromWhere.TIMESTAMP),
-        consume_timestamp_ms=None if start in STARTS or start is None else parse_moment(start),
-        skip_young_history=start is not None,
-        consume_threads=1,
-        await_termination_ms=LEAVE_MS,
-        local_offset_store_dir=os.path.expanduser("~/.rocketmq_offsets"),
-    )
+    settings = _settings(protocol, broadcast, start)
     status = ConsumeStatus.RECONSUME_LATER if fail else ConsumeStatus.CONSUME_SUCCESS
     printer = _Printer(status, as_json, max_messages)
     try:
@@ -90,8 +80,28 @@ def consume(
         return EXIT_SIGNAL_BASE + signal.SIGINT
 
 
+def _settings(protocol: str, broadcast: bool, start: str | None) -> "PushSettings":
+    """Return what the flags say of the consumer. Raises: UsageError."""
+    from staticfire.client import ClientSettings, ConsumeFromWhere, MessageModel, PushSettings
+
+    last, first = ConsumeFromWhere.LAST_OFFSET, ConsumeFromWhere.FIRST_OFFSET
+    starts = {None: last, "first": first, "last": last}
+    return PushSettings(
+        client=ClientSettings(protocol=protocol),  # type: ignore[arg-type]  # one of its words: see the flag
+        message_model=MessageModel.BROADCASTING if broadcast else MessageModel.CLUSTERING,
+        consume_from_where=starts.get(start, ConsumeFromWhere.TIMESTAMP),
+        consume_timestamp_ms=None if start in starts or start is None else parse_moment(start),
+        skip_young_history=start is not None,
+        consume_threads=1,
+        await_termination_ms=LEAVE_MS,
+        local_offset_store_dir=os.path.expanduser("~/.rocketmq_offsets"),
+    )
+
+
 def check_tags(text: str) -> None:
     """Refuse what reads like tags and would match nothing, or something else. Raises: UsageError."""
+    from staticfire.protocol.tags import ALL_TAGS
+
     tags = [tag.strip() for tag in text.split("||")]
     if text == ALL_TAGS:
         return
@@ -109,7 +119,7 @@ def check_tags(text: str) -> None:
 class _Printer:
     """The listener: prints, and ends the consumer when it has seen enough."""
 
-    def __init__(self, status: ConsumeStatus, as_json: bool, max_messages: int | None) -> None:
+    def __init__(self, status: "ConsumeStatus", as_json: bool, max_messages: int | None) -> None:
         self._status = status
         self._as_json = as_json
         self.max_messages = max_messages
@@ -117,8 +127,9 @@ class _Printer:
         self.error: OSError | None = None
         """Why nothing can be printed any more."""
 
-    def listen(self, consumer: PushConsumer) -> None:
+    def listen(self, consumer: "PushConsumer") -> None:
         """Become the listener of a consumer."""
+        from staticfire.client import ConsumeContext, ConsumeStatus, ReceivedMessage
 
         @consumer.listener
         async def show(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
@@ -132,7 +143,7 @@ class _Printer:
             await _leave_it()
             return self._status
 
-    def _print(self, message: ReceivedMessage) -> None:
+    def _print(self, message: "ReceivedMessage") -> None:
         try:
             click.echo(message_json(message) if self._as_json else _line(message))
             self.seen += 1
@@ -156,9 +167,9 @@ class _Printer:
 class _Signalled:
     """What signals do: the first one ends the consumer in order, the second one at once."""
 
-    def __init__(self, consumer: PushConsumer) -> None:
+    def __init__(self, consumer: "PushConsumer", main: "asyncio.Task[object] | None") -> None:
         self._consumer = consumer
-        self._main = asyncio.current_task()
+        self._main = main
         self._is_asked = False
 
     def __call__(self, _: signal.Signals) -> None:
@@ -170,13 +181,15 @@ class _Signalled:
 
 async def _leave_it() -> None:
     """End the listener's call without a result: the message stays with the group, for whoever consumes next."""
+    import asyncio
+
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
     await asyncio.sleep(0)
 
 
-def _line(message: ReceivedMessage) -> str:
+def _line(message: "ReceivedMessage") -> str:
     """Return one line for a person."""
     times = f"(retry {message.reconsume_times})" if message.reconsume_times else ""
     words = [message.tags or "", " ".join(message.keys), times, body_text(message)]
@@ -189,18 +202,24 @@ async def _consume(
     group: str,
     topics: tuple[str, ...],
     tag: str,
-    settings: PushSettings,
+    settings: "PushSettings",
     printer: _Printer,
     timeout_ms: int | None,
 ) -> int:
     """Consume until there were enough messages, the time is over, or a signal comes."""
+    import asyncio
+
+    from staticfire.cli.stay import signals_call
+    from staticfire.client import PushConsumer
+    from staticfire.runtime.live import live_machine
+
     machine = live_machine()
     try:
         consumer = PushConsumer(group, namesrv, settings, machine)
         for topic in topics:
             consumer.subscribe(topic, tag)
         printer.listen(consumer)
-        with signals_call(_Signalled(consumer)):
+        with signals_call(_Signalled(consumer, asyncio.current_task())):
             async with consumer:
                 try:
                     async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):

@@ -1,6 +1,7 @@
 """A cluster's fault rules for the command line: through its control endpoint, or straight to its servers."""
 
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 CONTROL_URL = f"http://127.0.0.1:{CONTROL_PORT}"
 TIMEOUT_S = 30
+TOKEN_VARIABLE = "STATICFIRE_CONTROL_TOKEN"
+HTTP_NOT_FOUND = 404
 
 
 class ControlClient:
@@ -86,12 +89,15 @@ class ControlClient:
         """Return what the endpoint answers. Raises: UsageError (it refuses), ClientError (it doesn't answer)."""
         body = None if words is None else json.dumps(words).encode()
         try:
-            request = urllib.request.Request(self._url + path, body, method=method)
+            token = os.environ.get(TOKEN_VARIABLE, "")
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            request = urllib.request.Request(self._url + path, body, headers, method=method)
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
                 told: dict[str, Any] = json.load(answer)
                 return told
         except urllib.error.HTTPError as error:
-            raise UsageError(_words(error)) from None
+            kind = ClientError if error.code == HTTP_NOT_FOUND else UsageError
+            raise kind(_words(error)) from None
         except (OSError, ValueError) as error:
             raise ClientError(f"the control endpoint {self._url} doesn't answer: {error}") from None
 

@@ -3,27 +3,27 @@
 Exit codes: 0; 1 when something was asked for that isn't there, or not all could be sent again, with the reasons.
 """
 
-import asyncio
 import json
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from staticfire.cli.command_groups import Commands
+from staticfire.cli.family import GROUP, TOPIC, json_flag, watch_flag
+from staticfire.cli.listing import add_row, asked, busy, console, counted, print_json, table_of, watched
 from staticfire.cli.messages import body_text, printable, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
-from staticfire.client import Admin, ClientSettings, DeadLetter, DeadLetterQueue, ResendInterrupted, ResendReport
-from staticfire.client.admin.resending import in_words
-from staticfire.control.dlq import report_as_json
-from staticfire.protocol.durations import format_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
+
+if TYPE_CHECKING:
+    from staticfire.client import ClientSettings, DeadLetter, DeadLetterQueue, ResendReport
 
 T = TypeVar("T")
 Command = Callable[..., Any]
@@ -42,14 +42,17 @@ def _common_flags(command: Command) -> Command:
     return namesrv_flag(protocol_flag(command))
 
 
-as_json_flag = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def _settings(protocol: str) -> "ClientSettings":
+    from staticfire.client import ClientSettings
 
-
-def _settings(protocol: str) -> ClientSettings:
     return ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see the flag
 
 
-def _asked(namesrv: str, protocol: str, group: str, ask: Callable[[DeadLetterQueue], Awaitable[T]]) -> T:
+def _asked(namesrv: str, protocol: str, group: str, ask: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
+    import asyncio
+
+    from staticfire.client import DeadLetterQueue
+
     async def connected() -> T:
         async with DeadLetterQueue(group, namesrv, _settings(protocol)) as queue:
             return await ask(queue)
@@ -63,17 +66,28 @@ def _asked(namesrv: str, protocol: str, group: str, ask: Callable[[DeadLetterQue
 @dlq.command("list", short_help="Which groups have dead letters, or those of one.")
 @_common_flags
 @click.option("--max", "max_letters", type=Whole(1), default=20, show_default=True, help="How many of a group.")
-@click.option("--last", is_flag=True, help="The newest ones instead of the oldest.")
-@as_json_flag
-@click.argument("group", required=False)
-def list_letters(namesrv: str, protocol: str, max_letters: int, last: bool, as_json: bool, group: str | None) -> None:
+@click.option("--last", is_flag=True, help="The newest messages instead of the oldest.")
+@json_flag
+@watch_flag
+@click.argument("group", required=False, type=GROUP)
+def list_letters(
+    namesrv: str, protocol: str, max_letters: int, last: bool, as_json: bool, watch_s: float | None, group: str | None
+) -> None:
     """Show which groups have dead letters, and how many; with GROUP, what they are."""
-    if group is None:
-        _show_groups(asyncio.run(_counts(namesrv, protocol)), as_json)
-        return
 
-    async def look(queue: DeadLetterQueue) -> tuple[list[DeadLetter], int]:
-        return await queue.letters(max_letters, newest=last), await queue.count()
+    def look() -> int:
+        if group is None:
+            _show_groups(asked(namesrv, protocol, lambda admin: admin.dead_letters()), as_json)
+        else:
+            _look_at_letters(group, namesrv, protocol, (max_letters, last), as_json)
+        return 0
+
+    watched(watch_s, look)
+
+
+def _look_at_letters(group: str, namesrv: str, protocol: str, chosen: tuple[int, bool], as_json: bool) -> None:
+    async def look(queue: "DeadLetterQueue") -> "tuple[list[DeadLetter], int]":
+        return await queue.letters(chosen[0], newest=chosen[1]), await queue.count()
 
     letters, count = _asked(namesrv, protocol, group, look)
     if as_json:
@@ -83,15 +97,10 @@ def list_letters(namesrv: str, protocol: str, max_letters: int, last: bool, as_j
         _show_letters(group, letters, count)
 
 
-async def _counts(namesrv: str, protocol: str) -> dict[str, int]:
-    async with Admin(namesrv, _settings(protocol)) as admin:
-        return await admin.dead_letters()
-
-
 def _show_groups(counts: dict[str, int], as_json: bool) -> None:
     if as_json:
         for group, count in counts.items():
-            click.echo(json.dumps({"group": group, "count": count}))
+            print_json({"group": group, "count": count})
     elif not counts:
         click.echo("no dead letters")
     else:
@@ -100,42 +109,37 @@ def _show_groups(counts: dict[str, int], as_json: bool) -> None:
             click.echo(f"{group:<{width}}  {count:,}")
 
 
-def _show_letters(group: str, letters: list[DeadLetter], count: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
+def _show_letters(group: str, letters: "list[DeadLetter]", count: int) -> None:
     if not letters:
-        console.print(f"no dead letters of {group}", markup=False)
+        click.echo(f"no dead letters of {group}")
         return
-    table = Table(box=None, header_style="bold", pad_edge=False, expand=True)
-    for name in ("id", "died", "from", "failed", "tag", "keys"):
-        table.add_column(name, justify="right" if name == "failed" else "left", no_wrap=True)
-    table.add_column("body", ratio=1, overflow="ellipsis", no_wrap=True)
+    columns = {"id": "left", "died": "left", "from": "left", "failed": "right", "tag": "left", "keys": "left"}
+    table = table_of(**columns, body="rest")
     for letter in letters:
         message = letter.message
-        cells = [letter.id, stored_text(message), letter.origin_topic or "?", str(letter.failed_times)]
+        cells = [letter.id, stored_text(message), letter.origin_topic or "?", letter.failed_times]
         cells += [message.tags or "", " ".join(message.keys), body_text(message)]
-        table.add_row(*(Text(printable(cell)) for cell in cells), style="dim" if letter.is_resent else None)
-    console.print(table)
+        add_row(table, cells, style="dim" if letter.is_resent else None)
+    console().print(table)
     resent = sum(letter.is_resent for letter in letters)
     words = [f"{len(letters)} of {count:,}"] if count > len(letters) else []
     words += [f"{resent} of these {'was' if resent == 1 else 'were'} sent again"] if resent else []
     if words:
-        console.print("; ".join(words), markup=False)
+        click.echo("; ".join(words))
 
 
 @dlq.command(short_help="One of them, with all that it has.")
 @_common_flags
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
-@click.argument("group")
+@json_flag
+@click.argument("group", type=GROUP)
 @click.argument("letter_id", metavar="ID")
 def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str) -> None:
     """Show one dead letter of GROUP: where it came from, how it died, its properties, its body.
 
     ID is what `dlq list` shows, like broker-a/0/17, or the id of its message.
     """
+    from staticfire.protocol.durations import format_moment
+
     letter = _asked(namesrv, protocol, group, lambda queue: queue.find(letter_id))
     if as_json:
         click.echo(_line(letter))
@@ -167,16 +171,19 @@ def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str)
 @dlq.command(short_help="All of them as JSON lines.")
 @_common_flags
 @click.option("--to", "path", metavar="FILE", help="Into this file, which is there when it is whole. [default: stdout]")
-@click.argument("group")
+@click.argument("group", type=GROUP)
 def export(namesrv: str, protocol: str, path: str | None, group: str) -> int:
     """Write all dead letters of GROUP, one JSON object per line; `bodyBase64` has the body's bytes."""
 
-    async def write(queue: DeadLetterQueue) -> int:
+    async def write(queue: "DeadLetterQueue") -> int:
         count = 0
-        async with _opened(path) as file:
-            async for letter in queue.read():
-                file.write(_line(letter) + "\n")
-                count += 1
+        total = None if path is None else await queue.count()
+        with counted("exported", total) as tell_more:
+            async with _opened(path) as file:
+                async for letter in queue.read():
+                    file.write(_line(letter) + "\n")
+                    tell_more(1)
+                    count += 1
         return count
 
     try:
@@ -216,10 +223,10 @@ async def _opened(path: str | None) -> AsyncIterator[TextIO]:
 @_common_flags
 @click.option("--all", "is_all", is_flag=True, help="All that weren't sent again with --all before.")
 @click.option("--again", is_flag=True, help="With --all: those, too.")
-@click.option("--to", metavar="TOPIC", help="To this topic. [default: the one that each came from]")
+@click.option("--to", metavar="TOPIC", type=TOPIC, help="To this topic. [default: the one that each came from]")
 @click.option("--only-group", is_flag=True, help="So that no other group of the topic gets them once more.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
-@click.argument("group")
+@json_flag
+@click.argument("group", type=GROUP)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 def resend(
     namesrv: str,
@@ -238,17 +245,18 @@ def resend(
     They keep id, keys, tags and properties, begin with all their retries, and stay in the dead letters as well. A
     resend of all that was interrupted goes on where it was.
     """
+
+    from staticfire.client import ResendInterrupted
+
     if is_all == bool(ids):
         raise UsageError("dlq resend: name dead letters by their ids, or say --all, one of them")
     if again and not is_all:
         raise UsageError("dlq resend: --again goes with --all; letters that are named are always sent")
     try:
-        report = _asked(
-            namesrv,
-            protocol,
-            group,
-            lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again),
-        )
+        with busy(f"sending dead letters of {group} again"):
+            report = _asked(
+                namesrv, protocol, group, lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again)
+            )
     except ResendInterrupted as interrupted:
         if as_json:
             click.echo(_report_json(interrupted.report, str(interrupted)))
@@ -262,12 +270,18 @@ def resend(
     return EXIT_FAILED if report.left else 0
 
 
-def _report_json(report: ResendReport, error: str | None = None) -> str:
+def _report_json(report: "ResendReport", error: str | None = None) -> str:
+
+    from staticfire.control.dlq import report_as_json
+
     told = report_as_json(report)
     return json.dumps(told if error is None else {**told, "error": error})
 
 
-def _tell_report(report: ResendReport, group: str) -> None:
+def _tell_report(report: "ResendReport", group: str) -> None:
+
+    from staticfire.client.admin.resending import in_words
+
     if report.resent:
         click.echo(f"sent {in_words(report.resent)}")
     elif not report.left:
@@ -278,7 +292,7 @@ def _tell_report(report: ResendReport, group: str) -> None:
         click.echo(f"these groups get them, too: {', '.join(report.other_groups)} (--only-group spares them)")
 
 
-def _line(letter: DeadLetter) -> str:
+def _line(letter: "DeadLetter") -> str:
     return json.dumps(letter.as_json(), ensure_ascii=False)
 
 

@@ -4,21 +4,25 @@ Where `up` or `run` answers at its control endpoint for the same cluster, rules 
 freeze processes. Else they go straight to the servers.
 """
 
-import asyncio
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from staticfire.cli.command_groups import Commands
-from staticfire.cli.control_client import CONTROL_URL, ControlClient
+from staticfire.cli.family import GROUP, TOPIC, json_flag, watch_flag
+from staticfire.cli.listing import print_json, watched
 from staticfire.cli.messages import count_of, printable
 from staticfire.cli.options import Command, all_flags, namesrv_flag
+from staticfire.plan import CONTROL_PORT
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.errors import UsageError
 
+if TYPE_CHECKING:
+    from staticfire.cli.control_client import ControlClient
+
 OPTION = click.option
+T = TypeVar("T")
 
 
 @click.group(cls=Commands)
@@ -35,9 +39,21 @@ def _cluster_flags(command: Command) -> Command:
         namesrv_flag,
         OPTION(
             "--control", envvar="STATICFIRE_CONTROL", metavar="URL",
-            help=f"The control endpoint, as `up` prints it; also STATICFIRE_CONTROL. [default: {CONTROL_URL}]",
+            help=f"The control endpoint, as `up` prints it; also STATICFIRE_CONTROL. [default: http://127.0.0.1:{CONTROL_PORT}]",
         ),
     )  # fmt: skip
+
+
+def _asked(namesrv: str, control: str | None, ask: "Callable[[ControlClient], Awaitable[T]]") -> T:
+    """Return what is asked for, through whichever door there is."""
+    import asyncio
+
+    from staticfire.cli.control_client import ControlClient
+
+    async def asked() -> T:
+        return await ask(ControlClient(namesrv, control))
+
+    return asyncio.run(asked())
 
 
 def _rule_flags(command: Command) -> Command:
@@ -45,9 +61,9 @@ def _rule_flags(command: Command) -> Command:
         command,
         OPTION("--code", metavar="CODE", help="Requests of that name or number, like SEND_MESSAGE, or several."),
         OPTION("--client", metavar="ID", help="Of this client: its id, or one part of it, as the instance name."),
-        OPTION("--group", metavar="GROUP"),
-        OPTION("--topic", metavar="TOPIC"),
-        OPTION("--queue", metavar="ID"),
+        OPTION("--group", metavar="GROUP", type=GROUP, help="Only of this group."),
+        OPTION("--topic", metavar="TOPIC", type=TOPIC, help="Only of this topic."),
+        OPTION("--queue", metavar="ID", help="Only of the queues with this number."),
         OPTION("--broker", metavar="NAME", help="On this broker (or nameserver) only; several with commas."),
         OPTION("--address", metavar="HOST[:PORT]", help="From this address."),
         OPTION("--language", metavar="NAME", help="From clients in JAVA, GO, CPP, PYTHON ..."),
@@ -62,11 +78,7 @@ def _rule_flags(command: Command) -> Command:
         OPTION("--bandwidth", metavar="BYTES", help="The answer comes with so many bytes per second: 500, 10k, 1m."),
         OPTION("--duplicate", is_flag=True, help="Done twice."),
         OPTION("--skew", metavar="DURATION", help="The client's clock is that much fast, or with a minus slow."),
-        OPTION(
-            "--partition",
-            metavar="A,B/C",
-            help="Servers and clients that don't hear of those behind the slash.",
-        ),
+        OPTION("--partition", metavar="A,B/C", help="Servers and clients that don't hear of those behind the slash."),
         OPTION("--read-only", is_flag=True, help="The broker takes no messages."),
         OPTION("--disk-full", is_flag=True, help="The broker can't store messages."),
         OPTION("--freeze", metavar="DURATION", help="The process stands still (SIGSTOP) for so long."),
@@ -83,7 +95,7 @@ def _rule_flags(command: Command) -> Command:
 @fault.command(short_help="Let something go wrong.")
 @_cluster_flags
 @_rule_flags
-@OPTION("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
+@json_flag
 def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
     """Let something go wrong from now on: whom, what (one of the actions), and how often.
 
@@ -96,9 +108,9 @@ def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
         staticfire fault add --partition broker-a/nameserver --lifetime 1m
     """
     said = {name.rstrip("_"): value for name, value in words.items() if value not in (None, False)}
-    added = asyncio.run(ControlClient(namesrv, control).add(said))
+    added = _asked(namesrv, control, lambda client: client.add(said))
     if as_json:
-        click.echo(json.dumps(added, ensure_ascii=False))
+        print_json(added)
         return
     click.echo(f"{added['number']}  {printable(added['words'])} ({', '.join(added['hits'])})")
     for note in added["notes"]:
@@ -107,37 +119,50 @@ def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
 
 @fault.command("list", short_help="Show all rules, with their hits.")
 @_cluster_flags
-@OPTION("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
-def show(namesrv: str, control: str | None, as_json: bool) -> None:
+@json_flag
+@watch_flag
+def show(namesrv: str, control: str | None, as_json: bool, watch_s: float | None) -> None:
     """Show all rules, and how often each has hit."""
-    shown = asyncio.run(ControlClient(namesrv, control).all())
-    if as_json:
-        click.echo(json.dumps(shown, ensure_ascii=False))
-        return
-    for line in lines(shown["faults"]):
-        click.echo(printable(line))
-    for server, words in shown["silent"].items():
-        click.echo(printable(f"{server} doesn't answer: {words}"), err=True)
-    if not shown["faults"]:
-        click.echo("nothing goes wrong on purpose")
+
+    def look() -> int:
+        shown = _asked(namesrv, control, lambda client: client.all())
+        if as_json:
+            print_json(shown)
+            return 0
+        for line in lines(shown["faults"]):
+            click.echo(printable(line))
+        for server, words in shown["silent"].items():
+            click.echo(printable(f"{server} doesn't answer: {words}"), err=True)
+        if not shown["faults"]:
+            click.echo("nothing goes wrong on purpose")
+        return 0
+
+    watched(watch_s, look)
 
 
 @fault.command(short_help="Let it go right again.")
 @_cluster_flags
+@json_flag
 @click.argument("number", metavar="ID")
-def remove(namesrv: str, control: str | None, number: str) -> None:
+def remove(namesrv: str, control: str | None, as_json: bool, number: str) -> None:
     """Remove a rule: frozen processes go on, killed ones are started again."""
     if not (number.isdecimal() and number.isascii() and len(number) <= 9):
         raise UsageError(f"fault remove: {number!r} is no number of a rule; `staticfire fault list` has them")
-    asyncio.run(ControlClient(namesrv, control).remove(int(number)))
+    _asked(namesrv, control, lambda client: client.remove(int(number)))
+    if as_json:
+        print_json({"removed": 1})
 
 
 @fault.command(short_help="Let everything go right again.")
 @_cluster_flags
-def clear(namesrv: str, control: str | None) -> None:
+@json_flag
+def clear(namesrv: str, control: str | None, as_json: bool) -> None:
     """Remove all rules: frozen processes go on, killed ones are started again."""
-    removed = asyncio.run(ControlClient(namesrv, control).clear())
-    click.echo(f"removed {count_of(removed, 'rule')}")
+    removed = _asked(namesrv, control, lambda client: client.clear())
+    if as_json:
+        print_json({"removed": removed})
+    else:
+        click.echo(f"removed {count_of(removed, 'rule')}")
 
 
 def lines(faults: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,51 +1,49 @@
 """`staticfire group`: one consumer group, looked at from all sides."""
 
-import asyncio
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.messages import count_of, printable
+from staticfire.cli.family import GROUP, FamilyCommand, json_flag, watch_flag
+from staticfire.cli.listing import add_row, asked, console, print_json, table_of, watched
 from staticfire.cli.options import namesrv_flag, protocol_flag
-from staticfire.client import Admin, ClientSettings, GroupMember, GroupView, QueueProgress
-from staticfire.protocol.durations import format_moment
-from staticfire.protocol.names import retry_topic
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from staticfire.client import GroupMember, GroupView, QueueProgress
+
 ORDERS = {True: "in order", False: "in any order", None: "?"}
 
 
-@click.command()
+@click.command(cls=FamilyCommand)
 @namesrv_flag
 @protocol_flag
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, and nothing else.")
-@click.argument("group", metavar="NAME")
-def group(namesrv: str, protocol: str, as_json: bool, group: str) -> None:
+@json_flag
+@watch_flag
+@click.argument("group", metavar="NAME", type=GROUP)
+def group(namesrv: str, protocol: str, as_json: bool, watch_s: float | None, group: str) -> None:
     """Show a consumer group: its members, what each of them holds, how far it has come, and what is wrong with it.
 
     Warned of: members that listen in different ways or subscribe to different things, a client id that is in use twice,
     members that come and go or say nothing, and queues that nobody or several have.
     """
-    settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see the flag
 
-    async def look() -> GroupView:
-        async with Admin(namesrv, settings) as admin:
-            return await admin.group(group)
+    def look() -> int:
+        view = asked(namesrv, protocol, lambda admin: admin.group(group), group=group)
+        if as_json:
+            print_json(view.as_json())
+        else:
+            _show(view, console())
+        return 0
 
-    view = asyncio.run(look())
-    if as_json:
-        click.echo(json.dumps(view.as_json(), ensure_ascii=False))
-        return
-    from rich.console import Console
-
-    _show(view, Console(highlight=False))
+    watched(watch_s, look)
 
 
-def _show(view: GroupView, console: "Console") -> None:
+def _show(view: "GroupView", console: "Console") -> None:
+    from staticfire.cli.messages import count_of, printable
+
     words = [count_of(len(view.members), "member"), f"lag {view.lag:,}", f"{view.consume_tps:.1f} messages/s"]
     if view.dead_letters:
         words.append(f"{view.dead_letters:,} dead letters (staticfire dlq list {view.group})")
@@ -61,14 +59,16 @@ def _show(view: GroupView, console: "Console") -> None:
         console.print(_queues_table(view))
 
 
-def _members_table(view: GroupView) -> "Table":
+def _members_table(view: "GroupView") -> "Table":
     table = _table("member", "from", "language", "listens", "wants", "queues", "cached", "ok/s", "failed/s", "RT ms")
     for member in view.members:
-        _add(table, _member_cells(view.group, member))
+        add_row(table, _member_cells(view.group, member))
     return table
 
 
-def _member_cells(group: str, member: GroupMember) -> list[str]:
+def _member_cells(group: str, member: "GroupMember") -> list[str]:
+    from staticfire.protocol.names import retry_topic
+
     own_retries = retry_topic(group)
     wants = ", ".join(
         topic if expression == "*" else f"{topic} [{expression}]"
@@ -88,14 +88,16 @@ def _member_cells(group: str, member: GroupMember) -> list[str]:
     return [member.client_id, member.address, member.language, listens, wants or "?", held, cached, *rates]
 
 
-def _queues_table(view: GroupView) -> "Table":
+def _queues_table(view: "GroupView") -> "Table":
     table = _table("topic", "queue", "committed", "end", "lag", "in flight", "consumed to", "member")
     for queue in view.progress:
-        _add(table, _queue_cells(queue))
+        add_row(table, _queue_cells(queue))
     return table
 
 
-def _queue_cells(queue: QueueProgress) -> list[str]:
+def _queue_cells(queue: "QueueProgress") -> list[str]:
+    from staticfire.protocol.durations import format_moment
+
     consumed = format_moment(queue.consumed_to_ms).replace("T", " ").removesuffix("Z") if queue.consumed_to_ms else "-"
     place = f"{queue.broker_name}/{queue.queue_id}"
     numbers = [f"{number:,}" for number in (queue.committed, queue.end, queue.lag, queue.inflight)]
@@ -103,16 +105,5 @@ def _queue_cells(queue: QueueProgress) -> list[str]:
 
 
 def _table(*names: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
     numbers = {"queues", "cached", "ok/s", "failed/s", "RT ms", "committed", "end", "lag", "in flight"}
-    for name in names:
-        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
-    return table
-
-
-def _add(table: "Table", cells: list[str]) -> None:
-    from rich.text import Text
-
-    table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table_of(**{name: "right" if name in numbers else "fold" for name in names})

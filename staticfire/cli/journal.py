@@ -1,30 +1,32 @@
 """`staticfire journal`: what happened on the brokers, or with --requests what clients asked of them."""
 
-import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
+from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
+from staticfire.cli.listing import asked
 from staticfire.cli.messages import printable
-from staticfire.cli.options import namesrv_flag
-from staticfire.client import Admin, JournalRecord, JournalRecords
-from staticfire.protocol.durations import format_moment
+from staticfire.cli.options import Whole, namesrv_flag
+from staticfire.cli.suggestions import did_you_mean
 from staticfire.protocol.errors import UsageError
-from staticfire.protocol.requests.journal import KINDS, REQUEST
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin, JournalRecord, JournalRecords
 
 
-@click.command()
+@click.command(cls=FamilyCommand)
 @namesrv_flag
 @click.option("--requests", "of_requests", is_flag=True, help="What clients asked, instead of what happened.")
 @click.option("--code", metavar="CODE", help="With --requests: only these, like PULL_MESSAGE.")
 @click.option("--client", metavar="ID", help="Only of this client: its id, or one part of it, as the instance name.")
-@click.option("--group", metavar="GROUP")
-@click.option("--topic", metavar="TOPIC")
-@click.option("--queue", "queue_id", type=click.IntRange(0), metavar="ID")
-@click.option("--broker", metavar="NAME")
-@click.option("--max", "records_max", type=click.IntRange(1), help="Only the newest. [default: all]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.option("--group", metavar="GROUP", type=GROUP, help="Only of this group.")
+@click.option("--topic", metavar="TOPIC", type=TOPIC, help="Only of this topic.")
+@click.option("--queue", "queue_id", type=Whole(0), metavar="ID", help="Only of the queues with this number.")
+@click.option("--broker", metavar="NAME", help="Only of this broker.")
+@click.option("--max", "records_max", type=Whole(1), help="How many, the newest. [default: all]")
+@json_flag
 @click.argument("kinds", metavar="[KIND]...", nargs=-1)
 def journal(
     namesrv: str,
@@ -45,25 +47,29 @@ def journal(
     and clockSet; none means all. `up`, `run` and `Cluster` keep a journal; a broker that is started by itself does with
     journalEnable=true, and records requests with recordRequests=true.
     """
+    from staticfire.protocol.requests.journal import KINDS
+
     if of_requests and kinds:
         raise UsageError(f"journal: --requests goes with --code, not with kinds of events like {kinds[0]}")
     if code is not None and not of_requests:
         raise UsageError("journal: --code goes with --requests")
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
-        raise UsageError(f"journal: {unknown[0]!r} is no kind of event; there are {', '.join(KINDS)}")
+        close = did_you_mean(unknown[0], KINDS)
+        raise UsageError(f"journal: {unknown[0]!r} is no kind of event{close or ';'} there are {', '.join(KINDS)}")
 
-    async def ask() -> JournalRecords:
-        async with Admin(namesrv) as admin:
-            if of_requests:
-                number = int(code) if code and code.isdecimal() else code
-                return await admin.requests(number, client, group, topic, queue_id, broker)
-            chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
-            return await admin.journal(*kinds, queue_id=queue_id, **chosen)
+    async def ask(admin: "Admin") -> "JournalRecords":
+        if of_requests:
+            number = int(code) if code and code.isdecimal() else code
+            return await admin.requests(number, client, group, topic, queue_id, broker)
+        chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
+        return await admin.journal(*kinds, queue_id=queue_id, **chosen)
 
-    found = asyncio.run(ask())
+    found = asked(namesrv, "staticfire", ask)
     shown = found if records_max is None else found[-records_max:]
     if as_json:
+        import msgspec
+
         for record in shown:
             click.echo(msgspec.json.encode(record).decode())
         return
@@ -73,7 +79,7 @@ def journal(
         click.echo(f"{found.dropped:,} older ones are gone: a journal is bounded", err=True)
 
 
-def lines(records: Sequence[JournalRecord]) -> list[str]:
+def lines(records: "Sequence[JournalRecord]") -> list[str]:
     """Return a line for each record: message time, broker, what, whom and what it is about, details."""
     rows = [_cells(record) for record in records]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
@@ -83,7 +89,10 @@ def lines(records: Sequence[JournalRecord]) -> list[str]:
     ]
 
 
-def _cells(record: JournalRecord) -> list[str]:
+def _cells(record: "JournalRecord") -> list[str]:
+    from staticfire.protocol.durations import format_moment
+    from staticfire.protocol.requests.journal import REQUEST
+
     place = record.topic + (f"/{record.queue_id}" if record.topic and record.queue_id >= 0 else "")
     if place and record.queue_offset >= 0:
         place += f" @{record.queue_offset}"

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Sequence
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from staticfire.cli.messages import printable
-from staticfire.client.life.facts import LifeEvent
-from staticfire.protocol.durations import format_moment
+
+if TYPE_CHECKING:
+    from staticfire.client import LifeEvent
 
 
-def life_lines(events: Sequence[LifeEvent]) -> list[str]:
+def life_lines(events: "Sequence[LifeEvent]") -> list[str]:
     """Return a line for each event: message time, what, who, where and in which words."""
     rows = [_cells(event) for event in events]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
@@ -20,18 +20,22 @@ def life_lines(events: Sequence[LifeEvent]) -> list[str]:
     ]
 
 
-def life_json(message_id: str, event: LifeEvent) -> str:
+def life_json(message_id: str, event: "LifeEvent") -> str:
     """Return an event as one line for programs."""
     return json.dumps({"messageId": message_id, **event_json(event)}, ensure_ascii=False)
 
 
-def event_json(event: LifeEvent) -> dict[str, object]:
+def event_json(event: "LifeEvent") -> dict[str, object]:
     """Return an event for programs, under the names of its fields in camel case."""
+    import msgspec
+
     shown: dict[str, object] = msgspec.to_builtins(event)
     return shown
 
 
-def _cells(event: LifeEvent) -> list[str]:
+def _cells(event: "LifeEvent") -> list[str]:
+    from staticfire.protocol.durations import format_moment
+
     place = f"{event.topic} {event.broker_name}/{event.queue_id} @{event.queue_offset}" if event.topic else ""
     moment = "now" if event.time_ms is None else format_moment(event.time_ms).replace("T", " ").removesuffix("Z")
     took = "" if event.cost_ms is None else f"in {event.cost_ms} ms"

@@ -1,34 +1,206 @@
-"""Lists of things, a line each: as a table for people, as JSON for programs."""
+"""How the commands show things: tables and colours for people, one JSON object per line for programs; once, or watched.
+
+Nothing of this is loaded for `--help`. Colours and widths of a terminal are for terminals: in a pipe a line is as long
+as what is in it, and NO_COLOR is heard.
+"""
 
 import json
-from typing import Any
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from staticfire.client import Admin, ClientSettings
+from staticfire.cli.suggestions import did_you_mean
+from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.exit_codes import EXIT_STOPPED
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from staticfire.client import Admin
+
+T = TypeVar("T")
+PIPE_WIDTH = 100_000
+LOST = "lost before the answer"
+# What a RocketMQ does with a frame that it doesn't know: it closes the connection.
 
 
-def admin_of(namesrv: str, protocol: str) -> Admin:
+# -- asking ------------------------------------------------------------------------------------------------------------
+
+
+def asked(
+    namesrv: str,
+    protocol: str,
+    ask: "Callable[[Admin], Awaitable[T]]",
+    topic: str | None = None,
+    group: str | None = None,
+) -> T:
+    """Return what is asked of a cluster. `topic`, `group`: the names in it that a person may have mistyped.
+
+    Raises: UsageError, ClientError, BrokerAnswer, NetworkError.
+    """
+    import asyncio
+
+    from staticfire.protocol.errors import GroupNotFound, NetworkError, TopicNotFound
+
+    async def connected() -> T:
+        async with admin_of(namesrv, protocol) as admin:
+            try:
+                return await ask(admin)
+            except TopicNotFound as error:
+                raise TopicNotFound(error.code, error.remark + await _close_topics(admin, topic)) from None
+            except GroupNotFound as error:
+                raise GroupNotFound(error.code, error.remark + await _close_groups(admin, group)) from None
+
+    try:
+        return asyncio.run(connected())
+    except NetworkError as error:
+        if protocol == "rocketmq" or LOST not in str(error):
+            raise
+        raise type(error)(f"{error}; an Apache RocketMQ is asked with --protocol rocketmq") from None
+
+
+def admin_of(namesrv: str, protocol: str) -> "Admin":
     """Return who asks. Raises: UsageError, ClientError."""
+    from staticfire.client import Admin, ClientSettings
+
     return Admin(namesrv, ClientSettings(protocol=protocol))  # type: ignore[arg-type]  # one of its words: see the flag
 
 
-def print_lines(lines: list[dict[str, Any]], as_json: bool, nothing: str) -> None:
+async def _close_topics(admin: "Admin", name: str | None) -> str:
+    """Return what topic may be meant, in words."""
+    try:
+        return "" if name is None else did_you_mean(name, await admin.topics())
+    except StaticfireError:
+        return ""  # What went wrong first is what is told.
+
+
+async def _close_groups(admin: "Admin", name: str | None) -> str:
+    """Return what group may be meant, in words."""
+    try:
+        return "" if name is None else did_you_mean(name, await admin.groups())
+    except StaticfireError:
+        return ""
+
+
+# -- again and again ---------------------------------------------------------------------------------------------------
+
+
+def watched(every_s: float | None, look: Callable[[], int], pause: Callable[[float], object] | None = None) -> int:
+    """Look once and return the exit code; or, with a number of seconds, again and again until Ctrl-C.
+
+    A first look that fails ends it. Later ones are told of: the cluster may come back.
+    """
+    if every_s is None:
+        return look()
+    if pause is None:
+        from threading import Event
+
+        pause = Event().wait
+    _clear()
+    look()
+    try:
+        while True:
+            pause(every_s)
+            _clear()
+            try:
+                look()
+            except StaticfireError as error:
+                click.echo(f"staticfire: {error}", err=True)
+    except KeyboardInterrupt:
+        return EXIT_STOPPED
+
+
+def _clear() -> None:
+    if sys.stdout.isatty():
+        click.clear()
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+
+
+def print_json(value: object) -> None:
+    """Print an object as one line."""
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def console() -> "Console":
+    """Return where tables are printed: as wide as the terminal, or as what is in them."""
+    from rich.console import Console
+
+    made = Console(highlight=False)
+    if not made.is_terminal:
+        made = Console(highlight=False, width=PIPE_WIDTH)
+    return made
+
+
+def table_of(**columns: str) -> "Table":
+    """Return an empty table. `columns`: by heading: `left`, `right`; `fold`: left, on several lines; `rest`: left,
+    as wide as there is room, and cut.
+    """
+    from rich.table import Table
+
+    to_terminal = console().is_terminal
+    table = Table(box=None, header_style="bold", pad_edge=False, expand=to_terminal and "rest" in columns.values())
+    for name, justify in columns.items():
+        if justify == "rest":
+            table.add_column(name, ratio=1, overflow="ellipsis", no_wrap=True)
+        elif justify == "fold":
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # one of two words
+    return table
+
+
+def add_row(table: "Table", cells: Sequence[object], style: str | None = None) -> None:
+    """Add a row of texts, of which none does anything to a terminal."""
+    from rich.text import Text
+
+    from staticfire.cli.messages import printable
+
+    table.add_row(*(Text(printable(str(cell))) for cell in cells), style=style)
+
+
+def print_lines(lines: Sequence[Mapping[str, Any]], as_json: bool, nothing: str) -> None:
     """Print lines that have the same cells; `nothing`: what is said when there are none."""
     if as_json:
         for line in lines:
-            click.echo(json.dumps(line, ensure_ascii=False))
+            print_json(line)
         return
     if not lines:
         click.echo(nothing)
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for number, name in enumerate(lines[0]):
-        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=True)
+    table = table_of(**{name: "left" if number == 0 else "right" for number, name in enumerate(lines[0])})
     for line in lines:
-        table.add_row(*(Text(str(cell)) for cell in line.values()))
-    Console().print(table)
+        add_row(table, list(line.values()))
+    console().print(table)
+
+
+@contextmanager
+def busy(words: str) -> Iterator[None]:
+    """Say on a terminal's stderr that something takes its time, until it is over."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(words):
+        yield
+
+
+@contextmanager
+def counted(words: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show on a terminal's stderr how many of something are done; yield what is told of more of them."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(words, total=total)
+        yield lambda more: bar.advance(task, more)

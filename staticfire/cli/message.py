@@ -1,33 +1,35 @@
 """`staticfire message`: messages by an id or a key: where it is, what it has, who has consumed it, and its life."""
 
-import asyncio
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
+from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
 from staticfire.cli.life import event_json, life_lines
-from staticfire.cli.messages import body_text, count_of, message_json, printable, queue_text, stored_text
+from staticfire.cli.listing import asked
+from staticfire.cli.messages import body_text, count_of, printable, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
-from staticfire.client import Admin, ClientSettings, GroupConsumption, ReceivedMessage
-from staticfire.client.admin.admin import FOREVER
-from staticfire.client.admin.look_ups import FoundMessages
-from staticfire.client.life.facts import MessageLife
-from staticfire.client.life.gathering import LifeReader
-from staticfire.protocol.durations import format_moment, parse_moment
+from staticfire.message_fields import message_fields, standing_fields
 from staticfire.protocol.errors import ClientError
 
-Found = list[tuple[ReceivedMessage, list[GroupConsumption]]]
-Lives = dict[str, MessageLife]
+if TYPE_CHECKING:
+    from staticfire.client import Admin, FoundMessages, GroupConsumption, MessageLife, ReceivedMessage
+
+    Found = list[tuple[ReceivedMessage, list[GroupConsumption]]]
+    Lives = dict[str, MessageLife]
 
 
-@click.command()
+@click.command(cls=FamilyCommand)
 @namesrv_flag
-@click.option("--topic", metavar="TOPIC", help="Only of this topic. [default: of all, retries and dead letters too]")
+@click.option(
+    "--topic", metavar="TOPIC", type=TOPIC, help="Only of this topic. [default: of all, retries and dead letters too]"
+)
 @click.option("--from", "begin", metavar="TIME", help="Stored then or later: 2026-11-21T13:30:00Z, or ms.")
 @click.option("--to", "end", metavar="TIME", help="Stored then or before.")
 @click.option("--max", "messages_max", type=Whole(1, 64), default=20, show_default=True, help="How many, the newest.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
+@json_flag
 @protocol_flag
 @click.argument("text", metavar="ID|KEY")
 def message(
@@ -45,19 +47,23 @@ def message(
     A retry and a dead letter have the unique id of the first message, and are shown, too. A group counts as having
     consumed a message when it is past it. `staticfire trace` shows the life alone.
     """
-    times = 0 if begin is None else parse_moment(begin), FOREVER if end is None else parse_moment(end)
+    from staticfire.client.admin.admin import FOREVER
+    from staticfire.protocol.durations import parse_moment
 
-    async def ask() -> tuple[FoundMessages, Found, Lives]:
-        async with Admin(namesrv, ClientSettings(protocol=protocol)) as admin:  # type: ignore[arg-type]  # see the flag
-            messages = await admin.find(text, topic, *times, messages_max)
-            reader = LifeReader(admin)
-            ids = dict.fromkeys(one.message_id for one in messages)
-            lives = {message_id: await reader.life(message_id) for message_id in ids}
-            if not messages and topic is None and begin is None and end is None:
-                lives = await reader.lives(text)  # It waits, or is half.
-            return messages, [(one, await admin.consumption(one)) for one in messages], lives
+    times = (0 if begin is None else parse_moment(begin), FOREVER if end is None else parse_moment(end))
 
-    messages, found, lives = asyncio.run(ask())
+    async def ask(admin: "Admin") -> "tuple[FoundMessages, Found, Lives]":
+        from staticfire.client.life.gathering import LifeReader
+
+        messages = await admin.find(text, topic, *times, messages_max)
+        reader = LifeReader(admin)
+        ids = dict.fromkeys(one.message_id for one in messages)
+        lives = {message_id: await reader.life(message_id) for message_id in ids}
+        if not messages and topic is None and begin is None and end is None:
+            lives = await reader.lives(text)  # It waits, or is half.
+        return (messages, [(one, await admin.consumption(one)) for one in messages], lives)
+
+    messages, found, lives = asked(namesrv, protocol, ask, topic=topic)
     for one, groups in found:
         if as_json:
             click.echo(_json(one, groups, lives[one.message_id]))
@@ -78,21 +84,21 @@ def message(
         raise ClientError(f"no message {where} has the id or key {text}")
 
 
-def _json(one: ReceivedMessage, groups: list[GroupConsumption], life: MessageLife) -> str:
-    more = {
+def _json(one: "ReceivedMessage", groups: "list[GroupConsumption]", life: "MessageLife") -> str:
+    fields = {
+        **message_fields(one),
         "offsetMessageId": one.offset_message_id,
         "logPosition": one.log_position,
-        "groups": [
-            {"group": each.group, "state": each.state.value, "committed": each.committed, "online": each.is_online}
-            for each in groups
-        ],
+        "groups": standing_fields(groups),
         "life": [event_json(event) for event in life.events],
     }
-    return json.dumps({**json.loads(message_json(one)), **more}, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
-def _lines(one: ReceivedMessage, groups: list[GroupConsumption]) -> Iterator[str]:
+def _lines(one: "ReceivedMessage", groups: "list[GroupConsumption]") -> Iterator[str]:
     """Yield what there is to say of a message, for people."""
+    from staticfire.protocol.durations import format_moment
+
     yield one.message_id
     failed = f", failed {count_of(one.reconsume_times, 'time')}" if one.reconsume_times else ""
     yield f"  where       {one.topic} {queue_text(one)}, offset {one.queue_offset}{failed}"

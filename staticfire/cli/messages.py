@@ -1,46 +1,34 @@
 """How `peek` and `consume` show messages: as JSON for programs, in a few words for people."""
 
 import json
+from typing import TYPE_CHECKING
 
-from staticfire.client import ReceivedMessage
-from staticfire.protocol.durations import format_moment
+from staticfire.message_fields import message_fields
+
+if TYPE_CHECKING:
+    from staticfire.client import ReceivedMessage
 
 BODY_CHARS_MAX = 200
 
 
-def message_json(message: ReceivedMessage) -> str:
+def message_json(message: "ReceivedMessage") -> str:
     """Return one line of JSON with all that a message has."""
-    return json.dumps(
-        {
-            "topic": message.topic,
-            "messageId": message.message_id,
-            "brokerName": message.broker_name,
-            "queueId": message.queue_id,
-            "queueOffset": message.queue_offset,
-            "storedMs": message.stored_ms,
-            "bornMs": message.born_ms,
-            "bornHost": message.born_host,
-            "tags": message.tags,
-            "keys": message.keys,
-            "reconsumeTimes": message.reconsume_times,
-            "properties": message.properties,
-            "body": message.body.decode("utf-8", "backslashreplace"),
-        },
-        ensure_ascii=False,
-    )
+    return json.dumps(message_fields(message), ensure_ascii=False)
 
 
-def queue_text(message: ReceivedMessage) -> str:
+def queue_text(message: "ReceivedMessage") -> str:
     """Return where a message lies, as `peek --queue` takes it."""
     return f"{message.broker_name}/{message.queue_id}"
 
 
-def stored_text(message: ReceivedMessage) -> str:
+def stored_text(message: "ReceivedMessage") -> str:
     """Return when a message was stored, in UTC."""
+    from staticfire.protocol.durations import format_moment
+
     return format_moment(message.stored_ms).replace("T", " ").removesuffix("Z")
 
 
-def body_text(message: ReceivedMessage) -> str:
+def body_text(message: "ReceivedMessage") -> str:
     """Return the beginning of a body."""
     return message.body[: BODY_CHARS_MAX * 4].decode("utf-8", "backslashreplace")[:BODY_CHARS_MAX]
 

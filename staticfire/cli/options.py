@@ -56,18 +56,41 @@ def settings_flags(command: Command) -> Command:
     )  # fmt: skip
 
 
+def compat_flag(command: Command) -> Command:
+    """`--compat`."""
+    return click.option(
+        "--compat", metavar="rocketmq-5.3.3", callback=_known_target,
+        help="Turn off every difference from that RocketMQ that can be, and list the rest.",
+    )(command)  # fmt: skip
+
+
+def _known_target(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        from staticfire.compat import check_target  # here, since few starts ask
+
+        check_target(value)
+    return value
+
+
 def _not_empty(_: click.Context, __: click.Parameter, value: str) -> str:
     if not value.strip():
         raise UsageError("--namesrv is empty; write host:port, for example 127.0.0.1:9876")
     return value
 
 
+NAMESRV: dict[str, Any] = {
+    "envvar": "NAMESRV_ADDR",
+    "default": f"127.0.0.1:{NAMESRV_PORT}",
+    "show_default": True,
+    "metavar": "HOST:PORT",
+    "help": "The nameserver; also NAMESRV_ADDR in the environment.",
+    "callback": _not_empty,
+}
+
+
 def namesrv_flag(command: Command) -> Command:
     """`--namesrv`."""
-    return click.option(
-        "-n", "--namesrv", envvar="NAMESRV_ADDR", default=f"127.0.0.1:{NAMESRV_PORT}", show_default=True,
-        metavar="HOST:PORT", help="The nameserver; also NAMESRV_ADDR in the environment.", callback=_not_empty,
-    )(command)  # fmt: skip
+    return click.option("-n", "--namesrv", **NAMESRV)(command)
 
 
 def protocol_flag(command: Command) -> Command:

@@ -1,26 +1,36 @@
 """`staticfire peek`: what is in a topic, without side effects: no member of any group, no offset stored anywhere."""
 
-import asyncio
+from typing import TYPE_CHECKING
 
 import click
 
+from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
+from staticfire.cli.listing import add_row, asked, console, table_of
 from staticfire.cli.messages import body_text, message_json, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
-from staticfire.client import ClientSettings, MessageQueue, PullConsumer, PullSettings, ReceivedMessage
-from staticfire.client.admin.peek import PEEK_GROUP, peek_messages
 from staticfire.protocol.errors import UsageError
 
+if TYPE_CHECKING:
+    from staticfire.client import Admin, MessageQueue, ReceivedMessage
 
-@click.command()
+
+@click.command(cls=FamilyCommand)
 @namesrv_flag
 @click.option("--queue", "queue_text", metavar="[BROKER/]ID", help="Only this queue. [default: all]")
 @click.option("--offset", type=Whole(0), help="From this queue offset on. [default: the oldest message]")
 @click.option("--last", is_flag=True, help="The newest messages instead of the oldest.")
-@click.option("--tags", default="*", help="Only messages with these tags, like 'paid || refunded'.")
+@click.option(
+    "--tag",
+    "--tags",
+    "tags",
+    default="*",
+    metavar="TAGS",
+    help="Only messages with these tags, like 'paid || refunded'.",
+)
 @click.option("--max", "max_messages", type=Whole(1), default=20, show_default=True, help="How many.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per message.")
+@json_flag
 @protocol_flag
-@click.argument("topic")
+@click.argument("topic", type=TOPIC)
 def peek(
     namesrv: str,
     queue_text: str | None,
@@ -35,9 +45,17 @@ def peek(
     """Show messages of TOPIC, the oldest first."""
     if last and offset is not None:
         raise UsageError("--last and --offset exclude each other")
-    settings = PullSettings(client=ClientSettings(protocol=protocol))  # type: ignore[arg-type]  # see the flag
-    consumer = PullConsumer(PEEK_GROUP, namesrv, settings)
-    found = asyncio.run(_peek(consumer, topic, queue_text, offset, last, tags, max_messages))
+
+    async def ask(admin: "Admin") -> "list[ReceivedMessage]":
+        from staticfire.client import PullConsumer
+        from staticfire.client.admin.peek import peek_messages
+        from staticfire.protocol.names import TOOLS_GROUP
+
+        async with PullConsumer(TOOLS_GROUP, client=admin.client) as consumer:
+            queues = _chosen(await consumer.queues(topic), queue_text)
+            return await peek_messages(consumer, queues, max_messages, offset=offset, last=last, tags=tags)
+
+    found = asked(namesrv, protocol, ask, topic=topic)
     if as_json:
         for message in found:
             click.echo(message_json(message))
@@ -45,21 +63,7 @@ def peek(
         _print_table(topic, found)
 
 
-async def _peek(
-    consumer: PullConsumer,
-    topic: str,
-    queue_text: str | None,
-    offset: int | None,
-    last: bool,
-    tags: str,
-    messages_max: int,
-) -> list[ReceivedMessage]:
-    async with consumer:
-        queues = _chosen(await consumer.queues(topic), queue_text)
-        return await peek_messages(consumer, queues, messages_max, offset=offset, last=last, tags=tags)
-
-
-def _chosen(queues: list[MessageQueue], text: str | None) -> list[MessageQueue]:
+def _chosen(queues: "list[MessageQueue]", text: str | None) -> "list[MessageQueue]":
     """Return the queues that `--queue` means. Raises: UsageError."""
     if text is None:
         return queues
@@ -71,27 +75,12 @@ def _chosen(queues: list[MessageQueue], text: str | None) -> list[MessageQueue]:
     return chosen
 
 
-def _print_table(topic: str, messages: list[ReceivedMessage]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
+def _print_table(topic: str, messages: "list[ReceivedMessage]") -> None:
     if not messages:
-        console.print(f"nothing in {topic}")
+        click.echo(f"nothing in {topic}")
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, justify in (
-        ("queue", "left"),
-        ("offset", "right"),
-        ("stored", "left"),
-        ("tag", "left"),
-        ("keys", "left"),
-    ):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    table.add_column("body", ratio=1, overflow="ellipsis", no_wrap=True)
+    table = table_of(queue="left", offset="right", stored="left", tag="left", keys="left", body="rest")
     for message in messages:
         cells = [queue_text(message), str(message.queue_offset), stored_text(message)]
-        cells += [message.tags or "", " ".join(message.keys), body_text(message)]
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
+        add_row(table, [*cells, message.tags or "", " ".join(message.keys), body_text(message)])
+    console().print(table)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 from staticfire.cli.command_groups import Commands
+from staticfire.cli.consumption import consumption
 from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
+from staticfire.cli.sweep import sweep
 from staticfire.protocol.errors import ClientError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 @click.group(cls=Commands)
 def pipeline() -> None:
     """Jobs on Spark; they need `pip install 'staticfire[spark]'` and Java 17 or later."""
+
+
+pipeline.add_command(consumption)
+pipeline.add_command(sweep)
 
 
 @pipeline.command(short_help="Topics to Parquet, each message exactly once.")

@@ -1,26 +1,33 @@
 """`staticfire reset`: a cluster as if it were new, without restarting it."""
 
-import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from staticfire.cli.family import FamilyCommand, json_flag
+from staticfire.cli.listing import asked, print_json
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import namesrv_flag
-from staticfire.client import Admin
-from staticfire.control.reset import reset as reset_brokers
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
 
 
-@click.command()
+@click.command(cls=FamilyCommand)
 @namesrv_flag
-def reset(namesrv: str) -> None:
+@json_flag
+def reset(namesrv: str, as_json: bool) -> None:
     """Forget all messages, topics, groups and offsets of the cluster."""
-    forgotten, brokers = asyncio.run(_reset(namesrv))
-    topics, groups = count_of(len(forgotten["topics"]), "topic"), count_of(len(forgotten["groups"]), "group")
+    forgotten, brokers = asked(namesrv, "staticfire", _reset)
+    if as_json:
+        print_json({"topics": forgotten["topics"], "groups": forgotten["groups"], "brokers": brokers})
+        return
+    topics, groups = (count_of(len(forgotten["topics"]), "topic"), count_of(len(forgotten["groups"]), "group"))
     click.echo(f"forgot {topics} and {groups} on {count_of(brokers, 'broker')}")
 
 
-async def _reset(namesrv: str) -> tuple[dict[str, Any], int]:
-    async with Admin(namesrv) as admin:
-        addresses = (await admin.masters()).values()
-        return await reset_brokers(admin.client.pool, admin.client.nameservers.chosen, addresses), len(addresses)
+async def _reset(admin: "Admin") -> tuple[dict[str, Any], int]:
+    from staticfire.control.reset import reset as reset_brokers
+
+    addresses = (await admin.masters()).values()
+    return await reset_brokers(admin.client.pool, admin.client.nameservers.chosen, addresses), len(addresses)

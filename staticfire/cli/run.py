@@ -44,6 +44,10 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
     """
     try:
         early = click.get_current_context().obj
+        if flags.wanted.compat is not None:
+            from staticfire.compat import told_shortly  # here, since few starts ask
+
+            tell(told_shortly(flags.wanted.compat))
         with standing(flags, early, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
             return _run_command(stand, command)
     except StopAsked as stop:
@@ -56,6 +60,8 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
 def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
     """Run the command to its end; return the exit code of `run`."""
     environment = {**os.environ, "NAMESRV_ADDR": stand.cluster.namesrv, "STATICFIRE_CONTROL": stand.control_url}
+    if stand.control.token:
+        environment["STATICFIRE_CONTROL_TOKEN"] = stand.control.token
     if (endpoint := stand.cluster.plan.grpc_endpoint) is not None:
         environment["ROCKETMQ_ENDPOINT"] = endpoint
     try:

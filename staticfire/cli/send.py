@@ -1,19 +1,22 @@
 """`staticfire send`: messages from the command line or from standard input, one per line."""
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 import click
 
+from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
+from staticfire.cli.listing import counted
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
-from staticfire.client import ClientSettings, Message, Producer, ProducerSettings, SendResult
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED
-from staticfire.runtime.live import live_machine
-from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.client import Message, ProducerSettings, SendResult
+    from staticfire.runtime.machine import Machine
 
 GROUP = "STATICFIRE_SEND"
 CHUNK_BYTES = 256 * 1024
@@ -21,16 +24,16 @@ CHUNK_MESSAGES = 5_000
 # So many are under way at once: enough to gather well, few enough that a failure is told soon.
 
 
-@click.command()
+@click.command(cls=FamilyCommand)
 @namesrv_flag
 @click.option("--tag", default="", help="The tag of every message.")
 @click.option("--key", "keys", multiple=True, help="A key by which the message can be found; may be repeated.")
 @click.option("--property", "properties", multiple=True, type=Assignments(), help="A property; may be repeated.")
 @click.option("--delay-level", type=Whole(0, 18), default=0, help="Deliver later: 1 is 1 s, 18 is 2 h.")
 @click.option("--count", type=Whole(1), default=1, help="Send each message that often.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per message, and nothing else.")
+@json_flag
 @protocol_flag
-@click.argument("topic")
+@click.argument("topic", type=TOPIC)
 @click.argument("body", required=False)
 def send(
     namesrv: str,
@@ -45,6 +48,9 @@ def send(
     body: str | None,
 ) -> int:
     """Send BODY to TOPIC; without BODY, every line of standard input."""
+    import asyncio
+
+    from staticfire.client import ClientSettings, Message, ProducerSettings
 
     if "||" in tag or tag != tag.strip():
         raise UsageError(f"--tag {tag!r}: a message has one tag, and nobody could subscribe to this one")
@@ -64,7 +70,7 @@ class _Report:
         self.sent = 0
         self.failures: list[Exception] = []
 
-    def add(self, outcome: SendResult | Exception) -> None:
+    def add(self, outcome: "SendResult | Exception") -> None:
         if isinstance(outcome, Exception):
             self.failures.append(outcome)
             return
@@ -72,9 +78,9 @@ class _Report:
         if self._as_json:
             click.echo(json.dumps(_as_dict(outcome)))
 
-    def finish(self, last: SendResult | Exception | None) -> int:
+    def finish(self, last: "SendResult | Exception | None") -> int:
         """Print the sum; return the exit code."""
-        if self.sent == 1 and not self._as_json and isinstance(last, SendResult):
+        if self.sent == 1 and not self._as_json and last is not None and not isinstance(last, Exception):
             click.echo(f"{last.message_id} {last.queue} offset {last.queue_offset}")
         elif not self._as_json and (self.sent or not self.failures):
             click.echo(f"sent {count_of(self.sent, 'message')}")
@@ -91,19 +97,24 @@ class _Report:
 
 async def _send(
     namesrv: str,
-    settings: ProducerSettings,
-    message: Callable[[bytes], Message],
+    settings: "ProducerSettings",
+    message: "Callable[[bytes], Message]",
     body: str | None,
     count: int,
     as_json: bool,
 ) -> int:
+    from staticfire.client import Producer
+    from staticfire.runtime.live import live_machine
+
     report, last = _Report(as_json), None
     machine = live_machine()
     try:
         async with Producer(GROUP, namesrv, settings, machine) as producer:
-            async for texts in _bodies(machine, body, count):
-                for last in await producer.send_many([message(text) for text in texts], return_exceptions=True):
-                    report.add(last)
+            with counted("sent", None if body is None else count) as tell_more:
+                async for texts in _bodies(machine, body, count):
+                    for last in await producer.send_many([message(text) for text in texts], return_exceptions=True):
+                        report.add(last)
+                    tell_more(len(texts))
     except UsageError:
         raise
     except StaticfireError as error:
@@ -113,7 +124,7 @@ async def _send(
     return report.finish(last)
 
 
-async def _bodies(machine: Machine, body: str | None, count: int) -> AsyncIterator[list[bytes]]:
+async def _bodies(machine: "Machine", body: str | None, count: int) -> AsyncIterator[list[bytes]]:
     """Yield bodies in chunks, as they come."""
     chunks = _given(body.encode()) if body is not None else _lines(machine)
     async for texts in chunks:
@@ -126,7 +137,7 @@ async def _given(body: bytes) -> AsyncIterator[list[bytes]]:
     yield [body]
 
 
-async def _lines(machine: Machine) -> AsyncIterator[list[bytes]]:
+async def _lines(machine: "Machine") -> AsyncIterator[list[bytes]]:
     """Yield the lines of standard input that came together; empty ones are no messages."""
     rest = b""
     while data := await machine.workers.run(os.read, 0, CHUNK_BYTES):
@@ -136,7 +147,7 @@ async def _lines(machine: Machine) -> AsyncIterator[list[bytes]]:
         yield [rest]
 
 
-def _as_dict(result: SendResult) -> dict[str, object]:
+def _as_dict(result: "SendResult") -> dict[str, object]:
     return {
         "messageId": result.message_id,
         "status": result.status.value,

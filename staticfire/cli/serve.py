@@ -21,14 +21,25 @@ from staticfire.runtime.spawning import child_environment, interpreter
 
 
 def settings_of(
-    cls: type[Any], flags: Mapping[str, str | None], given: Mapping[str, str], file: str | None
+    cls: type[Any],
+    flags: Mapping[str, str | None],
+    given: Mapping[str, str],
+    file: str | None,
+    compat: str | None = None,
 ) -> dict[str, str]:
     """Return what differs from the defaults. `flags` that were given win over `--set`. Raises: UsageError.
 
     What isn't understood in a file of RocketMQ's is told.
     """
     overrides = {**given, **{key: text for key, text in flags.items() if text is not None}}
-    return non_defaults(load_settings(cls, overrides, os.environ, file, tell=tell))
+    defaults: Mapping[str, str] = {}
+    if compat is not None:
+        from staticfire.compat import compat_settings, told  # here, since few starts ask
+
+        defaults = compat_settings(compat)
+        for line in told(compat):
+            tell(line)
+    return non_defaults(load_settings(cls, overrides, os.environ, file, tell=tell, defaults=defaults))
 
 
 def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoReturn:

@@ -2,16 +2,18 @@
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from staticfire.cli.options import Whole
+from staticfire.cli.options import Assignments, Whole
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
 
 if TYPE_CHECKING:
     from staticfire.faults.runs.outcome import RunOutcome
+    from staticfire.faults.troubles import Trouble
+    from staticfire.faults.workload.loading import WorkloadMaker
 
 HOURS_MAX = 48.0
 SEEDS_SHOWN_MAX = 20
@@ -45,6 +47,10 @@ class Hours(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
     "--shrink/--no-shrink", default=True, help="Look for the fewest faults with which it fails. [default: on]"
 )
 @click.option("--jobs", type=Whole(1), help="Processes. [default: one per core]")
+@click.option(
+    "--set", "assignments", multiple=True, type=Assignments(),
+    help="Something else than the workload says, like members=5 or rebalance_interval_ms=1s; may be repeated.",
+)  # fmt: skip
 def simulate(
     workload: str,
     seeds: int | None,
@@ -54,59 +60,110 @@ def simulate(
     trace: bool,
     shrink: bool,
     jobs: int | None,
+    assignments: tuple[tuple[str, str], ...],
 ) -> int:
     """Play a workload FILE (docs/simulation.md) with each seed, and check what brokers and clients promise. Without a
-    FILE each seed makes up its own.
+    FILE each seed makes up its own. A FILE that tells a trouble (docs/troubles.md) is played once per way.
 
     The same seed does the same on any machine.
     """
+    from staticfire.faults.troubles.telling import find_trouble
+
+    trouble = find_trouble(workload)
+    if trouble is not None:
+        if seeds is not None or trace:
+            raise UsageError(f"{workload} tells a trouble, once per way: there are neither --seeds nor --trace for it")
+        return _tell(trouble, seed)
     if seed is not None:
         if seeds is not None:
             raise UsageError("--seed and --seeds exclude each other: one run, or many")
-        return _one(workload, seed, hours, trace, shrink)
+        return _one(_Played(workload, hours, dict(assignments)), seed, trace, shrink)
     if trace:
         raise UsageError("--trace needs --seed: a page shows one run")
     from staticfire.faults.runs.many import cores
 
     count = 100 if seeds is None else seeds
-    return _many(workload, range(first, first + count), hours, jobs or min(cores(), count), shrink)
+    played = _Played(workload, hours, dict(assignments))
+    return _many(played, range(first, first + count), jobs or min(cores(), count), shrink)
 
 
-def _one(path: str, text: str, hours: float, trace: bool, shrink: bool) -> int:
+class _Played(NamedTuple):
+    """What is played: a workload file, for how long, with what otherwise than it says."""
+
+    path: str
+    hours: float
+    changes: dict[str, str]
+
+    def maker(self) -> "WorkloadMaker":
+        from staticfire.faults.runs.swarm import maker_of
+
+        return maker_of(self.path, self.changes)
+
+    def version(self) -> str:
+        from staticfire.faults.runs.seeds import version_of
+
+        return version_of(self.path, self.hours, self.changes)
+
+    def command(self, seed: int) -> str:
+        """Return what repeats a seed."""
+        from staticfire.faults.runs.seeds import again_command
+
+        return again_command(seed, self.path, self.hours, self.changes)
+
+
+def _tell(trouble: "Trouble", seed: str | None) -> int:
+    """Print what comes of each way to have a trouble, or to avoid it."""
+    from staticfire.faults.runs.seeds import read_seed
+    from staticfire.faults.troubles.telling import lines_of
+    from staticfire.faults.troubles.trouble import SEED
+
+    click.echo(trouble.title)
+    for link in trouble.links:
+        click.echo(f"  {link}")
+    lines = lines_of(trouble, SEED if seed is None else read_seed(seed)[0])
+    rows = [list(lines[0]), *([str(cell) for cell in line.values()] for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for way, *facts in rows:
+        cells = [fact.rjust(width) for fact, width in zip(facts, widths[1:], strict=True)]
+        click.echo("  ".join([way.ljust(widths[0]), *cells]))
+    return 0
+
+
+def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
     from staticfire.faults.runs.play import Play, play
-    from staticfire.faults.runs.seeds import read_seed, version_of
-    from staticfire.faults.runs.swarm import maker_of
+    from staticfire.faults.runs.seeds import read_seed
 
     seed, version = read_seed(text)
-    make = maker_of(path)
-    if version and version != version_of(path, hours):
+    make = played.maker()
+    if version and version != played.version():
         click.echo(
             f"simulate: seed {text} is from another version of staticfire, of the workload, or of another length (now "
-            f"{version_of(path, hours)}): it may do something else",
+            f"{played.version()}): it may do something else",
             err=True,
         )
-    outcome = play(make, Play(seed, hours, keeps_events=trace))
+    outcome = play(make, Play(seed, played.hours, keeps_events=trace))
     if trace:
-        click.echo(f"simulate: {_write_page(path, outcome)}")
+        click.echo(f"simulate: {_write_page(played.path, outcome)}")
     click.echo(str(outcome))
     for strike in outcome.strikes:
         click.echo(f"  {strike}")
     if not outcome.passed and shrink:
-        _shrink(path, outcome, hours)
+        _shrink(played, outcome)
     return 0 if outcome.passed else EXIT_FAILED
 
 
-def _shrink(path: str, outcome: "RunOutcome", hours: float) -> None:
+def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     """Print the smallest run that fails the same way, as a test."""
     from staticfire.faults.runs.shrinking import Shrinker, as_scenario
-    from staticfire.faults.runs.swarm import maker_of
 
     click.echo("simulate: looking for the fewest faults with which it fails", err=True)
-    shrinker = Shrinker(maker_of(path), outcome, hours)
+    shrinker = Shrinker(played.maker(), outcome, played.hours)
     smallest = shrinker.shrink()
     faults = f"{len(smallest.strikes)} of {len(outcome.strikes)} faults"
     click.echo(f"simulate: {faults} are enough, found in {shrinker.tries} tries; as a test:\n")
-    click.echo(as_scenario(smallest, shrinker.hours, path))
+    click.echo(as_scenario(smallest, shrinker.hours, played.path))
+    if played.changes:
+        click.echo(f"# with {' '.join(f'{name}={value}' for name, value in played.changes.items())}")
 
 
 def _write_page(path: str, outcome: "RunOutcome") -> str:
@@ -120,24 +177,24 @@ def _write_page(path: str, outcome: "RunOutcome") -> str:
     return name
 
 
-def _many(path: str, seeds: range, hours: float, jobs: int, shrink: bool) -> int:
-    from staticfire.faults.runs.swarm import maker_of
+def _many(played: _Played, seeds: range, jobs: int, shrink: bool) -> int:
+    from staticfire.faults.runs.seeds import made_for
 
-    maker_of(path)  # What is wrong with it is told before anything is started.
-    summary = _Summary(path, hours)
+    made_for(played.maker(), seeds[0])  # What is wrong with it is told before anything is started.
+    summary = _Summary(played)
     try:
-        _follow(summary, path, seeds, hours, jobs)
+        _follow(summary, played, seeds, jobs)
     except KeyboardInterrupt:
         click.echo("simulate: interrupted; so far:")
         summary.show()
         return EXIT_SIGNAL_BASE + SIGINT
     summary.show()
     if summary.first_failed is not None and shrink:
-        _shrink(path, summary.first_failed, hours)
+        _shrink(played, summary.first_failed)
     return EXIT_FAILED if summary.failed else 0
 
 
-def _follow(summary: "_Summary", path: str, seeds: range, hours: float, jobs: int) -> None:
+def _follow(summary: "_Summary", played: _Played, seeds: range, jobs: int) -> None:
     """Play all seeds, with a bar that says how far it is."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -149,7 +206,7 @@ def _follow(summary: "_Summary", path: str, seeds: range, hours: float, jobs: in
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"simulate, {jobs} processes", total=len(seeds))
-        outcomes = play_many(path, (Play(seed, hours) for seed in seeds), jobs)
+        outcomes = play_many(played.path, (Play(seed, played.hours) for seed in seeds), jobs, played.changes)
         try:
             for outcome in outcomes:
                 summary.add(outcome)
@@ -163,9 +220,8 @@ def _follow(summary: "_Summary", path: str, seeds: range, hours: float, jobs: in
 class _Summary:
     """What is known of all runs so far."""
 
-    def __init__(self, path: str, hours: float) -> None:
-        self._path = path
-        self._hours = hours
+    def __init__(self, played: _Played) -> None:
+        self._played = played
         self._began_s = time.monotonic()  # noqa: TID251
         self._virtual_ms = 0
         self._cpu_s = 0.0
@@ -190,12 +246,7 @@ class _Summary:
 
     def words_for(self, outcome: "RunOutcome") -> str:
         """Return what is told of a run that has failed, with how to repeat it."""
-        from staticfire.faults.runs.seeds import seed_text
-
-        repeat = (
-            f"staticfire simulate --seed {seed_text(outcome.seed, self._path, self._hours)} --hours {self._hours:g}"
-        )
-        return f"{outcome}\n  again: {repeat} --trace {self._path}".rstrip()
+        return f"{outcome}\n  again: {self._played.command(outcome.seed)} --trace"
 
     def show(self) -> None:
         """Print it."""

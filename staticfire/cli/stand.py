@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from staticfire.places import FLAGS, WantedCluster, url_of
-from staticfire.plan import HOST
+from staticfire.places import FLAGS, WantedCluster, WantedControl, url_of
 from staticfire.processes import ProcessCluster
 from staticfire.runtime.ports import listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
@@ -26,9 +25,7 @@ class ClusterFlags:
     """What the flags say, the same for `up` and `run`."""
 
     wanted: WantedCluster
-    control_port: int
-    control_hosts: tuple[str, ...]
-    """Names under which the control endpoint may be asked, besides this machine's loopback."""
+    control: WantedControl
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,11 @@ class Stand:
     cluster: ProcessCluster
     control_socket: socket.socket
     signals: SignalInbox
-    control_hosts: tuple[str, ...] = ()
+    control: WantedControl
 
     @property
     def control_url(self) -> str:
-        return url_of(port_of(self.control_socket))
+        return url_of(port_of(self.control_socket), self.control.host)
 
 
 @contextmanager
@@ -58,10 +55,11 @@ def standing(
     """
     signals = SignalInbox(*more_signals)
     try:
-        control_socket = listen_on(HOST, flags.control_port, FLAGS.ports)
+        flags.control.check()
+        control_socket = listen_on(flags.control.host, flags.control.port, FLAGS.ports)
         try:
             with _running_cluster(flags.wanted, stdout, signals, early) as cluster:
-                yield Stand(cluster, control_socket, signals, flags.control_hosts)
+                yield Stand(cluster, control_socket, signals, flags.control)
         finally:
             control_socket.close()
     finally:

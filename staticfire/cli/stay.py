@@ -20,7 +20,7 @@ async def with_control(stand: Stand, main: Callable[[], Awaitable[int]]) -> int:
     children = stand.cluster.children
     loop.add_reader(children, children.pump)
     try:
-        async with ControlPort(stand.cluster, stand.control_socket, stand.control_hosts):
+        async with ControlPort(stand.cluster, stand.control_socket, stand.control):
             return await main()
     finally:
         loop.remove_reader(children)

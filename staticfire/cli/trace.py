@@ -1,23 +1,31 @@
 """`staticfire trace`: the life of a message: what store, journal, offsets and traces know of it, as a timeline."""
 
-import asyncio
+from typing import TYPE_CHECKING
 
 import click
 
+from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
 from staticfire.cli.life import life_json, life_lines
+from staticfire.cli.listing import asked
 from staticfire.cli.options import namesrv_flag, protocol_flag
-from staticfire.client import Admin, ClientSettings
-from staticfire.client.life.facts import MessageLife
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import TRACE_TOPIC
 
+if TYPE_CHECKING:
+    from staticfire.client import Admin, MessageLife
 
-@click.command()
+
+@click.command(cls=FamilyCommand)
 @namesrv_flag
 @click.option(
-    "--trace-topic", default=TRACE_TOPIC, show_default=True, metavar="TOPIC", help="Where traces are written."
+    "--trace-topic",
+    default=TRACE_TOPIC,
+    show_default=True,
+    metavar="TOPIC",
+    type=TOPIC,
+    help="Where traces are written.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
+@json_flag
 @protocol_flag
 @click.argument("message_id", metavar="ID|KEY")
 def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_id: str) -> None:
@@ -28,11 +36,10 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
     RocketMQ's own clients.
     """
 
-    async def ask() -> dict[str, MessageLife]:
-        async with Admin(namesrv, ClientSettings(protocol=protocol)) as admin:  # type: ignore[arg-type]  # see the flag
-            return await admin.lives(message_id, trace_topic)
+    async def ask(admin: "Admin") -> "dict[str, MessageLife]":
+        return await admin.lives(message_id, trace_topic)
 
-    lives = asyncio.run(ask())
+    lives = asked(namesrv, protocol, ask, topic=trace_topic)
     for number, (found_id, life) in enumerate(lives.items()):
         if as_json:
             for event in life.events:

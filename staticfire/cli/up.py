@@ -41,6 +41,8 @@ def up(flags: ClusterFlags) -> int:
     """
     try:
         with standing(flags, click.get_current_context().obj) as stand:
+            if flags.wanted.compat is not None:
+                _tell_of_compat(flags.wanted.compat)
             say(ready_line(stand))
             if not grpc_is_installed():
                 tell(f"there is no gRPC endpoint for RocketMQ 5's clients; to have one: {HOW_TO_GET_IT}")
@@ -50,6 +52,13 @@ def up(flags: ClusterFlags) -> int:
     except ChildFailed as failed:
         tell(str(failed))
         return EXIT_CLUSTER_FAILED
+
+
+def _tell_of_compat(compat: str) -> None:
+    from staticfire.compat import told  # here, since few starts ask
+
+    for line in told(compat):
+        tell(line)
 
 
 def ready_line(stand: Stand) -> str:

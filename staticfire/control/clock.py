@@ -13,18 +13,12 @@ from typing import Any, Literal
 import msgspec
 
 from staticfire.client.admin.clock import ClockReport, ClusterClock
-from staticfire.protocol.codes import ResponseCode, name_of_response
-from staticfire.protocol.durations import parse_duration, parse_moment
-from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NotAtRest, UsageError
+from staticfire.control.routes import ControlCall, Parameter, Reply, Route, read_body
+from staticfire.protocol.durations import DURATION_FORMS, MOMENT_FORMS, parse_duration, parse_moment
+from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clock import SCALED
 
-PATHS = {
-    "GET /clock": "message time, its mode, and when the next message falls due",
-    "POST /clock": 'how it goes on: {"mode": "real", "frozen", "skipping" or "scaled", "rate": 60}, or ?mode=frozen',
-    "POST /clock/advance": "jump ?by=2h or ?to=2027-01-01T00:00:00Z; answers when consumers are at rest (&settle=30s)",
-}
-
-
+MODES = ("real", "frozen", "skipping", "scaled")
 MODE_FORMS = 'write {"mode": "frozen"} or ?mode=frozen: real, frozen, skipping, or scaled with a rate'
 MEANT = {"freeze": "frozen", "run": "real", "skip": "skipping", "scale": "scaled"}
 """The words of the command line, which are verbs."""
@@ -43,76 +37,74 @@ _ACTIONS: dict[str, Callable[[ClusterClock], Awaitable[ClockReport]]] = {
     "skipping": ClusterClock.skip,
 }
 
-Answer = tuple[int, dict[str, Any]]
 
-
-async def show(clock: ClusterClock) -> Answer:
+async def show(asked: ControlCall) -> Reply:
     """Answer what the clock shows."""
-    return await _answered(clock.now)
+    return Reply((await asked.cluster.clock.now()).as_json())
 
 
-async def go_on(clock: ClusterClock, query: Mapping[str, str], body: bytes) -> Answer:
+async def go_on(asked: ControlCall) -> Reply:
     """Set the mode that a body, or a query string without one, asks for."""
-
-    async def move() -> ClockReport:
-        wanted = _mode(query, body)
-        if wanted.rate is not None:
-            return await clock.scale(wanted.rate)
-        return await _ACTIONS[wanted.mode](clock)
-
-    return await _answered(move)
+    wanted, clock = _mode(asked.query, asked.body), asked.cluster.clock
+    report = await (clock.scale(wanted.rate) if wanted.rate is not None else _ACTIONS[wanted.mode](clock))
+    return Reply(report.as_json())
 
 
-async def advance(clock: ClusterClock, query: Mapping[str, str]) -> Answer:
+async def advance(asked: ControlCall) -> Reply:
     """Jump as a query string asks for."""
-
-    async def move() -> ClockReport:
-        unknown = sorted(query.keys() - {"by", "to", "settle"})
-        if unknown:
-            raise UsageError(f"{unknown[0]} is unknown here; there are by, to and settle")
-        if ("by" in query) == ("to" in query):
-            raise UsageError("an advance needs ?by=2h or ?to=2027-01-01T00:00:00Z, one of them")
-        return await clock.advance(
-            parse_duration(query["by"]) if "by" in query else None,
-            parse_moment(query["to"]) if "to" in query else None,
-            parse_duration(query["settle"]) if "settle" in query else None,
-        )
-
-    return await _answered(move)
+    query = asked.query
+    if ("by" in query) == ("to" in query):
+        raise UsageError("an advance needs ?by=2h or ?to=2027-01-01T00:00:00Z, one of them")
+    report = await asked.cluster.clock.advance(
+        parse_duration(query["by"]) if "by" in query else None,
+        parse_moment(query["to"]) if "to" in query else None,
+        parse_duration(query["settle"]) if "settle" in query else None,
+    )
+    return Reply(report.as_json())
 
 
-def _mode(query: Mapping[str, str], body: bytes) -> Mode:
+def _mode(query: Mapping[str, Any], body: bytes) -> Mode:
     """Read POST /clock. Raises: UsageError."""
     if query and body.strip():
         raise UsageError("a mode is given as JSON or as ?mode=frozen, not as both")
-    try:
-        if query:
+    if meant := MEANT.get(query.get("mode", "")):
+        raise UsageError(f"mode={query['mode']} is unknown: did you mean {meant}; {MODE_FORMS}")
+    if query:
+        try:
             wanted = msgspec.convert(dict(query), Mode, strict=False)
-        elif body.strip():
-            wanted = msgspec.json.decode(body, type=Mode)
-        else:
-            raise UsageError(f"no mode is given; {MODE_FORMS}")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        words = str(error)
-        if meant := MEANT.get(query.get("mode", "")):
-            words = f"mode={query['mode']} is unknown: did you mean {meant}"
-        raise UsageError(f"{words}; {MODE_FORMS}") from None
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{error}; {MODE_FORMS}") from None
+    elif body.strip():
+        wanted = read_body(body, Mode, MODE_FORMS)
+    else:
+        raise UsageError(f"no mode is given; {MODE_FORMS}")
     if (wanted.mode == SCALED) != (wanted.rate is not None):
         raise UsageError('a rate goes with scaled, and scaled with a rate: {"mode": "scaled", "rate": 60}')
     return wanted
 
 
-async def _answered(move: Callable[[], Awaitable[ClockReport]]) -> Answer:
-    """Return status and content of an answer, refusals included. Raises: NetworkError, BrokerAnswer (not ours)."""
-    try:
-        return 200, (await move()).as_json()
-    except UsageError as error:
-        return 400, {"error": str(error)}
-    except BrokerAnswer as error:
-        if isinstance(error, NotAtRest | ClockBusy):
-            status = 409
-        elif error.code == ResponseCode.INVALID_PARAMETER:
-            status = 400
-        else:
-            raise
-        return status, {"error": error.remark, "code": name_of_response(error.code)}
+_BUSY = {409: "consumers don't come to rest (NOT_AT_REST), or somebody else moves the clock (CLOCK_BUSY)"}
+ROUTES = (
+    Route("GET", "/clock", "message time, its mode, and when the next message falls due", show),
+    Route(
+        "POST",
+        "/clock",
+        'how it goes on: {"mode": "real", "frozen", "skipping" or "scaled", "rate": 60}, or ?mode=frozen',
+        go_on,
+        (Parameter("mode", ", ".join(MODES)), Parameter("rate", "how many times as fast, of scaled", "number")),
+        Mode,
+        refusals=_BUSY,
+    ),
+    Route(
+        "POST",
+        "/clock/advance",
+        "jump ?by=2h or ?to=2027-01-01T00:00:00Z; answers when consumers are at rest (&settle=30s)",
+        advance,
+        (
+            Parameter("by", f"how far: {DURATION_FORMS}"),
+            Parameter("to", f"to when: {MOMENT_FORMS}"),
+            Parameter("settle", "how long consumers may take after each step"),
+        ),
+        refusals=_BUSY,
+    ),
+)

@@ -8,25 +8,17 @@ Behaviour
 - 404 for a group or a letter that isn't there, 400 for what can't be read, 409 for a resend that a broker has ended.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 
-from staticfire.client import Admin, DeadLetterQueue, ResendInterrupted, ResendReport
-from staticfire.protocol.codes import name_of_response
-from staticfire.protocol.errors import ClientError, GroupNotFound, TopicNotFound, UsageError
+from staticfire.client import DeadLetterQueue, ResendInterrupted, ResendReport
+from staticfire.control.routes import LINES, ControlCall, Parameter, Reply, Route, read_body
+from staticfire.protocol.errors import ClientError, UsageError
 
-PATHS = {
-    "GET /dlq": "how many dead letters each group has",
-    "GET /dlq/GROUP": "the oldest of a group: ?max=20; ?last=1: the newest",
-    "GET /dlq/GROUP/letters/ID": "one of them, with all that it has",
-    "GET /dlq/GROUP/export": "all of them as JSON lines",
-    "POST /dlq/GROUP/resend": 'send them again: {"ids": [...]} or {"all": true}; also "to", "onlyGroup", "again"',
-}
 LETTERS_SHOWN = 20
-
-Answer = tuple[int, dict[str, Any]]
+LETTERS_SHOWN_MAX = 10_000
 
 
 class ResendOrder(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -39,68 +31,62 @@ class ResendOrder(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     again: bool = False
 
 
-async def counts(namesrv: str) -> Answer:
+async def counts(asked: ControlCall) -> Reply:
     """Answer how many there are."""
-    async with Admin(namesrv) as admin:
-        return 200, {"groups": await admin.dead_letters()}
+    async with asked.cluster.admin() as admin:
+        return Reply({"groups": await admin.dead_letters()})
 
 
-async def letters(namesrv: str, group: str, query: Mapping[str, str]) -> Answer:
+async def letters(asked: ControlCall) -> Reply:
     """Answer the oldest or newest ones of a group."""
+    group = asked.place["group"]
     try:
-        limit = int(query.get("max", str(LETTERS_SHOWN)))
-        if limit < 1 or query.keys() - {"max", "last"}:
-            raise ValueError
-    except ValueError:
-        return 400, {"error": f"/dlq/{group} takes ?max=N, 1 or more, and ?last=1"}
-    try:
-        async with DeadLetterQueue(group, namesrv) as queue:
-            found = await queue.letters(limit, newest=query.get("last", "0") not in ("0", "false", ""))
-            return 200, {"group": group, "count": await queue.count(), "letters": [one.as_json() for one in found]}
-    except (ClientError, GroupNotFound) as error:
+        async with _queue(asked) as queue:
+            found = await queue.letters(asked.query.get("max", LETTERS_SHOWN), newest=asked.query.get("last", False))
+            shown = [one.as_json() for one in found]
+            return Reply({"group": group, "count": await queue.count(), "letters": shown})
+    except ClientError as error:
         return _not_found(error)
 
 
-async def letter(namesrv: str, group: str, letter_id: str) -> Answer:
+async def letter(asked: ControlCall) -> Reply:
     """Answer one of them."""
     try:
-        async with DeadLetterQueue(group, namesrv) as queue:
-            return 200, (await queue.find(letter_id)).as_json()
-    except (ClientError, GroupNotFound) as error:
+        async with _queue(asked) as queue:
+            return Reply((await queue.find(asked.place["letter"])).as_json())
+    except ClientError as error:
         return _not_found(error)
 
 
-async def why_not(namesrv: str, group: str) -> Answer | None:
-    """Answer why a group's dead letters can't be read; None when they can."""
+async def export(asked: ControlCall) -> Reply:
+    """Answer all of them; a group that isn't there is told before the answer has begun."""
     try:
-        async with DeadLetterQueue(group, namesrv) as queue:
+        async with _queue(asked) as queue:
             await queue.count()
-    except (ClientError, GroupNotFound) as error:
+    except ClientError as error:
         return _not_found(error)
-    return None
+    return Reply(_lines(asked), kind=LINES)
 
 
-async def lines(queue: DeadLetterQueue) -> AsyncIterator[bytes]:
-    """Yield all of them as lines of JSON."""
-    async for one in queue.read():
-        yield msgspec.json.encode(one.as_json()) + b"\n"
+async def _lines(asked: ControlCall) -> AsyncIterator[bytes]:
+    async with _queue(asked) as queue:
+        async for one in queue.read():
+            yield msgspec.json.encode(one.as_json()) + b"\n"
 
 
-async def resend(namesrv: str, group: str, body: bytes) -> Answer:
+async def resend(asked: ControlCall) -> Reply:
     """Send some of them, or all, again."""
+    order = read_body(asked.body or b"{}", ResendOrder)
+    if order.is_all == bool(order.ids):
+        raise UsageError('which ones? {"ids": ["broker-a/0/17"]} or {"all": true}, one of them')
     try:
-        order = msgspec.json.decode(body or b"{}", type=ResendOrder)
-        if order.is_all == bool(order.ids):
-            raise UsageError('which ones? {"ids": ["broker-a/0/17"]} or {"all": true}, one of them')
-        async with DeadLetterQueue(group, namesrv) as queue:
+        async with _queue(asked) as queue:
             report = await queue.resend(order.ids, to=order.to, only_group=order.only_group, again=order.again)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, UsageError) as error:
-        return 400, {"error": str(error)}
     except ResendInterrupted as interrupted:
-        return 409, {"error": str(interrupted), **report_as_json(interrupted.report)}
-    except (ClientError, GroupNotFound, TopicNotFound) as error:
+        return Reply({"error": str(interrupted), **report_as_json(interrupted.report)}, 409)
+    except ClientError as error:
         return _not_found(error)
-    return 200, report_as_json(report)
+    return Reply(report_as_json(report))
 
 
 def report_as_json(report: ResendReport) -> dict[str, Any]:
@@ -109,7 +95,37 @@ def report_as_json(report: ResendReport) -> dict[str, Any]:
     return {"resent": report.resent, "skipped": report.skipped, "left": left, "otherGroups": report.other_groups}
 
 
-def _not_found(error: ClientError | GroupNotFound | TopicNotFound) -> Answer:
-    if isinstance(error, ClientError):
-        return 404, {"error": str(error)}
-    return 404, {"error": error.remark, "code": name_of_response(error.code)}
+def _queue(asked: ControlCall) -> DeadLetterQueue:
+    """Raises: ClientError (no such name)."""
+    return DeadLetterQueue(asked.place["group"], asked.cluster.namesrv)
+
+
+def _not_found(error: ClientError) -> Reply:
+    return Reply({"error": str(error)}, 404)
+
+
+_NO_GROUP = {404: "no broker knows the group, or it has no such letter"}
+ROUTES = (
+    Route("GET", "/dlq", "how many dead letters each group has", counts),
+    Route(
+        "GET",
+        "/dlq/{group}",
+        "the oldest of a group: ?max=20; ?last=1: the newest",
+        letters,
+        (
+            Parameter("max", "how many", "integer", 1, LETTERS_SHOWN_MAX),
+            Parameter("last", "the newest instead of the oldest", "boolean"),
+        ),
+        refusals=_NO_GROUP,
+    ),
+    Route("GET", "/dlq/{group}/letters/{letter:.+}", "one of them, with all that it has", letter, refusals=_NO_GROUP),
+    Route("GET", "/dlq/{group}/export", "all of them as JSON lines", export, refusals=_NO_GROUP, kind=LINES),
+    Route(
+        "POST",
+        "/dlq/{group}/resend",
+        'send them again: {"ids": [...]} or {"all": true}; also "to", "onlyGroup", "again"',
+        resend,
+        body=ResendOrder,
+        refusals={**_NO_GROUP, 409: "a broker has ended it; the answer has what was sent"},
+    ),
+)

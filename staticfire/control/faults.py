@@ -10,59 +10,65 @@ Behaviour
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
+from staticfire.control.routes import ControlCall, Parameter, Reply, Route, read_body
+from staticfire.faults.rules.parsing import WORDS
+from staticfire.protocol.errors import UsageError
 
-from staticfire.fault_rules import ClusterFaults
-from staticfire.protocol.errors import ClientError, UsageError
-
-PATHS = {
-    "GET /faults": "what goes wrong on purpose, with hits",
-    "POST /faults": 'one more: {"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3}',
-    "DELETE /faults/NUMBER": "no more of one; DELETE /faults: of any",
-}
 FORMS = 'write {"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY"} or ?code=SEND_MESSAGE&answer=SYSTEM_BUSY'
+NUMBER_DIGITS_MAX = 9
 
-Answer = tuple[int, dict[str, Any]]
 
-
-async def show(faults: ClusterFaults) -> Answer:
+async def show(asked: ControlCall) -> Reply:
     """Answer which rules there are."""
-    views = await faults.all()
-    return 200, {"faults": [view.as_json() for view in views], "silent": views.silent}
+    views = await asked.cluster.faults.all()
+    return Reply({"faults": [view.as_json() for view in views], "silent": views.silent})
 
 
-async def add(faults: ClusterFaults, query: Mapping[str, str], body: bytes) -> Answer:
+async def add(asked: ControlCall) -> Reply:
     """Add a rule."""
-    try:
-        return 200, (await faults.add(_words(query, body))).as_json()
-    except (UsageError, ClientError) as error:
-        return 400, {"error": str(error)}
+    return Reply((await asked.cluster.faults.add(_words(asked.query, asked.body))).as_json())
 
 
-async def remove(faults: ClusterFaults, number: str) -> Answer:
+async def remove(asked: ControlCall) -> Reply:
     """Remove a rule."""
-    if not (number.isdecimal() and number.isascii() and len(number) <= 9):
-        return 400, {"error": f"{number} is no number of a rule"}
+    number = asked.place["number"]
+    if not (number.isdecimal() and number.isascii() and len(number) <= NUMBER_DIGITS_MAX):
+        raise UsageError(f"{number} is no number of a rule")
     try:
-        await faults.remove(int(number))
+        await asked.cluster.faults.remove(int(number))
     except UsageError as error:
-        return 404, {"error": str(error)}
-    return 200, {"removed": 1}
+        return Reply({"error": str(error)}, 404)
+    return Reply({"removed": 1})
 
 
-async def clear(faults: ClusterFaults) -> Answer:
+async def clear(asked: ControlCall) -> Reply:
     """Remove all rules."""
-    return 200, {"removed": await faults.clear()}
+    return Reply({"removed": await asked.cluster.faults.clear()})
 
 
-def _words(query: Mapping[str, str], body: bytes) -> dict[str, object]:
+def _words(query: Mapping[str, Any], body: bytes) -> Mapping[str, object]:
     """Return what somebody has said. Raises: UsageError."""
     if query and body.strip():
         raise UsageError("a rule is given as JSON or behind a question mark, not as both")
     if query or not body.strip():
-        return dict(query)
-    try:
-        words: dict[str, object] = msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{error}; {FORMS}") from None
+        return query
+    words: dict[str, object] = read_body(body, dict[str, Any], FORMS)
     return words
+
+
+ROUTES = (
+    Route("GET", "/faults", "what goes wrong on purpose, with hits", show),
+    Route(
+        "POST",
+        "/faults",
+        'one more: {"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3}',
+        add,
+        tuple(Parameter(word, "as `staticfire fault add --help` has it") for word in WORDS),
+        dict,
+        is_open=True,
+    ),
+    Route(
+        "DELETE", "/faults/{number}", "no more of one", remove, refusals={404: "there is no fault rule of that number"}
+    ),
+    Route("DELETE", "/faults", "no more of any", clear),
+)

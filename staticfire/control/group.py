@@ -1,33 +1,47 @@
-"""A consumer group over HTTP, as the command line has it.
+"""Consumer groups over HTTP, as the command line has them.
 
-GET /group/billing answers what `staticfire group billing --json` prints, or 404; GET /explain/billing what
-`staticfire explain billing --json` prints, of any name.
+GET /groups lists them, GET /group/billing answers what `staticfire group billing --json` prints, or 404; GET
+/explain/billing what `staticfire explain billing --json` prints, of any name.
 """
 
-from typing import Any
+from staticfire.client.admin.listing import list_groups
+from staticfire.control.routes import ControlCall, Parameter, Reply, Route
 
-from staticfire.client import Admin
-from staticfire.protocol.codes import name_of_response
-from staticfire.protocol.errors import GroupNotFound
-
-PATHS = {
-    "GET /group/NAME": "a consumer group: members, what each holds, lag, rates, what is wrong",
-    "GET /explain/GROUP?topic=": "why a group consumes nothing: findings, with the evidence and the way out",
-}
+ALL_OF_THEM = Parameter("all", "RocketMQ's own ones, too", "boolean")
 
 
-async def show(namesrv: str, group: str) -> tuple[int, dict[str, Any]]:
-    """Answer what a group is like. Raises: NetworkError, BrokerAnswer."""
-    try:
-        async with Admin(namesrv) as admin:
-            return 200, (await admin.group(group)).as_json()
-    except GroupNotFound as error:
-        return 404, {"error": error.remark, "code": name_of_response(error.code)}
+async def show_all(asked: ControlCall) -> Reply:
+    """Answer which groups there are."""
+    async with asked.cluster.admin() as admin:
+        return Reply({"groups": await list_groups(admin, asked.query.get("all", False))})
 
 
-async def explain(namesrv: str, group: str, topic: str | None) -> dict[str, Any]:
-    """Answer why a group consumes nothing. Raises: NetworkError, BrokerAnswer."""
+async def show(asked: ControlCall) -> Reply:
+    """Answer what a group is like."""
+    async with asked.cluster.admin() as admin:
+        return Reply((await admin.group(asked.place["group"])).as_json())
+
+
+async def explain(asked: ControlCall) -> Reply:
+    """Answer why a group consumes nothing."""
     from staticfire.client.explain.explainer import explain_group
 
-    async with Admin(namesrv) as admin:
-        return (await explain_group(admin, group, topic)).as_json()
+    async with asked.cluster.admin() as admin:
+        found = await explain_group(admin, asked.place["group"], asked.query.get("topic") or None)
+        return Reply(found.as_json())
+
+
+ROUTES = (
+    Route(
+        "GET", "/groups", "all consumer groups: members, how far behind, dead letters; ?all=1: RocketMQ's own, too",
+        show_all, (ALL_OF_THEM,),
+    ),
+    Route(
+        "GET", "/group/{group}", "a consumer group: members, what each holds, lag, rates, what is wrong", show,
+        refusals={404: "no broker knows the group"},
+    ),
+    Route(
+        "GET", "/explain/{group}", "why a group consumes nothing: findings, with the evidence and the way out; ?topic=",
+        explain, (Parameter("topic", "a topic that it should consume, whether it subscribes to it or not"),),
+    ),
+)  # fmt: skip

@@ -1,4 +1,7 @@
-"""Whether a cluster can be used right now, asked as a client would: of the nameserver, and of every broker it names."""
+"""Whether a cluster can be used right now, asked as a client would: of a nameserver, and of every broker it names.
+
+Of several nameservers one is enough, since clients go to the next.
+"""
 
 import asyncio
 
@@ -6,6 +9,7 @@ from staticfire.control.view import ClusterView
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
 from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo, GetRoute, RouteAnswer
 from staticfire.protocol.requests.topics import GetTopicConfig
+from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
 ASK_TIMEOUT_MS = 1_000
@@ -14,12 +18,22 @@ MASTER_ID = 0
 
 async def complaints(pool: ConnectionPool, cluster: ClusterView) -> list[str]:
     """Return what is wrong, in words; nothing when clients can work."""
+    wrong: list[str] = []
+    for namesrv in each_address(cluster.namesrv):
+        complaints = await _complaints_of(pool, namesrv, sorted(cluster.addresses))
+        if not complaints:
+            return []
+        wrong += complaints
+    return wrong
+
+
+async def _complaints_of(pool: ConnectionPool, namesrv: str, names: list[str]) -> list[str]:
+    """Return what is wrong for who asks this nameserver."""
     try:
-        registered = await _registered_addresses(pool, cluster.namesrv)
+        registered = await _registered_addresses(pool, namesrv)
     except (NetworkError, BrokerAnswer, ProtocolError) as error:
-        return [f"nameserver {cluster.namesrv}: {error}"]
-    names = sorted(cluster.addresses)
-    answers = await asyncio.gather(*(_broker_complaint(pool, cluster, name, registered.get(name)) for name in names))
+        return [f"nameserver {namesrv}: {error}"]
+    answers = await asyncio.gather(*(_broker_complaint(pool, namesrv, name, registered.get(name)) for name in names))
     return [words for words in answers if words]
 
 
@@ -32,18 +46,18 @@ async def _registered_addresses(pool: ConnectionPool, namesrv: str) -> dict[str,
     return {name: data.broker_addrs[MASTER_ID] for name, data in table.items() if MASTER_ID in data.broker_addrs}
 
 
-async def _broker_complaint(pool: ConnectionPool, cluster: ClusterView, name: str, address: str | None) -> str:
+async def _broker_complaint(pool: ConnectionPool, namesrv: str, name: str, address: str | None) -> str:
     """Return what is wrong with one broker: it is registered, it answers, and its own topic has a route."""
     if address is None:
-        return f"{name} isn't registered at the nameserver {cluster.namesrv}"
+        return f"{name} isn't registered at the nameserver {namesrv}"
     try:
         config = await pool.ask(address, GetTopicConfig(topic=name), ASK_TIMEOUT_MS)
-        route = await pool.ask(cluster.namesrv, GetRoute(topic=name), ASK_TIMEOUT_MS)
+        route = await pool.ask(namesrv, GetRoute(topic=name), ASK_TIMEOUT_MS)
     except (NetworkError, ProtocolError) as error:
         return f"{name}: {error}"
     if config.code != 0:
         return f"{name} at {address}: {config.remark}"
     brokers = route.body.broker_datas if isinstance(route, RouteAnswer) and route.body is not None else []
     if not any(broker.broker_name == name for broker in brokers):
-        return f"{name}: its topics have no route at the nameserver {cluster.namesrv}"
+        return f"{name}: its topics have no route at the nameserver {namesrv}"
     return ""

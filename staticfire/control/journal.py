@@ -6,69 +6,83 @@ Behaviour
 - 400 for what can't be read; 404 where no journal is kept.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from staticfire.client import Admin, JournalRecords
+from staticfire.client import JournalRecords
+from staticfire.control.routes import ControlCall, Parameter, Reply, Route
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
+from staticfire.protocol.errors import BrokerAnswer
 
-PATHS = {
-    "GET /journal": "what happened: ?kind=joined,left &client= &group= &topic= &queue= &broker= &max=",
-    "GET /requests": "what clients asked: ?code=PULL_MESSAGE &client= &group= &topic= &queue= &broker= &max=",
-}
-_NAMES = {"client", "group", "topic", "queue", "broker", "max"}
+QUEUE_MAX = (1 << 31) - 1
+CODE_DIGITS_MAX = 9
+_CHOSEN = (
+    Parameter("client", "a client's id, or one part of it"),
+    Parameter("group", "a consumer group"),
+    Parameter("topic", "a topic"),
+    Parameter("queue", "a queue's id", "integer", 0, QUEUE_MAX),
+    Parameter("broker", "a broker's name"),
+    Parameter("max", "how many, the newest", "integer", 1),
+)
 
-Answer = tuple[int, dict[str, Any]]
 
-
-async def events(namesrv: str, query: Mapping[str, str]) -> Answer:
+async def events(asked: ControlCall) -> Reply:
     """Answer what happened."""
-    kinds = [kind.strip() for kind in query.get("kind", "").split(",") if kind.strip()]
+    kinds = [kind.strip() for kind in asked.query.get("kind", "").split(",") if kind.strip()]
+    async with asked.cluster.admin() as admin:
+        try:
+            return _shown(await admin.journal(*kinds, **_wanted(asked)), asked)
+        except BrokerAnswer as error:
+            return _none_kept(error)
 
-    async def ask(admin: Admin, wanted: dict[str, Any]) -> JournalRecords:
-        return await admin.journal(*kinds, **wanted)
 
-    return await _answered(namesrv, query, "kind", ask)
-
-
-async def requests(namesrv: str, query: Mapping[str, str]) -> Answer:
+async def requests(asked: ControlCall) -> Reply:
     """Answer what was asked."""
-    code = query.get("code") or None
+    code: str = asked.query.get("code", "")
+    is_number = code.isascii() and code.isdecimal() and len(code) <= CODE_DIGITS_MAX
+    async with asked.cluster.admin() as admin:
+        try:
+            return _shown(await admin.requests(int(code) if is_number else code or None, **_wanted(asked)), asked)
+        except BrokerAnswer as error:
+            return _none_kept(error)
 
-    async def ask(admin: Admin, wanted: dict[str, Any]) -> JournalRecords:
-        return await admin.requests(int(code) if code and code.isdecimal() else code, **wanted)
 
-    return await _answered(namesrv, query, "code", ask)
+def _wanted(asked: ControlCall) -> dict[str, Any]:
+    query = asked.query
+    named = {name: query[name] for name in ("client", "group", "topic") if query.get(name)}
+    return {**named, "queue_id": query.get("queue"), "broker_name": query.get("broker") or None}
 
 
-async def _answered(namesrv: str, query: Mapping[str, str], what: str, ask: Any) -> Answer:
-    """Return status and content of an answer. Raises: NetworkError, BrokerAnswer."""
-    try:
-        unknown = sorted(query.keys() - _NAMES - {what})
-        if unknown:
-            raise UsageError(f"{unknown[0]} is unknown here; there are {', '.join([what, *sorted(_NAMES)])}")
-        wanted = {name: query[name] for name in ("client", "group", "topic") if query.get(name)}
-        records_max = _number(query, "max", 1)
-        queue_id = _number(query, "queue", 0)
-        async with Admin(namesrv) as admin:
-            found = await ask(admin, {**wanted, "queue_id": queue_id, "broker_name": query.get("broker") or None})
-    except (UsageError, ClientError) as error:
-        return 400, {"error": str(error)}
-    except BrokerAnswer as error:
-        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-            raise
-        return 404, {"error": error.remark}
+def _shown(found: JournalRecords, asked: ControlCall) -> Reply:
+    records_max = asked.query.get("max")
     shown = found if records_max is None else found[-records_max:]
-    return 200, {"dropped": found.dropped, "records": [msgspec.to_builtins(one) for one in shown]}
+    return Reply({"dropped": found.dropped, "records": [msgspec.to_builtins(one) for one in shown]})
 
 
-def _number(query: Mapping[str, str], name: str, least: int) -> int | None:
-    text = query.get(name)
-    if text is None:
-        return None
-    if not text.isdecimal() or not text.isascii() or int(text) < least:
-        raise UsageError(f"{name}={text}: a whole number is needed, {least} or more")
-    return int(text)
+def _none_kept(error: BrokerAnswer) -> Reply:
+    """Raises: BrokerAnswer (any other)."""
+    if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        raise error
+    return Reply({"error": error.remark}, 404)
+
+
+_NONE = {404: "no journal is kept: the setting journalEnable, or recordRequests, is off"}
+ROUTES = (
+    Route(
+        "GET",
+        "/journal",
+        "what happened: ?kind=joined,left &client= &group= &topic= &queue= &broker= &max=",
+        events,
+        (Parameter("kind", "kinds of events, separated by commas"), *_CHOSEN),
+        refusals=_NONE,
+    ),
+    Route(
+        "GET",
+        "/requests",
+        "what clients asked: ?code=PULL_MESSAGE &client= &group= &topic= &queue= &broker= &max=",
+        requests,
+        (Parameter("code", "a request code, by RocketMQ's name or number"), *_CHOSEN),
+        refusals=_NONE,
+    ),
+)

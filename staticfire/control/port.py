@@ -5,10 +5,10 @@ aiohttp takes longer to load than the whole cluster takes to start, so it is loa
 
 import asyncio
 import socket
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from staticfire.control.view import ClusterView
+from staticfire.places import WantedControl
 
 if TYPE_CHECKING:
     from staticfire.control.site import ControlSite
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 class ControlPort:
     """Waits at a listening socket; whoever connects first has the endpoint loaded, and waits in the backlog."""
 
-    def __init__(self, cluster: ClusterView, sock: socket.socket, hosts: Sequence[str] = ()) -> None:
-        """`hosts`: names under which it may be asked, besides this machine's loopback."""
+    def __init__(self, cluster: ClusterView, sock: socket.socket, wanted: WantedControl) -> None:
         self._cluster = cluster
-        self._hosts = hosts
+        self._wanted = wanted
         self._sock = sock
         self._opening: asyncio.Task[ControlSite] | None = None
         self._watching = False
@@ -49,9 +48,10 @@ class ControlPort:
             self._watching = False
 
     async def _open(self) -> "ControlSite":
+        from staticfire.control.access import Access
         from staticfire.control.hosts import KnownHosts
         from staticfire.control.site import ControlSite
 
-        site = ControlSite(self._cluster, KnownHosts(self._hosts))
+        site = ControlSite(self._cluster, Access(KnownHosts(self._wanted.names), self._wanted.token))
         await site.open(self._sock)
         return site

@@ -1,4 +1,4 @@
-"""A cluster as if it were new, in milliseconds: brokers forget what they have, then the nameserver its routes.
+"""A cluster as if it were new, in milliseconds: brokers forget what they have, then the nameservers their routes.
 
 Fault rules go first, since one of them may be about any of this. Killed and frozen processes stay so.
 """
@@ -11,6 +11,7 @@ from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
+from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
 TIMEOUT_MS = 10_000
@@ -18,13 +19,17 @@ TIMEOUT_MS = 10_000
 
 async def reset(pool: ConnectionPool, namesrv: str, addresses: Iterable[str]) -> dict[str, Any]:
     """Reset the brokers at these addresses; return what they had. Raises: NetworkError, BrokerAnswer."""
-    brokers = list(addresses)
-    await asyncio.gather(*(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (namesrv, *brokers)))
+    brokers, nameservers = list(addresses), each_address(namesrv)
+    await asyncio.gather(*(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (*nameservers, *brokers)))
     forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in brokers))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it is told.
-    deletions = (pool.ask(namesrv, DeleteTopicInNameserver(topic=topic), TIMEOUT_MS) for topic in topics)
+    deletions = (
+        pool.ask(address, DeleteTopicInNameserver(topic=topic), TIMEOUT_MS)
+        for address in nameservers
+        for topic in topics
+    )
     for answer in await asyncio.gather(*deletions):
         if answer.code != 0:
             raise broker_answer(answer.code, answer.remark, f"reset of nameserver {namesrv}")

@@ -11,7 +11,7 @@ class ClusterView(Protocol):
 
     @property
     def namesrv(self) -> str:
-        """The nameserver's address."""
+        """The nameserver's address; of several all, separated by semicolons."""
 
     @property
     def addresses(self) -> dict[str, str]:

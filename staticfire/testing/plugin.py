@@ -55,8 +55,11 @@ def rocketmq(
     request: pytest.FixtureRequest, _rocketmq_targets: "dict[str, StandTarget | RealTarget]"
 ) -> "Iterator[RocketMQ]":
     """A RocketMQ for this test: empty, with a clock that runs. See `staticfire.testing.RocketMQ`."""
-    from staticfire.protocol.errors import StaticfireError
-    from staticfire.testing.target import target_of
+    from staticfire.runtime.light_start import collection_paused
+
+    with collection_paused():
+        from staticfire.protocol.errors import StaticfireError
+        from staticfire.testing.target import target_of
 
     try:
         parameters = _parameters(request)

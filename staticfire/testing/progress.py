@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from staticfire.client import GroupMember, GroupView, MessageQueue
+from staticfire.client import GroupView, MessageQueue
 
 BROADCASTING = "BROADCASTING"
 NAMED_MAX = 8
@@ -30,37 +30,31 @@ def queues_left(ends: Mapping[MessageQueue, int], view: GroupView | None) -> lis
     What counts is what brokers were told, and what members that are connected say of themselves: they tell brokers only
     every few seconds.
     """
+    consumed_to = {} if view is None else _consumed(view)
     left = []
     for queue, end in ends.items():
-        consumed = -1 if view is None else _consumed(queue, view)
+        consumed = consumed_to.get(queue, -1)
         if consumed < end and end > 0:
             left.append(QueueLeft(queue, consumed, end))
     return left
 
 
-def _consumed(queue: MessageQueue, view: GroupView) -> int:
-    members = list(_said(queue, view.members))
-    if view.message_model == BROADCASTING:
-        return min(members) if len(members) == len(view.members) and members else -1
-    committed = (
-        one.committed
-        for one in view.progress
-        if (one.topic, one.broker_name, one.queue_id) == (queue.topic, queue.broker_name, queue.queue_id)
-    )
-    return max([*committed, *members], default=-1)
-
-
-def _said(queue: MessageQueue, members: Iterable[GroupMember]) -> Iterable[int]:
-    """Yield how far each member is that has the queue."""
-    for member in members:
+def _consumed(view: GroupView) -> dict[MessageQueue, int]:
+    """Return up to which offset a group has consumed, by queue."""
+    said: dict[MessageQueue, list[int]] = {}
+    for member in view.members:
         for held in member.queues:
-            if (held.topic, held.broker_name, held.queue_id) == (queue.topic, queue.broker_name, queue.queue_id):
-                yield held.commit_offset
+            said.setdefault(held.queue, []).append(held.commit_offset)
+    if view.message_model == BROADCASTING:
+        return {queue: min(offsets) for queue, offsets in said.items() if len(offsets) == len(view.members)}
+    for one in view.progress:
+        said.setdefault(one.queue, []).append(one.committed)
+    return {queue: max(offsets) for queue, offsets in said.items()}
 
 
 def left_text(left: Iterable[QueueLeft]) -> str:
     """Return what is left in words: how much, and where."""
-    found = sorted(left, key=lambda one: (one.queue.topic, one.queue.broker_name, one.queue.queue_id))
-    places = [f"{one.queue.topic} {one.queue.broker_name}/{one.queue.queue_id}: {one.count}" for one in found]
+    found = sorted(left, key=lambda one: one.queue)
+    places = [f"{one.queue}: {one.count}" for one in found]
     more = f" and {len(places) - NAMED_MAX} more queues" if len(places) > NAMED_MAX else ""
     return f"{sum(one.count for one in found):,} left ({', '.join(places[:NAMED_MAX])}{more})"

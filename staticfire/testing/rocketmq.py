@@ -13,12 +13,11 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
-from unittest import SkipTest
 
 from staticfire.cluster_calls import Face, awaiting, waiting
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.testing.running_rocketmq import RunningRocketMQ
-from staticfire.testing.waits import WAIT_S, not_yet, pauses
+from staticfire.testing.waits import WAIT_S, comes_true, not_yet, pauses
 
 if TYPE_CHECKING:
     from staticfire.async_cluster import AsyncClock, AsyncCluster
@@ -69,6 +68,8 @@ class RocketMQFacts(Face[RunningRocketMQ]):
     def _own(self, what: str) -> "Cluster":
         """Return our cluster. Raises: SkipTest, on a real one."""
         if self._stand is None:
+            from unittest import SkipTest  # here: it brings all of unittest
+
             raise SkipTest(f"{what} needs a cluster of staticfire; {self.namesrv} is a real one")
         return self._stand
 
@@ -148,10 +149,8 @@ class AsyncRocketMQ(RocketMQFacts):
             found = condition()
             return bool(await found if isinstance(found, Awaitable) else found)
 
-        if await holds():
-            return
-        for pause in pauses(timeout_s, self._running.clock):
-            await asyncio.wrap_future(self._thread.submit(self._running.pause(pause)))
-            if await holds():
-                return
-        raise not_yet(condition, what, timeout_s)
+        async def pause(seconds: float) -> None:
+            await asyncio.wrap_future(self._thread.submit(self._running.pause(seconds)))
+
+        if not await comes_true(holds, timeout_s, self._running.clock, pause):
+            raise not_yet(condition, what, timeout_s)

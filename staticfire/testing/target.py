@@ -7,10 +7,8 @@ its clock and its processes are nobody's to move: tests that need these are skip
 import os
 from collections.abc import Mapping
 from typing import Any
-from unittest import SkipTest
 
 from staticfire.cluster import Cluster
-from staticfire.plan import NAMESERVER
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.live import live_machine
@@ -50,7 +48,7 @@ class StandTarget:
         """Bring back what the last test has killed or frozen."""
         if self._cluster.isolation == "thread":
             return
-        for name in (NAMESERVER, *self._cluster.addresses):
+        for name in (*self._cluster.nameserver_addresses, *self._cluster.addresses):
             if name in self._cluster.pids:
                 self._cluster.thaw(name)
             else:
@@ -92,5 +90,7 @@ def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> Stand
     if not real:
         return StandTarget(parameters)
     if parameters:
+        from unittest import SkipTest  # here: it brings all of unittest
+
         raise SkipTest(f"it wants a cluster with {', '.join(parameters)}, and {TARGET} is {real}")
     return RealTarget(real)

@@ -1,6 +1,6 @@
 """Waiting for what a test expects: looked at again and again, soon at first, until it holds or time is over."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from staticfire.runtime.machine import Clock
 
@@ -19,6 +19,19 @@ def pauses(timeout_s: float, clock: Clock) -> Iterator[float]:
     while (left_ms := until_ms - clock.uptime_ms()) > 0:
         yield min(pause_s, left_ms / 1_000)
         pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+
+async def comes_true(
+    condition: Callable[[], Awaitable[bool]], timeout_s: float, clock: Clock, pause: Callable[[float], Awaitable[None]]
+) -> bool:
+    """Return whether a condition holds in time. It is looked at once at least. `pause`: lets seconds go by."""
+    if await condition():
+        return True
+    for seconds in pauses(timeout_s, clock):
+        await pause(seconds)
+        if await condition():
+            return True
+    return False
 
 
 def not_yet(condition: Callable[[], object], what: str, timeout_s: float) -> NotYet:

@@ -3,7 +3,8 @@
 import pytest
 
 from staticfire.broker.pulls.record_cache import RecordCache
-from staticfire.protocol.rocketmq_record import to_rocketmq
+from staticfire.protocol.command import RocketmqRecords
+from staticfire.protocol.rocketmq_record import rocketmq_records, to_rocketmq
 from tests.broker.store.stand import StoreStand
 
 HOST, OTHER_HOST = b"\x7f\0\0\1\0\0\x2a\x9f", b"\x0a\0\0\1\0\0\x2a\x9f"
@@ -21,7 +22,8 @@ def stand() -> StoreStand:
 
 def pulled(stand: StoreStand, kept: RecordCache, offset: int = 0, host: bytes = HOST) -> list[bytes]:
     found = stand.store.read(stand.store.queue("orders", 0), offset, 32)
-    return kept.records(("orders", 0), found, host)
+    body = kept.records(("orders", 0), found, host)
+    return body.records if isinstance(body, RocketmqRecords) else rocketmq_records(body.slices, host)
 
 
 def translated(stand: StoreStand, offset: int = 0, host: bytes = HOST) -> list[bytes]:

@@ -57,6 +57,7 @@ class Side:
             machine._replace(clock=StillClock(), identity=identity),
             BrokerSettings(store_path_root_dir=str(folder), **USUAL_SETTINGS | settings),
         )
+        self.broker = broker
         self.state = broker.state
         self.state.store.open()
         for name, kind in TOPICS.items():
@@ -90,8 +91,14 @@ class Side:
         except ProtocolError as caught:
             error = str(caught)
             self.reader.clear()
-        self.state.store.commit()
+        self.commit()
         return error
+
+    def commit(self) -> None:
+        """Write the burst, as `BrokerCore.settle` does."""
+        if self.broker.transactions.ending.has_work:
+            self.broker.transactions.ending.flush()
+        self.state.store.commit()
 
     def answers(self) -> list[bytes]:
         """Return the answers since somebody last asked, by their bytes: their order may differ."""
@@ -153,7 +160,7 @@ class Both:
         """Return how many calls the quick one makes of a read; nothing is handled."""
         self.quick.reader.receive(read)
         calls = self.quick.reader.calls(ALL)
-        self.quick.state.store.commit()
+        self.quick.commit()
         assert calls is not None
         return len(calls)
 

@@ -186,7 +186,7 @@ def test_http_refuses_in_words(cluster: Cluster) -> None:
         ({"mode": "backwards"}, "backwards"),
         ({"mode": "scaled"}, "a rate goes with scaled"),
         ({"mode": "real", "rate": 2}, "a rate goes with scaled"),
-        ({"mode": "real", "speed": 2}, "unknown field `speed`"),
+        ({"mode": "real", "speed": 2}, "'speed' is unknown here; there are mode, rate"),
         ({"mode": "scaled", "rate": -1}, "the rate -1.0"),
     ):
         status, refused = post(url, body)
@@ -196,7 +196,7 @@ def test_http_refuses_in_words(cluster: Cluster) -> None:
         ("?mode=freeze", "mode=freeze is unknown: did you mean frozen; write"),
         ("?mode=scaled", "a rate goes with scaled"),
         ("?mode=scaled&rate=fast", "`$.rate`"),
-        ("?speed=2", "unknown field `speed`"),
+        ("?speed=2", "'speed' is unknown here; there are mode, rate"),
         ("?rate=2", "missing required field `mode`"),
     ):
         status, refused = get(f"{url}{query}", "POST")
@@ -209,7 +209,7 @@ def test_http_refuses_in_words(cluster: Cluster) -> None:
         ("?by=2", "is no duration"),
         ("?by=2h&settle=x", "is no duration"),
         ("?to=later", "is no time"),
-        ("?for=2h", "for is unknown"),
+        ("?for=2h", "'for' is unknown here"),
         ("?to=2020-01-01", "can't go back"),
     ):
         status, refused = get(f"{url}/advance{query}", "POST")

@@ -230,6 +230,21 @@ def test_a_killed_nameserver_comes_back_under_its_address(processes: Cluster) ->
     assert processes.deaths == []
 
 
+def test_of_several_nameservers_one_may_be_away() -> None:
+    with Cluster(nameservers=2, isolation="process") as cluster:
+        first, second = cluster.nameservers
+        assert cluster.namesrv == f"{first.address};{second.address}"
+        first.kill()
+        assert sorted(cluster.pids) == ["broker-a", "nameserver-2"]
+        with Producer("shop", cluster.namesrv) as producer:
+            producer.send(Message("orders", b"1"))
+        assert get(f"{cluster.control}/health") == (200, {"healthy": True, "problems": []})
+        first.restart()
+        assert cluster.reset() == {"topics": ["orders"], "groups": []}
+        second.kill()
+        assert cluster.deaths == []
+
+
 def test_a_frozen_broker_answers_nothing_until_it_is_thawed(processes: Cluster) -> None:
     broker = processes.broker("broker-a")
     broker.freeze()
@@ -256,6 +271,7 @@ def test_a_cluster_with_frozen_processes_stops_in_order() -> None:
     [
         ({"brokers": 0}, "a cluster of 0 brokers can't be had; it takes 1 to 26"),
         ({"brokers": "2"}, "brokers='2': a whole number is needed"),
+        ({"nameservers": 10}, "a cluster of 10 nameservers can't be had; it takes 1 to 9"),
         ({"brokers": True}, "brokers=True: a whole number is needed"),
         ({"namesrv_port": -1}, "namesrv_port=-1: ports are 1 to 65535, and 0 is any free one"),
         ({"broker_port": 65536}, "broker_port=65536: ports are 1 to 65535"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from staticfire import container_health
-from staticfire.container_health import BROKER, NAMESERVER, NotReady, check, running_servers
+from staticfire.container_health import BROKER, CLUSTER, NAMESERVER, NotReady, check, running_servers
 from tests.cli.commands import Up
 
 pytestmark = pytest.mark.row("E2")
@@ -36,6 +36,14 @@ def test_servers_that_are_up_and_known_are_ready(tmp_path: Path) -> None:
                 check(BROKER, {**settings, "namesrv_addr": namesrv, "broker_name": "broker-y"})
 
 
+def test_a_whole_cluster_is_asked_at_its_control_endpoint() -> None:
+    with Up("up", "--namesrv-port", "0", "--broker-port", "0", "--control-port", "0", ready="ready ") as cluster:
+        (port,) = [word.rpartition(":")[2] for word in cluster.lines[-1].split() if word.startswith("CONTROL=")]
+        check(CLUSTER, {"listen_port": port})
+    with pytest.raises(NotReady, match="can't be reached"):
+        check(CLUSTER, {"listen_port": port})
+
+
 def test_a_port_on_which_nobody_listens_is_not_ready() -> None:
     with pytest.raises(NotReady, match=r"127\.0\.0\.1:1 can't be reached"):
         check(NAMESERVER, {"listen_port": "1"})
@@ -48,12 +56,14 @@ def test_servers_are_found_by_their_command_lines(tmp_path: Path) -> None:
         "12": ["python", "-S", "-P", "-m", BROKER, "--settings", json.dumps(settings)],
         "13": ["python", "-m", "something.else"],
         "14": ["python", "-m"],
+        "16": ["/opt/bin/python", "/opt/bin/staticfire", "up", "--control-port", "9082"],
+        "17": ["python", "-S", "-P", "-m", BROKER, "--early-fd", "4"],
     }
     for pid, words in lines.items():
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "cmdline").write_bytes("\0".join(words).encode() + b"\0")
     (tmp_path / "15").mkdir()
-    assert list(running_servers(tmp_path)) == [(BROKER, settings)]
+    assert list(running_servers(tmp_path)) == [(BROKER, settings), (CLUSTER, {"listen_port": "9082"})]
 
 
 def test_it_needs_nothing_but_the_standard_library() -> None:

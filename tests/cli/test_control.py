@@ -31,7 +31,7 @@ def test_healthy_means_every_broker_answers_and_has_routes(control: str) -> None
 def test_unknown_path_answers_with_the_list_of_paths(control: str) -> None:
     status, told = get(f"{control}/helth")
     assert status == 404
-    assert told["error"] == "GET /helth: Not Found"
+    assert told["error"] == "GET /helth: Not Found: did you mean /health?"
     assert "GET /health" in told["paths"]
 
 

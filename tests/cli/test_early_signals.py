@@ -11,7 +11,7 @@ import pytest
 
 from staticfire.cli.stand import Stand
 from staticfire.cli.stay import until_exit, until_stopped
-from staticfire.places import WantedCluster
+from staticfire.places import WantedCluster, WantedControl
 from staticfire.processes import ProcessCluster
 from staticfire.runtime.ports import listen_on
 from staticfire.runtime.signals import SignalInbox, stop_signals
@@ -34,7 +34,7 @@ def stand(inbox: SignalInbox) -> Iterator[Stand]:
     """A stand of which nothing was started."""
     cluster = ProcessCluster.prepare(WantedCluster(namesrv_port=0, broker_port=0))
     with listen_on("127.0.0.1", 0, "") as sock:
-        yield Stand(cluster, sock, inbox)
+        yield Stand(cluster, sock, inbox, WantedControl())
     cluster.stop()
 
 

@@ -118,17 +118,17 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "exit_code", "words"),
     [
-        (["add", "--code", "SEND_MESAGE", "--drop", "answer"], "did you mean SEND_MESSAGE?"),
-        (["add", "--broker", "broker-x", "--freeze", "1s"], "no broker-x in this cluster; there are nameserver"),
-        (["remove", "77"], "there is no fault rule 77"),
-        (["remove", "x"], "'x' is no number of a rule"),
-        (["add", "--topic", "orders"], "nothing is said to go wrong"),
+        (["add", "--code", "SEND_MESAGE", "--drop", "answer"], 2, "did you mean SEND_MESSAGE?"),
+        (["add", "--broker", "broker-x", "--freeze", "1s"], 2, "no broker-x in this cluster; there are nameserver"),
+        (["remove", "77"], 1, "there is no fault rule 77"),
+        (["remove", "x"], 2, "'x' is no number of a rule"),
+        (["add", "--topic", "orders"], 2, "nothing is said to go wrong"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_in_a_line(fault: Say, arguments: list[str], words: str) -> None:
-    assert words in fault(*arguments, exit_code=2)
+def test_what_is_wrong_is_told_in_a_line(fault: Say, arguments: list[str], exit_code: int, words: str) -> None:
+    assert words in fault(*arguments, exit_code=exit_code)
 
 
 def test_without_a_control_endpoint_servers_are_asked_themselves(processes: Cluster) -> None:

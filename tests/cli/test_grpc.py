@@ -114,15 +114,6 @@ def test_a_broker_may_be_started_with_one(tmp_path: Path) -> None:
     assert "rocketmq-proxy startup successfully" in rest + "".join(broker.lines)
 
 
-@pytest.fixture
-def signals() -> Iterator[None]:
-    """What `up` does to signals when it is called in this process ends with the test."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    yield
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@pytest.mark.usefixtures("signals")
 def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cluster_flags, mqproxy):
         monkeypatch.setattr(module, "grpc_is_installed", lambda: False)

@@ -98,7 +98,7 @@ def test_the_command_shows_requests(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["dead"], "'dead' is no kind of event; there are started, joined"),
+        (["dead"], "'dead' is no kind of event, did you mean died? there are started, joined"),
         (["--requests", "joined"], "--requests goes with --code"),
         (["--code", "PULL_MESSAGE"], "--code goes with --requests"),
         (["--requests", "--code", "PUSH"], "'PUSH' is no request code; write its name"),
@@ -123,9 +123,9 @@ def test_the_control_endpoint_shows_both(cluster: Cluster) -> None:
     ("path", "words"),
     [
         ("journal?kind=dead", "'dead' is no kind of event"),
-        ("journal?code=11", "code is unknown here; there are kind"),
+        ("journal?code=11", "'code' is unknown here; there are broker, client, group, kind"),
         ("requests?code=PUSH", "'PUSH' is no request code"),
-        ("requests?queue=one", "queue=one: a whole number is needed, 0 or more"),
+        ("requests?queue=one", "queue=one: a whole number is needed, 0 to 2147483647"),
         ("journal?max=0", "max=0: a whole number is needed, 1 or more"),
         ("journal?broker=broker-z", "no master of broker broker-z"),
     ],

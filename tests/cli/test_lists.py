@@ -56,7 +56,7 @@ def test_lists(cluster: Cluster) -> None:
 def test_a_group_is_moved_back_and_ahead(cluster: Cluster) -> None:
     said = mqadmin(cluster, "resetOffsetByTime", "-g", "billing", "-t", "orders", "-s", "0")
     assert said.splitlines()[0].startswith(
-        "start reset consumer offset by specified, group[billing], topic[orders], isForce[true], timestamp(string)[0], "
+        "start reset consumer offset by specified, group[billing], topic[orders], force[true], timestamp(string)[0], "
     )
     assert [line.split() for line in said.splitlines()[1:]] == [
         ["#brokerName", "#queueId", "#offset"], ["broker-a", "0", "0"], ["broker-a", "1", "0"],
@@ -66,7 +66,7 @@ def test_a_group_is_moved_back_and_ahead(cluster: Cluster) -> None:
     assert lines(cluster, "groups")[0]["lag"] == 0
     refused = call("mqadmin", "resetOffsetByTime", "-g", "nobody", "-t", "orders", "-s", "0", "-n", cluster.namesrv)
     assert refused.returncode == 1
-    assert "no broker knows group nobody" in refused.stderr
+    assert "no broker knows a group nobody" in refused.stderr
 
 
 def test_settings_and_permissions(cluster: Cluster) -> None:

@@ -33,7 +33,7 @@ def test_a_topic_comes_is_seen_and_goes(cluster: Cluster) -> None:
     assert "Flights" in admin(cluster, "topicList")
     route = json.loads("".join(admin(cluster, "topicRoute", "-t", "Flights")))
     assert {broker["brokerName"]: broker["brokerAddrs"]["0"] for broker in route["brokerDatas"]} == cluster.addresses
-    assert len(admin(cluster, "topicStatus", "-t", "Flights")) == 1 + 2 * 4
+    assert len([line for line in admin(cluster, "topicStatus", "-t", "Flights") if line.startswith("broker-")]) == 2 * 4
     deleted = admin(cluster, "deleteTopic", "-c", "DefaultCluster", "-t", "Flights")
     assert deleted == [
         "delete topic [Flights] from cluster [DefaultCluster] success.",
@@ -93,9 +93,9 @@ def test_a_group_and_how_far_it_has_come(cluster: Cluster) -> None:
     assert "hello" in one_line(call("consume", "Orders", *flags, NAMESRV_ADDR=cluster.namesrv).stdout)
     progress = admin(cluster, "consumerProgress", "-g", "Billing", "-t", "Orders")
     assert "Orders broker-a 2 1 1 0 0" in [" ".join(line.split()[:7]) for line in progress]
-    assert progress[-1] == "Consume Diff Total: 0"
+    assert "Consume Diff Total: 0" in progress
     admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Idle")
-    assert admin(cluster, "consumerProgress", "-g", "Idle")[-1] == "Consume Diff Total: 0"
+    assert "Consume Diff Total: 0" in admin(cluster, "consumerProgress", "-g", "Idle")
     deleted = admin(cluster, "deleteSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "true")
     assert all(line.startswith("delete subscription group [Billing] from broker [") for line in deleted)
 
@@ -103,7 +103,7 @@ def test_a_group_and_how_far_it_has_come(cluster: Cluster) -> None:
 @pytest.mark.row("H8")
 def test_a_groups_attributes_are_set_and_removed(cluster: Cluster) -> None:
     def change(attributes: str) -> None:
-        admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Calm", "-a", attributes)
+        admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Calm", "--attributes", attributes)
 
     async def now() -> dict[str, str]:
         async with Admin(cluster.namesrv) as each:
@@ -117,7 +117,7 @@ def test_a_groups_attributes_are_set_and_removed(cluster: Cluster) -> None:
 
 def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> None:
     listed = admin(cluster, "clusterList")
-    assert listed[0].startswith("#Cluster Name   #Broker Name  #BID  #Addr")
+    assert listed[0].split("  ")[0] == "#Cluster Name"
     assert [line.split()[:5] for line in listed[1:]] == [
         ["DefaultCluster", name, "0", address, "V5_3_3"] for name, address in sorted(cluster.addresses.items())
     ]
@@ -132,11 +132,28 @@ def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> Non
         (["updateTopic", "-c", "DefaultCluster", "-t", "Orders", "-r", "-1"], 2, "-1 is no whole number from 1 on"),
         (["topicList", "-n", ""], 2, "--namesrv is empty; write host:port"),
         (["updateTopic", "-t", "Orders"], 2, "say where: -c CLUSTER or -b HOST:PORT"),
-        (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "-a", "graceTimeMs=1"], 2, "write +KEY=VALUE to set"),
-        (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "-a", "+a=1"], 1, "unsupported key: a"),
+        (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "--attributes", "graceTimeMs=1"], 2, "write +KEY="),
+        (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "--attributes", "+a=1"], 1, "unsupported key: a"),
         (["updateTopic", "-c", "DefaultCluster"], 2, "Missing option '-t'"),
         (["updateTopic", "-c", "Nowhere", "-t", "Orders"], 1, "no master of cluster Nowhere"),
-        (["electMaster"], 2, "there is no command electMaster here, only clusterList, "),
+        (["updateSubGroup", "-c", "DefaultCluster", "-g", "G", "-a", "+a=1"], 2, "attributes go to --attributes"),
+        (["electMaster"], 2, "there is no command electMaster; there are updateTopic, "),
+        (["topiclst"], 2, "there is no command topiclst, did you mean topicList"),
+        (["queryMsgById", "-t", "Orders", "-i", "nothing"], 1, "Orders"),
+        (["queryMsgByKey", "-t", "Nowhere", "-k", "k"], 1, "Nowhere"),
+        (["queryMsgByOffset", "-t", "Orders", "-b", "broker-a", "-i", "0", "-o", "7"], 1, "Orders"),
+        (["consumeMessage", "-t", "Orders", "-i", "0"], 2, "-b NAME and -i ID go together"),
+        (["consumerConnection", "-g", "Nobody"], 1, "nobody consumes in group Nobody now"),
+        (["producerConnection", "-g", "Nobody", "-t", "TBW102"], 1, "nobody produces in group Nobody"),
+        (["consumerStatus", "-g", "Nobody"], 1, "nobody consumes in group Nobody now"),
+        (["cloneGroupOffset", "-s", "Nobody", "-d", "G", "-t", "Orders"], 1, "no broker knows a group Nobody"),
+        (["wipeWritePerm", "-b", "broker-x"], 1, "no broker broker-x is registered; there are broker-a, broker-b"),
+        (["printMsg", "-t", "Orders", "-c", "nosuch"], 2, "there is no such character set"),
+        (["printMsg", "-t", "Orders", "-b", "yesterday"], 2, "'yesterday' is no time"),
+        (["brokerStatus", "-b", "127.0.0.1:1"], 1, "connect to 127.0.0.1:1 failed"),
+        (["brokerStatus", "-b", "127.0.0.1:1", "-c", "DefaultCluster"], 2, "exclude each other"),
+        (["checkMsgSendRT", "-t", "Orders", "-a", "1"], 2, "1 is no whole number from 2 on"),
+        (["consumerProgress", "-t", "Orders"], 2, "-t TOPIC goes with -g GROUP"),
     ],
 )
 def test_what_fails_is_one_line_and_an_exit_code(

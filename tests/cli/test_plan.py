@@ -2,12 +2,20 @@
 
 import pytest
 
-from staticfire.plan import ClusterPlan, GivenSettings, broker_names, broker_ports, plan_cluster
+from staticfire.plan import (
+    ClusterPlan,
+    GivenSettings,
+    broker_names,
+    broker_ports,
+    nameserver_names,
+    nameserver_ports,
+    plan_cluster,
+)
 from staticfire.protocol.errors import UsageError
 
 
 def planned(*ports: int, environment: dict[str, str] | None = None, **settings: str) -> ClusterPlan:
-    return plan_cluster("/data", 9876, ports, GivenSettings(settings, environment or {}))
+    return plan_cluster("/data", [9876], ports, GivenSettings(settings, environment or {}))
 
 
 def test_brokers_are_named_and_numbered_as_in_the_official_compose_files() -> None:
@@ -23,8 +31,25 @@ def test_brokers_are_named_and_numbered_as_in_the_official_compose_files() -> No
 
 def test_every_process_has_a_folder_of_its_own() -> None:
     plan = planned(10911, 10931)
-    folders = [plan.nameserver.folder, *(broker.store_path_root_dir for broker in plan.brokers)]
+    folders = [plan.nameservers[0].folder, *(broker.store_path_root_dir for broker in plan.brokers)]
     assert folders == ["/data/nameserver", "/data/broker-a", "/data/broker-b"]
+
+
+def test_several_nameservers_are_numbered_and_everybody_gets_the_list() -> None:
+    plan = plan_cluster("/data", nameserver_ports(9876, 3), [10911], GivenSettings({}, {}), grpc_port=8081)
+    assert plan.namesrv == "127.0.0.1:9876;127.0.0.1:9877;127.0.0.1:9878"
+    assert plan.nameserver_addresses["nameserver-3"] == "127.0.0.1:9878"
+    assert plan.settings_of("nameserver-2") is plan.nameservers[1]
+    assert [one.folder for one in plan.nameservers] == ["/data/nameserver", "/data/nameserver-2", "/data/nameserver-3"]
+    assert plan.brokers[0].namesrv_addr == plan.namesrv
+    assert plan.proxy is not None
+    assert plan.proxy.namesrv_addr == plan.namesrv
+
+
+@pytest.mark.parametrize("count", [0, 10])
+def test_number_of_nameservers_has_limits(count: int) -> None:
+    with pytest.raises(UsageError, match=f"a cluster of {count} nameservers"):
+        nameserver_names(count)
 
 
 def test_any_free_port_stays_any_free_port() -> None:
@@ -34,7 +59,7 @@ def test_any_free_port_stays_any_free_port() -> None:
 def test_setting_goes_to_whoever_knows_it() -> None:
     plan = planned(1, 2, autoCreateTopicEnable="false", brokerExpiryMs="1s")
     assert [broker.auto_create_topic_enable for broker in plan.brokers] == [False, False]
-    assert plan.nameserver.broker_expiry_ms == 1_000
+    assert plan.nameservers[0].broker_expiry_ms == 1_000
 
 
 def test_place_of_a_process_is_not_a_setting_of_the_environment() -> None:

@@ -1,8 +1,6 @@
 """What a person got wrong is one line that says so and the way out, whichever command it was."""
 
 import shlex
-import signal
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,11 +10,8 @@ NOWHERE = "127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
-def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMESRV_ADDR", NOWHERE)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    yield
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # Some commands hold stop signals back for what they would become.
 
 
 @pytest.mark.parametrize(
@@ -25,8 +20,8 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("nosuch", 2, "staticfire: there is no command nosuch; there are up, run, "),
         ("clock nosuch", 2, "staticfire clock: there is no command nosuch; there are now, freeze, run, skip, scale"),
         ("dlq nosuch", 2, "staticfire dlq: there is no command nosuch; there are list, "),
-        ("pipeline nosuch", 2, "staticfire pipeline: there is no command nosuch; there are ingest"),
-        ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch here, only clusterList, "),
+        ("pipeline nosuch", 2, "staticfire pipeline: there is no command nosuch; there are "),
+        ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch; there are updateTopic, "),
         ("clock advance -1h", 2, "No such option '-1'; if it is a number, none below zero is taken"),
         ("clock scale -5", 2, "No such option '-5'; if it is a number, none below zero is taken"),
         ("clock now", 1, "staticfire: connect to 127.0.0.1:1 failed: Connection refused"),

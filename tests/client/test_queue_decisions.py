@@ -87,6 +87,16 @@ def test_an_illegal_offset_is_stored_when_the_pause_is_over() -> None:
     assert queue.time(at(20_000)) == queue.revoked(at(20_000)) == []
 
 
+@pytest.mark.parametrize(("end", "goes_on_at"), [(8, 5), (5, 5), (4, 4), (90, 90)])
+def test_a_queue_that_has_become_shorter_goes_on_with_what_was_not_done(end: int, goes_on_at: int) -> None:
+    """Of 5 to 9, which are held. A correction forward is for what retention has removed."""
+    queue = concurrent(state_of())
+    queue.assigned(at(0))
+    queue.pulled(found(*range(5, 10)), at(1))
+    queue.pulled(PullResult(PullStatus.OFFSET_ILLEGAL, [], end, 0, end), at(2))
+    assert queue.time(at(20_000)) == [Leave(goes_on_at)]
+
+
 @pytest.mark.parametrize(
     ("error", "then"),
     [

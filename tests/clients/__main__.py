@@ -1,7 +1,9 @@
-"""usage: python -m tests.clients [CLIENT ...]
+"""usage: python -m tests.clients [--through-rocketmqs-proxy] [CLIENT ...]
 
-Runs real RocketMQ clients against clusters and shows client x behaviour; CLIENT is a part of a column's name. Ends with
-1 when a behaviour failed. A client whose toolchain is missing is named; with CI=true that is a failure, too.
+Runs real RocketMQ clients against clusters and shows client x behaviour; CLIENT is a part of a column's name; then the
+quick starts of docs/clients-5x.md, as they stand there. Ends with 1 when something failed. A client whose toolchain is
+missing is named; with CI=true that is a failure, too. With the flag: the clients by gRPC, with RocketMQ's own proxy
+between them and our brokers.
 """
 
 import os
@@ -14,13 +16,38 @@ from rich.table import Table
 from staticfire.cluster import Cluster
 from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.driving import Outcome, drive
+from tests.clients.quick_starts import quick_starts
 from tests.clients.toolchains import CLIENTS, ClientUnavailable
 
 MARKS = {"ok": "[green]ok[/]", "failed": "[bold red]FAILED[/]", "cannot": "[dim]-[/]"}
 
 
+THROUGH = "--through-rocketmqs-proxy"
+
+
+def through_proxy(wanted: list[str]) -> int:
+    """Run the clients by gRPC with RocketMQ's own proxy in between; return the exit code."""
+    console = Console(width=max(100, Console().width))
+    columns: dict[str, dict[str, Outcome]] = {}
+    unavailable: dict[str, str] = {}
+    for client in CLIENTS:
+        if client.by_grpc and (not wanted or any(part in client.name for part in wanted)):
+            began = time.monotonic()
+            try:
+                columns[client.name] = drive(client.command(), "", by_grpc=True, foreign_proxy=True)
+            except ClientUnavailable as error:
+                unavailable[client.name] = str(error)
+                continue
+            console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)
+    show(console, columns, BEHAVIOURS_5)
+    tell_of_missing(console, unavailable)
+    return verdict(columns, unavailable)
+
+
 def main(wanted: list[str]) -> int:
     """Run the clients; return the exit code."""
+    if THROUGH in wanted:
+        return through_proxy([word for word in wanted if word != THROUGH])
     console = Console(width=max(100, Console().width))
     columns: dict[str, dict[str, Outcome]] = {}
     unavailable: dict[str, str] = {}
@@ -40,13 +67,23 @@ def main(wanted: list[str]) -> int:
         for by_grpc, behaviours in ((False, BEHAVIOURS), (True, BEHAVIOURS_5)):
             names = [client.name for client in CLIENTS if client.by_grpc == by_grpc]
             show(console, {name: columns[name] for name in names if name in columns}, behaviours)
-    for name, reason in unavailable.items():
-        console.print(f"[yellow]{name} was not tested:[/] ", end="")
-        console.print(reason, markup=False, highlight=False)
+    starts, without_tools = quick_starts(wanted)
+    unavailable |= without_tools
+    for name, outcome in starts.items():
+        words = f"quick start of {name}: {outcome.word}, {outcome.ms / 1000:.0f} s {outcome.detail}"
+        console.print(words, highlight=False, markup=False)
+    tell_of_missing(console, unavailable)
     if not columns and not unavailable:
         console.print(f"there is no such client: {', '.join(wanted)}")
         return 2
-    return verdict(columns, unavailable)
+    return verdict({**columns, "quick starts": starts}, unavailable)
+
+
+def tell_of_missing(console: Console, unavailable: dict[str, str]) -> None:
+    """Say which clients were not run, and why."""
+    for name, reason in unavailable.items():
+        console.print(f"[yellow]{name} was not tested:[/] ", end="")
+        console.print(reason, markup=False, highlight=False)
 
 
 def summary(name: str, column: dict[str, Outcome], took_s: float) -> str:

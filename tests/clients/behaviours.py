@@ -1,4 +1,8 @@
-"""What is asked of every client, in the order of the tables; the drivers use the names on the left."""
+"""What is asked of every client, in the order of the tables; the drivers use the names on the left.
+
+Early by a tenth of a second is wrong. How late something may be tells it from the next road that brings it there
+(the next rebalance, the next retry), and no more: the machine runs several clients at once. Lateness is the bench's.
+"""
 
 BEHAVIOURS = {
     "send-sync": "a send is answered with status, ids, queue and offset",

@@ -21,7 +21,7 @@ import json
 import os
 import subprocess
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -30,6 +30,7 @@ from typing import Any
 from staticfire.cluster import Cluster
 from tests.clients.administering import administer
 from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
+from tests.clients.foreign_proxy import rocketmq_proxy
 from tests.clients.our_side import WORDS, OurSide
 
 DRIVER_TIMEOUT_S = 150
@@ -47,14 +48,18 @@ class Outcome:
     ms: int = 0
 
 
-def drive(command: list[str], strict_namesrv: str, by_grpc: bool) -> dict[str, Outcome]:
-    """Run a driver; return an outcome for every behaviour."""
+def drive(command: list[str], strict_namesrv: str, by_grpc: bool, foreign_proxy: bool = False) -> dict[str, Outcome]:
+    """Run a driver; return an outcome for every behaviour. `foreign_proxy`: by gRPC, with RocketMQ's in between.
+
+    Raises: ClientUnavailable (RocketMQ's proxy can't be had).
+    """
     with (
         tempfile.TemporaryDirectory(prefix="staticfire-client-") as home,
-        Cluster(isolation="process", grpc=by_grpc) as cluster,
+        Cluster(isolation="process", grpc=by_grpc and not foreign_proxy) as cluster,
+        rocketmq_proxy(cluster.namesrv, Path(home, "proxy")) if foreign_proxy else nullcontext() as foreign,
         (Path(home) / "stderr").open("w+") as stderr,
     ):
-        addresses = [cluster.grpc_endpoint] if by_grpc else [cluster.namesrv, strict_namesrv]
+        addresses = [foreign or cluster.grpc_endpoint] if by_grpc else [cluster.namesrv, strict_namesrv]
         driver = subprocess.Popen(
             [*_at_home(command, home), *addresses],
             cwd=home,

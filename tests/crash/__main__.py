@@ -1,22 +1,45 @@
-"""`python -m tests.crash`: see the package. Exit code 1: a seed that breaks a promise; it is printed as a command."""
+"""`python -m tests.crash`: see the package. Exit code 1: a seed that breaks a promise; it is printed as a command.
+
+A seed that keeps all promises prints nothing, whatever its broker logged: trouble is what it is about. One that fails
+prints the last lines of its broker's log; `--logs` prints all lines of all seeds as they come.
+"""
 
 import argparse
 import os
 import sys
 import time
 import traceback
+from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 
+from staticfire.runtime.log import logged_to
 from tests.crash.lives import play
 
 SEEDS = 1_000
+LINES_MAX = 40
+# Of the log of a seed that failed.
 
 
 def attempt(seed: int) -> tuple[int, str]:
-    """Return the seed and what went wrong with it."""
+    """Return the seed and what went wrong with it, with what its broker logged last."""
+    lines: deque[str] = deque(maxlen=LINES_MAX)
+
+    def keep(level: str, event: str, fields: dict[str, object]) -> None:
+        lines.append(f"  {level} {event} " + " ".join(f"{name}={value!r}" for name, value in fields.items()))
+
+    try:
+        with logged_to(keep):
+            play(seed)
+    except BaseException:  # noqa: BLE001 (whatever it is: that is what is looked for)
+        return seed, "\n".join([traceback.format_exc(), f"the last {LINES_MAX} lines of its log:", *lines])
+    return seed, ""
+
+
+def attempt_aloud(seed: int) -> tuple[int, str]:
+    """The same with all that is logged on stderr."""
     try:
         play(seed)
-    except BaseException:  # noqa: BLE001 (whatever it is: that is what is looked for)
+    except BaseException:  # noqa: BLE001 (as above)
         return seed, traceback.format_exc()
     return seed, ""
 
@@ -27,8 +50,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0, help="begin no new seed after that; 0: all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--logs", action="store_true", help="print what the brokers log, too")
     arguments = parser.parse_args()
-    os.environ["STATICFIRE_LOG_LEVEL"] = "critical"
     begin_s = time.monotonic()
     done, failed = 0, []
     seeds = iter(range(arguments.first, arguments.first + arguments.seeds))
@@ -37,7 +60,7 @@ def main() -> int:
             batch = [seed for _, seed in zip(range(20 * arguments.jobs), seeds, strict=False)]
             if not batch:
                 break
-            for seed, trouble in pool.map(attempt, batch):
+            for seed, trouble in pool.map(attempt_aloud if arguments.logs else attempt, batch):
                 done += 1
                 if trouble:
                     failed.append(seed)

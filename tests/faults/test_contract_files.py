@@ -237,3 +237,23 @@ async def test_a_database_can_be_kept(stand: Stand) -> None:
         database.execute("CREATE TABLE numbers (number INTEGER)")
         database.execute("INSERT INTO numbers VALUES (42)")
         assert database.execute("SELECT number FROM numbers").fetchall() == [(42,)]
+
+
+async def test_a_copy_has_all_of_a_folder_and_lives_its_own_life(stand: Stand, map_bytes: int) -> None:
+    files, place = stand.machine.files, stand.folder
+    files.make_folder(f"{place}/from/inner")
+    file = files.open(f"{place}/from/inner/log", map_bytes)
+    file.write(0, b"hello")
+    files.replace(f"{place}/from/small", b"{}")
+    assert files.copy(f"{place}/from", f"{place}/to") >= 7
+    file.write(0, b"J")
+    file.close()
+    assert files.list_folder(f"{place}/to") == ["inner", "small"]
+    assert files.read_part(f"{place}/to/inner/log", 0, 5) == b"hello"
+    with pytest.raises(FileNotFoundError):
+        files.copy(f"{place}/nowhere", f"{place}/to-2")
+    files.move(f"{place}/to", f"{place}/moved")
+    assert not files.exists(f"{place}/to")
+    assert files.read_part(f"{place}/moved/inner/log", 0, 5) == b"hello"
+    files.move(f"{place}/moved/small", f"{place}/small")
+    assert files.read_bytes(f"{place}/small") == b"{}"

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
-from typing import Self
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextvars import Context
+from typing import Any, Self
 
 import pytest
 
@@ -211,3 +214,50 @@ async def test_what_a_test_runs_itself_on_a_machine_survives_it(world: Simulated
             await near.until_event("lost")
     await doorman.listener.close()
     assert type(near) is Recorder
+
+
+class Waiter(Notary):
+    """A process that is killed while it waits for something."""
+
+    def __init__(self, world: SimulatedWorld, work: Callable[["Waiter"], Coroutine[Any, Any, None]]) -> None:
+        super().__init__(world.machine("a"))
+        self.world = world
+        self._work = work
+
+    async def _write_loop(self) -> None:
+        await self._work(self)
+
+    def be_killed(self) -> None:
+        self.world.loop.call_soon(self.world.kill, "a", context=Context())
+
+
+async def waits_for_what_fails(waiter: Waiter) -> None:
+    async def fail() -> None:
+        waiter.be_killed()
+        raise OSError(errno.EIO, "the disk")
+
+    await asyncio.shield(asyncio.ensure_future(fail()))
+
+
+async def waits_in_a_context_manager(waiter: Waiter) -> None:
+    @contextlib.asynccontextmanager
+    async def locked() -> AsyncIterator[None]:
+        waiter.be_killed()
+        await asyncio.sleep(60)  # house: virtual time
+        yield
+
+    async with locked():
+        raise AssertionError("it has been killed")
+
+
+@pytest.mark.parametrize("work", [waits_for_what_fails, waits_in_a_context_manager])
+def test_nobody_complains_of_what_a_killed_process_left_undone(
+    work: Callable[[Waiter], Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: SimulatedWorld) -> None:
+        await world.start("a", Waiter(world, work))
+        await world.run_for(seconds=1)
+
+    simulate(scenario)
+    gc.collect()
+    assert caplog.text == ""

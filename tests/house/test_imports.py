@@ -9,7 +9,7 @@ from tests.house.source import AROUND, LAYERS, ROOT, Finding, check, found, sour
 MACHINE = {"asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "shutil"}
 MACHINE |= {"signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "uuid"}
 IO_PACKAGES = {"aiohttp", "click", "rich", "structlog"}
-SPARK_PACKAGES = {"numpy", "pandas", "plotly", "py4j", "pyarrow", "pyspark"}
+SPARK_PACKAGES = {"numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 
 
 def leads_to_the_face(name: str) -> bool:

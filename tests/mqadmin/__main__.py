@@ -1,16 +1,24 @@
 """`python -m tests.mqadmin`: see the package. Exit code 1: a command did not do what it is for."""
 
+import contextlib
+import io
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from staticfire.cli import main as main_of_staticfire
+from staticfire.cli.mqadmin.frame import COMMANDS, mqadmin
 from staticfire.cluster import Cluster
-from tests.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, OURS, PRODUCERS, TOPIC, Call, Facts
+from tests.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, OTHERS, OURS, PRODUCERS, TOPIC, Call, Facts
 from tests.mqadmin.java import Admin, members
 from tests.mqadmin.ours import our_member
 
+OUR_COMMANDS = {name for names in COMMANDS.values() for name in names}
+NOT_NEEDED = {"-h", "--help", "--cplus"}
+"""--cplus: for members in C++ that a broker without resets of its own would have to tell."""
 PAUSE_S = 1
 # Before a command is asked again.
 
@@ -38,7 +46,35 @@ class Run:
             print(f"{call.arguments.split()[0]:<24} {said:<7} {took_s:5.1f} s  {complaint}".rstrip(), flush=True)
 
     def _complaint(self, call: Call) -> str:
-        return call.complaint(self._admin.run(call.filled(self.facts)), self.facts)
+        arguments = call.filled(self.facts)
+        theirs = self._admin.run(arguments)
+        complaint = call.complaint(theirs, self.facts)
+        if complaint or call.differs or call.refused or arguments[0] not in OUR_COMMANDS:
+            return complaint
+        return call.difference(theirs, our_words(arguments, self.facts.namesrv))
+
+
+def our_words(arguments: Sequence[str], namesrv: str) -> str:
+    """Return what our command says, on both roads and with its exit code where that isn't 0."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = main_of_staticfire(["mqadmin", "--protocol", "rocketmq", "--namesrv", namesrv, *arguments])
+    return said.getvalue() + (f"exit code {code}" if code else "")
+
+
+def lacking_flags(admin: Admin) -> list[str]:
+    """Return the flags that RocketMQ's commands have and ours of these names don't."""
+    lacking = []
+    for command in mqadmin.all_commands():
+        assert command.name is not None
+        told = admin.run(["help", command.name])
+        theirs = set(re.findall(r"^ *(-\w)(?:,| )", told, re.MULTILINE)) | set(re.findall(r"(--\w+)", told))
+        ours = {name for param in command.params for name in param.opts}
+        if len(theirs) < 2:
+            lacking.append(f"help of {command.name}: {told}")
+        elif missing := theirs - ours - NOT_NEEDED:
+            lacking.append(f"{command.name} lacks {', '.join(sorted(missing))}")
+    return lacking
 
 
 def main() -> int:
@@ -52,8 +88,13 @@ def main() -> int:
                 members(cluster.namesrv, folder, [TOPIC, PRODUCERS, GROUP], MESSAGES) as first,
             ):
                 run.facts = replace(run.facts, client_id=client_id, **first._asdict())
+                run.play(OTHERS)
                 run.play(DURING)
             run.play(AFTER)
+            lacking = lacking_flags(admin)
+            for complaint in lacking:
+                print(complaint)
+            run.failed += len(lacking)
     print(f"mqadmin: {run.calls} calls, {run.failed} failed")
     return 1 if run.failed else 0
 

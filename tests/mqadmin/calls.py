@@ -4,13 +4,22 @@ Texts are templates over `Facts`; in what must be said they are regular expressi
 Whatever moves what a later call looks at (sends, resets) stands behind it.
 """
 
+import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 TROUBLE = re.compile(r"^.*(?:Exception\b|CODE:|not exist|\bERROR\b).*$", re.MULTILINE)
 TOPIC, GROUP, COPY, OURS, PRODUCERS = "Orders", "Billing", "BillingCopy", "Ledger", "Shop"
 MESSAGES = 8
 SETTLED_S = 30
+STAMP = (r"\b1\d{12}/",)
+PORT = (r"127\.0\.0\.1:\d+",)
+LAST_CELL = (r"\S+$",)
+QUEUE_AND_ID = (r"broker-\w +\d .*",)
+CLOCK = (r"staticfireClock.*", r"shortPollingTimeMills.*")
+FIGURES = (r"(runtime|putTps|.*Tps|.*Size.*|.*Mills.*|.*Total.*|.*Time.*|.*Ratio.*|.*times.*) *:.*",)
+LISTED = (r"\d+\.\d\d(\(|\||$| )",)
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,11 @@ class Call:
     """For how long it is asked again until it says so: offsets are sent without waiting for an answer, and brokers take
     samples of some figures every ten seconds."""
 
+    masks: tuple[str, ...] = ()
+    """Regular expressions for what may differ between two runs, or two programs, in what is said."""
+    differs: str = ""
+    """Why our own command says something else; empty: it says the same."""
+
     def filled(self, facts: Facts) -> list[str]:
         """Return the arguments of this run."""
         return self.arguments.format(**vars(facts)).split()
@@ -65,22 +79,62 @@ class Call:
             return f"{self.says_not!r} is still in it"
         return ""
 
+    def difference(self, theirs: str, ours: str) -> str:
+        """Return where what our command says isn't what RocketMQ's does, line by line and in any order."""
+        if theirs.lstrip().startswith("{") and _as_json(theirs) == json.loads(ours):
+            return ""
+        theirs = theirs.replace("]MessageTrack", "]\nMessageTrack")  # All on one line, where nothing can be read.
+        left, right = (
+            sorted(self._masked(line) for line in told.splitlines() if line.strip()) for told in (theirs, ours)
+        )
+        lacking = [f"  - {line}" for line in left if left.count(line) > right.count(line)]
+        more = [f"  + {line}" for line in right if right.count(line) > left.count(line)]
+        return "\n".join(["ours differs:", *lacking, *more]) if lacking or more else ""
 
-def call(arguments: str, *says: str, says_not: str = "", refused: str = "", within_s: float = 0) -> Call:
-    return Call(arguments, says, says_not, refused, within_s)
+    def _masked(self, line: str) -> str:
+        line = re.sub(r"\{[^{}]*\}", lambda found: "{" + ", ".join(sorted(found[0][1:-1].split(", "))) + "}", line)
+        for mask in self.masks:
+            line = re.sub(mask, "*", line)
+        return re.sub(r" *\* *", "*", line).rstrip()
+
+
+def _as_json(text: str) -> Any:
+    """Return what Java's JSON says, which has numbers as keys."""
+    return json.loads(re.sub(r"([{,]\s*)(\d+):", r'\1"\2":', text))
+
+
+def call(
+    arguments: str,
+    *says: str,
+    says_not: str = "",
+    refused: str = "",
+    within_s: float = 0,
+    masks: tuple[str, ...] = (),
+    differs: str = "",
+) -> Call:
+    return Call(arguments, says, says_not, refused, within_s, masks, differs)
 
 
 BEFORE = [
     call(f"updateTopic -c DefaultCluster -t {TOPIC} -r 4 -w 4", "to {address} success", "to {other_address} success"),
     call(f"updateSubGroup -c DefaultCluster -g {GROUP}", "to {address} success", "to {other_address} success"),
+    call(
+        "updateTopic -c DefaultCluster -t Sorted -r 2 -w 2 -o true -a +message.type=FIFO",
+        r"orderConf=\[broker-",
+        masks=(r"orderConf=.*",),
+    ),
+    call("updateSubGroup -b {address} -g Slow -o true -r 3 -a false -q 2", "orderly=true|Orderly=true"),
     call(f"updateSubGroup -c DefaultCluster -g {COPY}", "to {address} success", "to {other_address} success"),
 ]
 """Calls before there are members."""
 
 DURING = [
-    call("clusterList", "DefaultCluster +{broker} +0 +{address} +V5_3_3"),
+    call("clusterList", "DefaultCluster +{broker} +0 +{address} +V5_3_3", masks=LISTED),
+    call("clusterList -m", "DefaultCluster +{broker} "),
+    call("topicList -c", f"DefaultCluster +{TOPIC} +{GROUP}"),
     call("topicList", f"^{TOPIC}$", f"^%RETRY%{GROUP}$", "^TBW102$"),
     call(f"topicRoute -t {TOPIC}", '"{address}"', '"{other_address}"', '"readQueueNums":4'),
+    call(f"topicRoute -l -t {TOPIC}", "^Total: +2 +8 +8 *$"),
     call(f"topicStatus -t {TOPIC}", r"^{broker} +3 +0 +1 +20\d\d-", r"^{holder} +{queue_id} +0 +1 +20\d\d-"),
     call(f"topicClusterList -t {TOPIC}", "^DefaultCluster$"),
     call(
@@ -89,35 +143,44 @@ DURING = [
         "Diff Total: 0",
         within_s=SETTLED_S,
     ),
-    call(f"consumerConnection -g {GROUP}", "JAVA +V5_3_3", rf"^{TOPIC} +\*", "CLUSTERING", "FIRST_OFFSET"),
-    call(f"producerConnection -g {PRODUCERS} -t {TOPIC}", "JAVA +V5_3_3"),
-    call(f"consumerStatus -g {GROUP}", "V5_3_3", "Same subscription", "Rebalance OK"),
+    call(f"consumerConnection -g {GROUP}", "JAVA +V5_3_3", rf"^{TOPIC} +\*", "CLUSTERING", "FIRST_OFFSET", masks=PORT),
+    call("consumerProgress", f"^{GROUP} +1 +V5_3_3 +PUSH +CLUSTERING"),
+    call(f"consumerProgress -s true -g {GROUP}", f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 "),
+    call(f"producerConnection -g {PRODUCERS} -t {TOPIC}", "JAVA +V5_3_3", masks=PORT),
+    call(f"consumerStatus -g {GROUP}", "V5_3_3", "Same subscription", "Rebalance OK", masks=STAMP),
     call(
         f"consumerProgress -g {OURS}",
         f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 +0 ",
         "Diff Total: 0",
         within_s=SETTLED_S,
     ),
-    call(f"consumerConnection -g {OURS}", "{client_id}.*PYTHON +V5_3_3"),
-    call(f"consumerStatus -g {OURS}", "{client_id} +V5_3_3", "Same subscription", "Rebalance OK"),
+    call(f"consumerConnection -g {OURS}", "{client_id}.*PYTHON +V5_3_3", masks=PORT),
+    call(f"consumerStatus -g {OURS}", "{client_id} +V5_3_3", "Same subscription", "Rebalance OK", masks=STAMP),
     call(
         f"consumerStatus -g {OURS} -s -i {{client_id}}",
         "^PROP_CONSUME_TYPE +: CONSUME_PASSIVELY",
         f"^{TOPIC} +{{holder}} +{{queue_id}} +1 ",
         f"listener of {OURS}|rebalance",
         rf"^{TOPIC}( +\d+\.\d\d){{{{5}}}} +\d+$",
+        masks=(r"( +\d+\.\d\d){5} +\d+$", r"Task-\d+"),  # Its threads are tasks of a moment, as asyncio counts them.
     ),
     call(
         f"queryMsgById -t {TOPIC} -i {{offset_id}} -g {OURS} -d {{client_id}}",
         "consumeResult=CR_SUCCESS",
+        masks=(r"spentTimeMills=\d+",),
     ),
-    call("brokerStatus -b {address}", "^brokerVersionDesc +: V5_3_3", "^putTps ", "^msgPutTotalTodayNow "),
+    call(
+        "brokerStatus -b {address}", "^brokerVersionDesc +: V5_3_3", "^putTps ", "^msgPutTotalTodayNow ", masks=FIGURES
+    ),
+    call("brokerStatus -c DefaultCluster", "{address} +brokerVersionDesc +: V5_3_3", masks=FIGURES),
     call("updateBrokerConfig -b {address} -k shortPollingTimeMills -v 1071", "update broker config success, {address}"),
     call("updateBrokerConfig -b {address} -k noSuchThing -v 1", refused="CODE: 29 .*noSuchThing=1: there is no such"),
     call("updateBrokerConfig -b {address} -k fileReservedTime -v -1", refused="CODE: 29 .*from 0 to 1000000"),
-    call("getBrokerConfig -b {address}", "^brokerName += +{broker}$", "^shortPollingTimeMills += +1071$"),
+    call("getBrokerConfig -b {address}", "^brokerName += +{broker}$", "^shortPollingTimeMills += +1071$", masks=CLOCK),
+    call("getBrokerConfig -c DefaultCluster", "Master: {other_address}=", masks=CLOCK),
     call(f"getConsumerConfig -g {GROUP}", f"^groupName += +{GROUP}$", "^retryMaxTimes += +16$"),
     call(f"queryMsgById -t {TOPIC} -i {{offset_id}}", "{unique_id}", r"\[key-0\]", "CONSUMED"),
+    call(f"queryMsgById -t {TOPIC} -i {{unique_id}} -f UTF-8", "^Message Body: +body-0$"),
     call(f"queryMsgByKey -t {TOPIC} -k key-0", "^{unique_id} +{queue_id} +{queue_offset}$"),
     call(f"queryMsgByUniqueKey -t {TOPIC} -i {{unique_id}}", r"\[key-0\]", f"consumerGroup={GROUP}.*CONSUMED"),
     call(
@@ -127,6 +190,7 @@ DURING = [
     ),
     call(f"queryMsgByOffset -t {TOPIC} -b {{holder}} -i {{queue_id}} -o {{queue_offset}}", "{offset_id}", "key-0"),
     call(f"printMsg -t {TOPIC}", "{unique_id}", "KEYS=key-7"),
+    call(f"printMsg -t {TOPIC} -s nosuch -d false", "NO_MATCHED_MSG|^-----"),
     call(f"consumeMessage -t {TOPIC} -b {{holder}} -i {{queue_id}} -o 0 -c 1", "Consume ok", "{unique_id}"),
     call(f"cloneGroupOffset -s {GROUP} -d {COPY} -t {TOPIC} -o false", f"from {GROUP}.*to {COPY}|success"),
     call(f"consumerProgress -g {COPY}", f"^{TOPIC} +{{holder}} +{{queue_id}} +\\d+ +1 "),
@@ -136,8 +200,8 @@ DURING = [
         rf"^{TOPIC} +{GROUP} +0 +[\d.]+ +[\d.]+ +[1-{MESSAGES}] +[1-{MESSAGES}]$",
         within_s=SETTLED_S,
     ),
-    call(f"sendMessage -t {TOPIC} -p paid -k later -c TagB", "SEND_OK +[0-9A-F]{{32}}"),
-    call(f"checkMsgSendRT -t {TOPIC} -a 5 -s 10", "^{broker} +0 +true", r"^Avg RT: \d"),
+    call(f"sendMessage -t {TOPIC} -p paid -k later -c TagB", "SEND_OK +[0-9A-F]{{32}}", masks=QUEUE_AND_ID),
+    call(f"checkMsgSendRT -t {TOPIC} -a 5 -s 10", "^{broker} +0 +true", r"^Avg RT: \d", masks=LAST_CELL),
     call(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0", "^{holder} +{queue_id} +0 *$"),
     call(f"resetOffsetByTime -g {OURS} -t {TOPIC} -s 0", "^{holder} +{queue_id} +0 *$"),
     call(
@@ -146,6 +210,7 @@ DURING = [
         "Diff Total: 0",
         within_s=SETTLED_S,
     ),
+    call(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 -b {{address}} -q 0 -o 1", "reset consumer offset to 1"),
     call(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC}", "^{holder} +{queue_id} +[1-9]"),
     call("updateOrderConf -m put -t Ordered -v broker-a:4;broker-b:2", r"update orderConf success. topic=\[Ordered\]"),
     call("updateOrderConf -m get -t Ordered", r"orderConf=\[broker-a:4;broker-b:2\]"),
@@ -156,9 +221,42 @@ DURING = [
     call(f"topicRoute -t {TOPIC}", '"perm":4'),
     call("addWritePerm -b {broker} -n {namesrv}", r"OK, [1-9]"),
     call(f"topicRoute -t {TOPIC}", '"perm":6', says_not='"perm":4'),
-    call(f"updateTopicPerm -t {TOPIC} -b {{address}} -p 4", "from 6 to 4 in {address} success"),
+    call(
+        f"updateTopicPerm -t {TOPIC} -b {{address}} -p 4", "from 6 to 4 in {address} success", differs="by then it is 4"
+    ),
+    call(f"updateTopicPerm -t {TOPIC} -b {{address}} -p 4", "^new perm equals to the old one!$"),
 ]
 """Calls while there is a producer and a consumer."""
+
+OTHERS = [
+    call(f"allocateMQ -t {TOPIC} -i 10.0.0.1,10.0.0.2", '"10.0.0.2":'),
+    call("brokerConsumeStats -b {address}", "^#Topic +#Group"),
+    call("cleanExpiredCQ -b {address}", "^success"),
+    call("deleteExpiredCommitLog -b {address}", "^success"),
+    call("cleanUnusedTopic -b {address}", "^success"),
+    call(f"queryCq -t {TOPIC} -q 0 -i 0 -c 1", "Filter data"),
+    call("haStatus -b {address}", "{address}"),
+    call("exportMetadata -c DefaultCluster -f metadata", "export .* success"),
+    call("exportConfigs -c DefaultCluster -f configs", "export .* success"),
+    call("exportMetrics -c DefaultCluster -f metrics", "export .* success"),
+    call("updateNamesrvConfig -k orderMessageEnable -v true", "success"),
+    call(f"printMsgByQueue -t {TOPIC} -a {{holder}} -i {{queue_id}} -p true", "KEYS=key-0"),
+    *(
+        call(arguments, refused=rf"CODE: 3 .*not supported \({code}\)")
+        for arguments, code in (
+            ("updateStaticTopic -c DefaultCluster -t Static -qn 4", "UPDATE_AND_CREATE_STATIC_TOPIC"),
+            ("getBrokerEpoch -b {broker}", "GET_BROKER_EPOCH_CACHE"),
+            ("getColdDataFlowCtrInfo -b {address}", "GET_COLD_DATA_FLOW_CTR_INFO"),
+            ("setCommitLogReadAheadMode -b {address} -m 0", "SET_COMMITLOG_READ_MODE"),
+            ("resetMasterFlushOffset -b {address} -o 1", "RESET_MASTER_FLUSH_OFFSET"),
+            ("createUser -b {address} -u user -p secret", "AUTH_CREATE_USER"),
+            ("listAcl -b {address}", "AUTH_LIST_ACL"),
+            ("getControllerMetaData -a {address}", "CONTROLLER_GET_METADATA_INFO"),
+            ("checkRocksdbCqWriteProgress -c DefaultCluster -n {namesrv}", "CHECK_ROCKSDB_CQ_WRITE_PROGRESS"),
+        )
+    ),
+]
+"""Commands that aren't ours: what RocketMQ's own gets here, or which request is refused by its name."""
 
 AFTER = [
     call(f"deleteTopic -c DefaultCluster -t {TOPIC}", "from cluster .* success", "from NameServer success"),

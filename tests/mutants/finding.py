@@ -73,6 +73,12 @@ def ordered_workload(chance: Random) -> Workload:
     )
 
 
+def members_workload(chance: Random) -> Workload:
+    """Return one in which nothing happens but that members come and go."""
+    workload = ordered_workload(chance)
+    return replace(workload, nemesis=Nemesis(("kill member", "restart member"), EVERY_S, LASTS_S))
+
+
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")
 MEMBER_STRIKES = ("kill member", "restart member", "kill broker", "restart broker")
 LEANS: dict[str, WorkloadMaker] = {
@@ -92,10 +98,10 @@ LEANS: dict[str, WorkloadMaker] = {
             "locks never expire",
             "a consumer takes queues without asking for their locks",
             "what was pulled is committed, not what is done",
-            "a new owner begins a queue anew",
         ),
         ordered_workload,
     ),
+    "a new owner begins a queue anew": members_workload,
 }
 """What is too rare in the swarm; the others are found there."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.broker import server
+from staticfire.broker import core
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.queue import DelayQueue
 from staticfire.broker.delay.service import DelayService
@@ -20,6 +20,7 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.log_sync import Span
 from staticfire.broker.store.settling import Settling
 from staticfire.broker.timers.waiting import TimerIndex
+from staticfire.broker.transactions import kept
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.client.consume import concurrent_policy, ordered_consumption
 from staticfire.client.consume.consume_results import ConsumeStatus
@@ -69,7 +70,7 @@ def _offsets_ahead(patch: Patch) -> None:
         return whole(files, *arguments)
 
     patch.setattr(ConfigFiles, "restore", at_once)
-    patch.setattr(server, "take_back_offsets", lambda *_: [])
+    patch.setattr(core, "take_back_offsets", lambda *_: [])
 
 
 def _sync_errors_ignored(patch: Patch) -> None:
@@ -138,13 +139,7 @@ def _all_end_as(patch: Patch, is_commit: bool) -> None:
 
 def _end_forgotten_by_a_start(patch: Patch) -> None:
     """Half messages that were ended are open again."""
-    whole = TransactionService._put_end
-
-    def put_end(self: TransactionService, half: Any, on_stored: Any, context: Any) -> None:
-        self._open.end(half.queue_offset)
-        whole(self, half, on_stored, context)
-
-    patch.setattr(TransactionService, "_put_end", put_end)
+    patch.setattr(kept, "ended_by", lambda _: [])
 
 
 def _nobody_leaves(patch: Patch) -> None:

@@ -65,3 +65,15 @@ def judge(
         else:
             used[covering] += 1
     return unexplained, used
+
+
+def tell(unexplained: Iterable[Difference], used: Mapping[Explained, int], only: str) -> bool:
+    """Print what nothing explains, in steps like `only`, and what explains nothing; return whether there is neither."""
+    found = list(unexplained)
+    for difference in found:
+        if fnmatchcase(difference.step, only):
+            print(difference)
+    stale = [one for one, count in used.items() if not count]
+    for one in stale:
+        print(f"nothing needs this explanation any more: {one.steps} {one.parts}: {one.why}")
+    return not found and not stale

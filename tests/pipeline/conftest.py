@@ -1,5 +1,6 @@
 """One Spark for all tests that need one, a cluster for each. Without PySpark those tests aren't there."""
 
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HAS_SPARK = find_spec("pyspark") is not None
+
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Of all of Spark's JVMs: they end before a second compiler has paid off, which takes half of their CPU time.
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -34,3 +38,16 @@ def spark() -> "Iterator[SparkSession]":
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=2) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def for_few_rows(spark: "SparkSession") -> Iterator[None]:
+    """For sixty rows, compiling each query costs more than all else."""
+    settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN"}  # fmt: skip
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in before.items():
+        spark.conf.set(name, old or "")

@@ -79,6 +79,22 @@ def test_tag_expression_chooses_messages(spark: SparkSession, cluster: Cluster) 
     assert count == 30
 
 
+def test_condition_and_pattern_read_what_spark_would_keep_of_everything(spark: SparkSession, cluster: Cluster) -> None:
+    for topic in ("log-a", "log-b", "orders"):
+        cluster.create_topic(topic, queues=2)
+    for topic, start in (("log-a", 0), ("log-b", 200), ("orders", 400)):
+        many = [
+            Message(topic, b"%d" % n, tags="ab"[n % 2], properties={"n": str(n)}) for n in range(start, start + 200)
+        ]
+        send(cluster.namesrv, many)
+    reader = spark.read.format("staticfire").option("nameServer", cluster.namesrv)
+    everything = reader.option("subscribePattern", "log-.*").option("includeProperties", "true").load()
+    kept = everything.where("tags = 'a' AND int(properties['n']) > 150").select("topic", "body")
+    chosen = reader.option("expression", "TAGS = 'a' AND n > 150").option("minPartitions", "7").load()
+    assert sorted(chosen.select("topic", "body").collect()) == sorted(kept.collect())
+    assert bodies(chosen.collect()) == list(range(152, 400, 2))
+
+
 def test_partitions_are_queues_and_large_ones_are_split(spark: SparkSession, cluster: Cluster) -> None:
     cluster.create_topic("orders", queues=2)
     send(cluster.namesrv, numbered("orders", 800))
@@ -139,6 +155,7 @@ def test_offsets_that_are_not_there_fail_or_are_left_out(spark: SparkSession, cl
         ({"nameServer": "127.0.0.1:1"}, "nameServer=127.0.0.1:1: no nameserver answers .* is one running there"),
         ({"startingofset": "1"}, "startingofset is no option .* did you mean startingOffsets?"),
         ({"startingOffsets": '{"orders":{"broker-a":{"9":0}}}'}, "there is no queue orders broker-a/9; orders has"),
+        ({"expression": "a = "}, 'expression=a =: Encountered "<EOF>" at line 1'),
         ({"startingOffsets": "latest"}, "startingOffsets=latest: a batch that starts at the end reads nothing"),
     ],
 )

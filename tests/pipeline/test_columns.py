@@ -12,11 +12,14 @@ from hypothesis import given, settings, strategies as st
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline import batches
 from staticfire.pipeline.batches import BatchMaker
+from staticfire.pipeline.expressions import SourceExpression
 from staticfire.pipeline.options import SourceOptions
+from staticfire.pipeline.plain_columns import PlainMaker
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.property_columns import PropertyTable
 from staticfire.pipeline.pulls import Pulled
 from staticfire.pipeline.schema import arrow_schema, spark_schema
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import parse_properties
@@ -125,8 +128,8 @@ def test_rocketmqs_long_topics_are_understood() -> None:
     assert (row["body"], row["tags"]) == (b"body", "paid")
 
 
-def plain(number: int, body: bytes, properties: bytes = b"", sys_flag: int = 0) -> bytes:
-    return pack_record(0, 3, number, 1, 2, sys_flag, 0, 0, 0, HOST, pack_topic("orders"), properties, body)
+def plain(number: int, body: bytes, properties: bytes = b"", sys_flag: int = 0, born_host: bytes = HOST) -> bytes:
+    return pack_record(0, 3, number, 1, 2, sys_flag, 0, 0, 0, born_host, pack_topic("orders"), properties, body)
 
 
 def test_compressed_bodies_are_expanded_and_a_damaged_one_stays() -> None:
@@ -166,8 +169,54 @@ def test_only_wanted_tags_and_offsets_are_kept() -> None:
     stored = [
         plain(number, b"%d" % number, tag) for number, tag in enumerate([b"TAGS\x01a\x02", b"", b"TAGS\x01b\x02"] * 2)
     ]
-    maker = BatchMaker(replace(NATIVE, sub_expression="a || c"), QueueRange(QUEUE, 0, 3), SCHEMA)
+    maker = BatchMaker(replace(NATIVE, expression=SourceExpression("a || c")), QueueRange(QUEUE, 0, 3), SCHEMA)
     assert maker.batch(Pulled([join_records(stored)], HOST)).column("body").to_pylist() == [b"0"]
+
+
+ALL_BUT_MAPS = arrow_schema(spark_schema(include_properties=False))
+PLAIN_STRINGS = st.sampled_from(
+    [
+        b"",
+        b"TAGS\x01paid\x02UNIQ_KEY\x01u1\x02",
+        b"UNIQ_KEY\x01u2\x02KEYS\x017",
+        b"TAGS\x01a\x02TAGS\x01b\x01c\x02UNIQ_KEY\x01u",
+    ]
+)
+MESSAGES = st.lists(
+    st.tuples(PLAIN_STRINGS | property_strings, st.binary(max_size=30), st.booleans()), min_size=1, max_size=6
+)
+
+
+@given(
+    MESSAGES,
+    st.sampled_from(["*", "paid || b\x01c"]),
+)
+def test_columns_that_are_written_at_once_are_those_made_one_by_one(
+    messages: list[tuple[bytes, bytes, bool]], expression: str
+) -> None:
+    stored = [
+        plain(number, body, properties, born_host=V6 if is_v6 else HOST)
+        for number, (properties, body, is_v6) in enumerate(messages)
+    ]
+    options, wanted = replace(NATIVE, expression=SourceExpression(expression)), QueueRange(QUEUE, 1, 5)
+    pulled = Pulled([join_records(stored[:2]), join_records(stored[2:])], HOST)
+    for schema in (ALL_BUT_MAPS, ALL_BUT_MAPS.empty_table().select(["queueOffset"]).schema):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("staticfire.pipeline.plain_columns.twin", None)
+            slowly = BatchMaker(options, wanted, schema).batch(pulled)
+        made = BatchMaker(options, wanted, schema).batch(pulled)
+        made.validate(full=True)
+        assert made.equals(slowly)
+
+
+@pytest.mark.skipif(twin is None, reason="built without a compiler, or STATICFIRE_PURE_PYTHON is set")
+def test_plain_answers_are_written_at_once() -> None:
+    maker = PlainMaker(QUEUE, ALL_BUT_MAPS.names)
+    usual = plain(0, b"x", b"UNIQ_KEY\x01u\x02TAGS\x01t\x02")
+    assert maker.columns([join_records([usual, plain(1, b"", b"UNIQ_KEY\x01u")])]) is not None
+    for other in (plain(1, b"x", b""), plain(1, b"x", "UNIQ_KEY\x01ü".encode()), plain(1, b"x", b"UNIQ_KEY\x02")):
+        assert maker.columns([join_records([usual, other])]) is None
+    assert PlainMaker(QUEUE, [*ALL_BUT_MAPS.names, "properties"]).columns([join_records([usual])]) is None
 
 
 def test_schema_may_be_a_part_in_another_order() -> None:
@@ -191,7 +240,9 @@ def test_damaged_answers_are_refused_and_never_crash(stored: list[bytes], data: 
     body = bytearray(join_records(stored))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        made(NATIVE, [bytes(body[: data.draw(st.integers(0, len(body)))])], len(stored))
-    except (ProtocolError, pa.ArrowInvalid):
-        pass
+    answer = bytes(body[: data.draw(st.integers(0, len(body)))])
+    for schema in (SCHEMA, ALL_BUT_MAPS):
+        try:
+            BatchMaker(NATIVE, QueueRange(QUEUE, 0, len(stored)), schema).batch(Pulled([answer], HOST))
+        except (ProtocolError, pa.ArrowInvalid):
+            pass

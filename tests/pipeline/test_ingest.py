@@ -13,13 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from staticfire import Cluster
+from staticfire.cli import main
 from staticfire.client import Message, SendResult
 from staticfire.pipeline.jobs.card import CARD_NAME
 from staticfire.pipeline.jobs.ingest import Batch, ingest, read_ingested
 from staticfire.pipeline.jobs.lock import OutputLock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, NetworkError, UsageError
-from tests.cli.commands import ROOT, call, environment, one_line
+from tests.cli.commands import ROOT, environment, one_line
 from tests.pipeline.stand import numbered, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(300)]
@@ -196,12 +197,23 @@ def test_a_table_that_lost_its_files_is_not_written_on(spark: SparkSession, clus
         ingest(spark, wanted)
 
 
-def test_the_command_says_that_there_is_no_java(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("job", ["ingest --topic orders -n", "consumption --from", "sweep --seeds 1"])
+def test_a_job_says_that_there_is_no_java(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, job: str
+) -> None:
     cluster.create_topic("orders")
-    flags = ["pipeline", "ingest", "-n", cluster.namesrv, "--topic", "orders", "--to", str(tmp_path / "out")]
-    done = call(*flags, JAVA_HOME=os.devnull)
-    assert done.returncode == 2
-    assert "Spark needs Java 17 or later" in one_line(done.stderr)
+    monkeypatch.setenv("JAVA_HOME", os.devnull)
+    place = [cluster.namesrv] if "sweep" not in job else []
+    assert main(["pipeline", *job.split(), *place, "--to", str(tmp_path / "out")]) == 2
+    assert "Spark needs Java 17 or later; on Debian: apt-get install" in one_line(capsys.readouterr().err)
+
+
+def test_a_client_of_spark_connect_is_told_why_not(tmp_path: Path) -> None:
+    class Remote:
+        """As Spark Connect's session: it has no such attribute."""
+
+    with pytest.raises(UsageError, match=r"a client of Spark Connect doesn't have; run ingest .* with spark-submit"):
+        read_ingested(Remote(), str(tmp_path))  # type: ignore[arg-type]
 
 
 def test_spark_submit_runs_the_command_on_its_own_session(cluster: Cluster, tmp_path: Path) -> None:

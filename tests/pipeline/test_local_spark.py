@@ -4,8 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from staticfire.cli import main
+from staticfire.pipeline import local_spark
 from staticfire.pipeline.errors import SparkMissing
 from staticfire.pipeline.local_spark import check_java, java_version
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pyarrow"])
+def test_a_missing_package_is_told_in_one_line(
+    package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(local_spark, "find_spec", lambda name: None if name == package else object())
+    assert main(["pipeline", "consumption", "--from", "127.0.0.1:1"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"{package} isn't installed: {local_spark.EXTRA}")
 
 
 @pytest.mark.parametrize(

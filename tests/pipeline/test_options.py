@@ -16,7 +16,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
     assert options.starting_offsets is None
     assert options.ending_offsets == "latest"
     assert options.fail_on_data_loss
-    assert options.tags.all_tags
+    assert options.expression.wants_all
 
 
 def test_names_have_any_case_and_the_old_connectors_topic_will_do() -> None:
@@ -48,9 +48,9 @@ def test_offsets_by_queue_are_read() -> None:
         ({"startingofsets": "earliest"}, "startingofsets is no option .* did you mean startingOffsets"),
         ({"colour": "red"}, "colour is no option .* there are: nameServer, subscribe"),
         ({"path": "/data"}, "path: load\\(\\) takes no path"),
-        ({"subscribePattern": "a.*"}, "subscribePattern: patterns"),
+        ({"subscribePattern": "a.*"}, "subscribe and subscribePattern both say what is read"),
         ({"subscribe": ""}, "subscribe is missing"),
-        ({"topic": "orders"}, "subscribe and topic say the same"),
+        ({"topic": "orders"}, "subscribe and topic both say"),
         ({"subscribe": "or ders"}, "subscribe=or ders: 'or ders' can't be a topic"),
         ({"nameServer": "here"}, "nameServer=here: 'here' is no address"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: write a whole number from 1 on"),
@@ -60,6 +60,12 @@ def test_offsets_by_queue_are_read() -> None:
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss=maybe: write true or false"),
         ({"protocol": "kafka"}, "protocol=kafka: write staticfire or rocketmq"),
         ({"subExpression": "||"}, "subExpression=\\|\\|: '\\|\\|' names no tag"),
+        ({"expression": "a = "}, 'expression=a =: Encountered "<EOF>" at line 1, column 3. Was expecting one of: '),
+        ({"expression": "a ="}, "it is read as SQL92: if it is a tag, set expressionType=TAG"),
+        ({"expression": "a b", "expressionType": "SQL"}, "expressionType=SQL: write tag or sql92"),
+        ({"expression": "||"}, "names no tag"),
+        ({"expressionType": "TAG"}, "expressionType=TAG: there is no expression"),
+        ({"expression": "a", "subExpression": "b"}, "expression and subExpression both say"),
         ({"group": "a b"}, "group=a b: "),
         ({"startingOffsets": "first"}, "startingOffsets=first: write earliest, latest or JSON like"),
         ({"startingOffsets": '{"orders":{"a":{"x":1}}}'}, "'x' is no queue id"),
@@ -96,3 +102,19 @@ def test_batch_reads_something(given: dict[str, str], words: str) -> None:
 def test_stream_has_no_end(given: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="is for batch queries"):
         check_for_stream(parse_options(PLACE | given, {}))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"subscribePattern": "a("}, "subscribePattern=a\\(: that is no regular expression: missing"),
+        ({"subscribePattern": ""}, "subscribe is missing"),
+        (
+            {"subscribePattern": "a.*", "startingOffsets": '{"b":{"x":{"0":1}}}'},
+            "startingOffsets names topic b, which subscribePattern=a.* doesn't match",
+        ),
+    ],
+)
+def test_pattern_that_cannot_be_used_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_options({"nameServer": "127.0.0.1:9876"} | given, {})

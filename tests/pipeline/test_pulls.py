@@ -127,8 +127,8 @@ async def test_survey_tells_queues_ends_and_moments(cluster: AsyncCluster) -> No
         queues = await find_queues(client, ["orders"])
         assert queues == [FIRST]
         assert await find_ends(client, queues) == {FIRST: (0, 5)}
-        assert await find_at(client, queues, 0) == {FIRST: 0}
-        assert await find_at(client, queues, 2**42) == {FIRST: 5}
+        assert await find_at(client, {FIRST: 0}) == {FIRST: 0}
+        assert await find_at(client, {FIRST: 2**42}) == {FIRST: 5}
         with pytest.raises(SourceUnreachable, match="subscribe=nothing: no route to topic nothing"):
             await find_queues(client, ["nothing"])
 

@@ -3,14 +3,16 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from staticfire.pipeline.report import KeyFigure, Page, Plot, Section, write_page
-from staticfire.pipeline.report.retries import retry_section
-from staticfire.pipeline.report.waiting import waiting_section
-from tests.pipeline.answers import ANSWERS
+from staticfire.pipeline.report.consumption import consumption_page
+from staticfire.pipeline.report.sweeping import sweep_page
+from tests.pipeline.findings import FINDINGS
+from tests.pipeline.test_sweep_plan import figures
 
 pytestmark = [pytest.mark.foreign, pytest.mark.row("E4")]
 
@@ -37,12 +39,20 @@ def dom_of(page: Path, folder: Path, theme: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_plot_is_drawn_in_the_colours_of_the_theme(tmp_path: Path, theme: str) -> None:
+def pages() -> dict[str, Page]:
     heatmap = {"type": "heatmap", "x": ["Jan", "Feb"], "y": ["AA"], "z": [[1, 2]], "colorscale": "@scale"}
     more = Section("More", "", [Plot("heatmap", "A heatmap", "Drawn onto a canvas.", [heatmap])])
-    sections = [waiting_section(ANSWERS), retry_section(ANSWERS, "billing"), more]
-    page = Page("Orders", "What became of them", [KeyFigure("stored", "101")], sections)
+    about = consumption_page(FINDINGS, "127.0.0.1:9876", "")
+    return {
+        "consumption": replace(about, figures=[KeyFigure("stored", "101")], sections=[*about.sections, more]),
+        "sweep": sweep_page(figures(), "shop.py", 0.1667, ""),
+    }
+
+
+@pytest.mark.parametrize("name", ["consumption", "sweep"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_plot_is_drawn_in_the_colours_of_the_theme(tmp_path: Path, theme: str, name: str) -> None:
+    page = pages()[name]
     write_page(page, tmp_path / "page.html")
     dom = dom_of(tmp_path / "page.html", tmp_path, theme)
     assert f'data-drawn="{len(page.plots)}"' in dom

@@ -25,7 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_first_flights_of_the_year_are_counted_as_the_demo_counted_them(tmp_path: Path) -> None:
     done = run("--flights", "3000", "--to", str(tmp_path))
     last = one_line("\n".join(done.stdout.splitlines()[-1:]))
-    wanted = r"pipeline: flights=3000 cancelled=22 dead=\d+ checks=10 wrong=0 seconds=[\d.]+"
+    wanted = r"pipeline: flights=3000 cancelled=22 dead=\d+ checks=15 wrong=0 seconds=[\d.]+"
     assert re.fullmatch(wanted, last), done.stdout + done.stderr
     assert done.returncode == 0
     page = (tmp_path / "flights.html").read_text()

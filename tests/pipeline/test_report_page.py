@@ -2,14 +2,18 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 from staticfire.pipeline.jobs.answers import Answers, Dead, Try
-from staticfire.pipeline.report import Column, KeyFigure, Page, Plot, Section, Table, render
+from staticfire.pipeline.report import Column, KeyFigure, Page, Plot, Section, Table, render, write_page
+from staticfire.pipeline.report.consumption import consumption_page
 from staticfire.pipeline.report.page import duration_text
 from staticfire.pipeline.report.retries import retry_section
 from staticfire.pipeline.report.waiting import waiting_section
 from tests.pipeline.answers import ANSWERS
+from tests.pipeline.findings import FINDINGS
 
 EVIL = '</script><script>alert(1)</script>&"'
 
@@ -33,7 +37,7 @@ class Elements(HTMLParser):
 
 
 def test_a_page_loads_nothing() -> None:
-    text = render(page(waiting_section(ANSWERS), retry_section(ANSWERS, "billing")), "var Plotly;")
+    text = render(page(waiting_section(ANSWERS), retry_section(ANSWERS, "billing")), b"packed")
     found = Elements(text)
     assert found.links == []
     assert "link" not in found.names
@@ -43,7 +47,7 @@ def test_a_page_loads_nothing() -> None:
 
 def test_every_plot_has_its_place_its_title_its_caption_and_units() -> None:
     sections = [waiting_section(ANSWERS), retry_section(ANSWERS, "billing")]
-    text = render(page(*sections), "")
+    text = render(page(*sections), b"")
     plots = page(*sections).plots
     assert [plot.name for plot in plots] == ["latency-curve", "flow", "latency-over-time", "tries", "road"]
     for plot in plots:
@@ -57,10 +61,33 @@ def test_every_plot_has_its_place_its_title_its_caption_and_units() -> None:
     assert [plot["name"] for plot in json.loads(data[1])] == [plot.name for plot in plots]
 
 
+def test_the_page_about_consumption_has_each_plot_once_and_a_table_beside_it(tmp_path: Path) -> None:
+    page = consumption_page(FINDINGS, "127.0.0.1:9876", "")
+    names = [plot.name for plot in page.plots]
+    assert len(names) == len(set(names))
+    assert {"owners-0", "members-0", "owners-1", "members-1", "lag"} < set(names)
+    assert "7 more are in the table `ownership`" in next(
+        section.words for section in page.sections if section.title == "Who had which queue when"
+    )
+    for section in page.sections:
+        if any(isinstance(part, Plot) for part in section.parts):
+            assert any(isinstance(part, Table) for part in section.parts), section.title
+    write_page(page, tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < 1_500_000
+    hovers = [trace["hovertemplate"] for plot in page.plots for trace in plot.traces if "hovertemplate" in trace]
+    assert not any("<b>" in hover or ("%{x}" in hover.replace("%{x:", "") and "two" in hover) for hover in hovers)
+
+
+def test_a_look_that_found_nothing_has_a_page() -> None:
+    empty = dict.fromkeys(("pairs", "holdings", "rebalances", "delays", "lag", "members", "queues", "stuck"), ())
+    nothing = replace(FINDINGS, **empty, causes=(), overlaps=(), answers={}, holdings_left_out=0)  # type: ignore[arg-type]
+    assert "Nobody is known to have had a queue." in render(consumption_page(nothing, "x", ""), b"")
+
+
 def test_nothing_from_a_message_becomes_markup() -> None:
     plot = Plot("p", EVIL, EVIL, [{"x": [EVIL], "y": [1]}], told=EVIL)
     table = Table(EVIL, [Column(EVIL)], [[EVIL]], EVIL)
-    text = render(Page(EVIL, EVIL, [KeyFigure(EVIL, EVIL, EVIL)], [Section(EVIL, EVIL, [plot, table])], EVIL), "")
+    text = render(Page(EVIL, EVIL, [KeyFigure(EVIL, EVIL, EVIL)], [Section(EVIL, EVIL, [plot, table])], EVIL), b"")
     assert "alert(1)</script>" not in text
     assert Elements(text).names.count("script") == 3
     data = re.search(r'id="plots">(.*?)</script>', text)
@@ -70,7 +97,7 @@ def test_nothing_from_a_message_becomes_markup() -> None:
 
 def test_tables_show_numbers_as_people_read_them() -> None:
     columns = [Column("what"), Column("messages", True), Column("share", True, 2, "%")]
-    text = render(page(Section("s", "", [Table("t", columns, [["all", 336_776, 97.549], ["none", None, 0.0]])])), "")
+    text = render(page(Section("s", "", [Table("t", columns, [["all", 336_776, 97.549], ["none", None, 0.0]])])), b"")
     assert '<td>all</td><td class="number">336,776</td><td class="number">97.55</td>' in text
     assert '<td class="number">–</td><td class="number">0.00</td>' in text
 

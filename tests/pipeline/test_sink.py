@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from staticfire import Cluster
 from staticfire.client import ReceivedMessage
-from staticfire.client.admin.peek import PEEK_GROUP, peek_messages
+from staticfire.client.admin.peek import peek_messages
 from staticfire.client.consume.pull import PullConsumer
 from staticfire.pipeline.rows import ROW_ID
 from staticfire.pipeline.sink import write_rows
 from staticfire.pipeline.sink_options import SinkOptions
+from staticfire.protocol.names import TOOLS_GROUP
 from tests.pipeline.stand import bodies, numbered, rows, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4")]
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.row("E4")]
 
 def messages(cluster: Cluster, topic: str) -> list[ReceivedMessage]:
     async def run() -> list[ReceivedMessage]:
-        async with PullConsumer(PEEK_GROUP, cluster.namesrv) as reader:
+        async with PullConsumer(TOOLS_GROUP, cluster.namesrv) as reader:
             return await peek_messages(reader, await reader.queues(topic), 100_000)
 
     return asyncio.run(run())

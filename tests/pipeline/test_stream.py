@@ -17,13 +17,12 @@ pytestmark = pytest.mark.spark
 FIRST = MessageQueue("orders", "broker-a", 0)
 
 
-def last_offsets(checkpoint: Path) -> dict[str, object]:
+def last_offsets(checkpoint: Path) -> Any:
     """Return the source's offsets of the newest batch in a checkpoint."""
     newest = max(
         (file for file in (checkpoint / "offsets").iterdir() if file.name.isdigit()), key=lambda f: int(f.name)
     )
-    offsets: dict[str, object] = json.loads(newest.read_text().splitlines()[-1])
-    return offsets
+    return json.loads(newest.read_text().splitlines()[-1])
 
 
 def test_limit_makes_batches_and_a_restart_reads_nothing_twice(
@@ -38,7 +37,7 @@ def test_limit_makes_batches_and_a_restart_reads_nothing_twice(
     assert stream.run() == []
     send(cluster.namesrv, numbered("orders", 30, start=250))
     assert [bodies(batch) for batch in stream.run()] == [list(range(250, 280))]
-    offsets: Any = last_offsets(stream.checkpoint)
+    offsets = last_offsets(stream.checkpoint)
     assert {name: sorted(queues) for name, queues in offsets["orders"].items()} == {
         "broker-a": ["0", "1"],
         "broker-b": ["0", "1"],
@@ -83,6 +82,27 @@ def test_running_stream_sees_what_comes(spark: SparkSession, cluster: Cluster, t
             send_to(cluster.namesrv, FIRST, [b"%d" % number])
             query.processAllAvailable()
             assert bodies(spark.table("seen").collect()) == list(range(number + 1))
+    finally:
+        query.stop()
+
+
+def test_pattern_meets_new_topics_while_the_query_runs_and_only_what_matches_comes(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    options = {"nameServer": cluster.namesrv, "subscribePattern": "log-.*", "expression": "paid"}
+    reading = spark.readStream.format("staticfire").options(**options).load()
+    query = reading.writeStream.format("memory").queryName("met").option("checkpointLocation", str(tmp_path)).start()
+    try:
+        query.processAllAvailable()  # It has begun at the latest of nothing.
+        for number in range(3):
+            cluster.create_topic(f"log-{number}", queues=1)
+            send(cluster.namesrv, numbered(f"log-{number}", 30, start=90 * number))
+            while spark.table("met").count() < 10 * (number + 1):
+                assert query.exception() is None
+                query.processAllAvailable()
+        assert bodies(spark.table("met").collect()) == [n for n in range(270) if n % 90 < 30 and n % 3 == 0]
+        of_brokers = [broker for topic in last_offsets(tmp_path).values() for broker in topic.values()]
+        assert sum(sum(queues.values()) for queues in of_brokers) == 90
     finally:
         query.stop()
 

@@ -51,6 +51,8 @@ def fields_of(shape: Shape) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def value_of(kind: Any) -> st.SearchStrategy[Any]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return st.builds(kind, **{one.name: value_of(one.type) for one in msgspec.structs.fields(kind) if one.required})
     options = (kind,) if kind in PLAIN else kind.__args__
     return st.one_of([PLAIN[option] for option in options])
 

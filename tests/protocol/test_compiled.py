@@ -1,7 +1,8 @@
 """The compiled twin makes the bytes that the Python beside it makes, and leaves to Python what it must."""
 
 import sys
-from itertools import accumulate
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from struct import Struct
 
 import pytest
@@ -13,7 +14,15 @@ from staticfire.protocol.compiled import twin, usable_twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import BATCH_MESSAGES_MAX
 from staticfire.protocol.plain_records import pack_plain_row
-from staticfire.protocol.record import Buffer, pack_record, pack_topic, proven_offset
+from staticfire.protocol.properties import parse_properties, with_last_end
+from staticfire.protocol.record import (
+    Buffer,
+    decode_record,
+    pack_record,
+    pack_topic,
+    peek_topic_and_properties,
+    proven_offset,
+)
 from staticfire.protocol.rocketmq_record import (
     BatchMessage,
     decode_batch,
@@ -53,7 +62,8 @@ MESSAGES = st.builds(
 def records(draw: st.DrawFn) -> bytes:
     return pack_record(
         draw(I64), draw(I32), draw(I64), draw(I64), draw(I64), draw(OFTEN_0), draw(OFTEN_0), draw(OFTEN_0), draw(I64),
-        draw(HOSTS), pack_topic(draw(TOPICS)), draw(st.binary(max_size=100)), draw(st.binary(max_size=100)),
+        draw(HOSTS), pack_topic(draw(TOPICS)), draw(PROPERTIES | st.binary(max_size=100)),
+        draw(st.binary(max_size=100)),
     )  # fmt: skip
 
 
@@ -63,6 +73,37 @@ def test_records_become_rocketmqs_as_in_python(slices: list[bytes], store_host: 
     expected = rocketmq_records_in_python(slices, store_host)
     assert twin.rocketmq_records(slices, store_host, to_rocketmq) == expected
     assert twin.rocketmq_records([memoryview(each) for each in slices], store_host, to_rocketmq) == expected
+
+
+@given(st.lists(st.lists(records(), max_size=3).map(b"".join), max_size=4), HOSTS, st.integers(18, 3_000))
+def test_a_pulls_answer_is_made_at_once_or_in_python(slices: list[bytes], store_host: bytes, bytes_max: int) -> None:
+    assert twin is not None
+    made = rocketmq_records_in_python(slices, store_host)
+    frame = twin.pulled_frame(slices, store_host, b'{"code":0}', bytes_max)
+    if frame is None:
+        is_plain = all(len(peek_topic_and_properties(each)[0].encode()) <= 127 for each in ones(slices))
+        hosts = {len(store_host), *(each[89] for each in ones(slices))}
+        assert not is_plain or hosts != {8} or 18 + sum(map(len, made)) > bytes_max
+    else:
+        head = len(frame) - 4, 10
+        assert frame == b"".join([number.to_bytes(4, "big") for number in head] + [b'{"code":0}', *made])
+        assert len(frame) <= bytes_max
+
+
+def ones(slices: list[bytes]) -> Iterator[bytes]:
+    """Yield each record of slices."""
+    for each in slices:
+        at = 0
+        while at < len(each):
+            size = int.from_bytes(each[at + 4 : at + 8], "big")
+            yield each[at : at + size]
+            at += size
+
+
+@given(st.binary(max_size=300), HOSTS)
+def test_no_answer_is_made_of_bytes_that_are_no_record(data: bytes, store_host: bytes) -> None:
+    assert twin is not None
+    assert twin.pulled_frame([data], store_host, b"", 1 << 20) is None or not data
 
 
 def test_what_rocketmq_has_no_record_of_is_refused_as_in_python() -> None:
@@ -248,3 +289,47 @@ def test_one_that_was_built_from_an_older_source_is_none(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys.modules["staticfire.protocol._compiled"], "MADE_FOR", 1)
     assert usable_twin("staticfire.protocol._compiled") is None
     assert usable_twin("staticfire.protocol._not_built") is None
+
+
+@given(st.lists(st.lists(st.tuples(records(), st.booleans()), max_size=3), max_size=3), st.data())
+def test_columns_are_what_records_have_or_are_left_to_python(
+    answers: list[list[tuple[bytes, bool]]], data: st.DataObject
+) -> None:
+    assert twin is not None
+    stored = [[record for record, _ in answer] for answer in answers]
+    bodies = [b"head." + b"".join(answer) for answer in stored]
+    found = [decode_record(record) for answer in stored for record in answer]
+    columns = twin.record_columns(bodies, 5, (b"TAGS", b"KEYS"), True)
+    is_plain = all(not one.sys_flag & 1 and are_entries(one.properties) for one in found)
+    assert (columns is not None) == is_plain
+    if columns is not None:
+        rows, offsets, stored_us, _, flags, _, body_at, body_data, (tags, _) = columns
+        assert rows == len(found)
+        assert Struct(f"={rows}q").unpack(offsets) == tuple(one.queue_offset for one in found)
+        assert [us % 2**64 for us in Struct(f"={rows}q").unpack(stored_us)] == [
+            one.stored_ms * 1000 % 2**64 for one in found
+        ]
+        assert Struct(f"={rows}i").unpack(flags) == tuple(one.flag for one in found)
+        assert texts(body_at, body_data or b"") == [one.body for one in found]
+        wanted = [parse_properties(one.properties).get("TAGS") for one in found]
+        assert texts(tags[0], tags[1]) == [(text or "").encode() for text in wanted]
+        assert [bool(tags[2][row >> 3] >> (row & 7) & 1) for row in range(rows)] == [
+            text is not None for text in wanted
+        ]
+        assert tags[3] == wanted.count(None)
+    for index, body in enumerate(bodies):
+        spoilt = bytearray(body)
+        spoilt[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+        cut = bytes(spoilt[: data.draw(st.integers(0, len(body)))])
+        twin.record_columns([*bodies[:index], cut], 5, (b"TAGS", b"KEYS"), True)  # It comes back, whatever it finds.
+
+
+def are_entries(properties: bytes) -> bool:
+    entries = [entry.partition(b"\1") for entry in with_last_end(properties).split(b"\2")[:-1]]
+    return properties.isascii() and all(name and separator and value for name, separator, value in entries)
+
+
+def texts(starts: bytes | None, together: bytes) -> list[bytes]:
+    assert starts is not None
+    edges = Struct(f"={len(starts) // 4}i").unpack(starts)
+    return [together[start:end] for start, end in pairwise(edges)]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, Codec, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, Codec, SendRuns, codec_for
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Routes
@@ -238,6 +238,9 @@ class Runs:
         self.offers = 0
 
     def pause(self, is_paused: bool) -> None:
+        raise NotImplementedError
+
+    def become(self, other: SendRuns) -> None:
         raise NotImplementedError
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:

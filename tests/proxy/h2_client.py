@@ -24,14 +24,17 @@ from h2.settings import SettingCodes, Settings
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.transport.calls import (
     SERVICE,
+    GrpcAnswer,
     GrpcCall,
     GrpcError,
     GrpcStatus,
     Methods,
+    PackedAnswers,
     bidi,
     server_stream,
     unary,
 )
+from staticfire.proxy.transport.grpc_words import as_it_travels
 from staticfire.runtime.machine import Machine
 
 OPEN = [
@@ -192,6 +195,7 @@ def a_send(body: bytes = b"x", message_id: str = "id") -> bytes:
 class EchoService:
     """A send tells how long the body was; a receive gives `batch_size` messages; telemetry says what it hears.
 
+    A receive with `auto_renew` gives all messages at once.
     `SendMessage` of the id "wait" ends when `go` is set, "fail" fails, "refuse" is refused.
     """
 
@@ -225,11 +229,13 @@ class EchoService:
             self.ended.append("send")
             raise
 
-    async def receive(
-        self, request: pb.ReceiveMessageRequest, call: GrpcCall
-    ) -> AsyncIterator[pb.ReceiveMessageResponse]:
+    async def receive(self, request: pb.ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[GrpcAnswer]:
         body = b"x" * (len(request.attempt_id) or 1)
         try:
+            if request.auto_renew:
+                answer = as_it_travels(pb.ReceiveMessageResponse(message=pb.Message(body=body)))
+                yield PackedAnswers(answer * request.batch_size)
+                return
             for _ in range(request.batch_size):
                 self.yielded += 1
                 yield pb.ReceiveMessageResponse(message=pb.Message(body=body))

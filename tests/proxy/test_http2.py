@@ -21,7 +21,7 @@ pytestmark = pytest.mark.row("G3")
 
 LIMITS = TransportLimits(streams_max=4, connection_window_bytes=100_000, stream_window_bytes=70_000)
 BEGIN = frames.PREFACE + frames.settings_frame({})
-BLOCK = Encoder().encode([*OPEN, (":path", "/x")])
+BLOCK = Encoder().encode([*OPEN[:3], (":path", "/x"), *OPEN[3:]])
 FLAGS = frames.END_HEADERS
 MORE = frames.frame(frames.CONTINUATION, 0, 1, bytes(9_000))
 
@@ -73,6 +73,9 @@ def data(stream_id: int, size: int, flags: int = 0) -> bytes:
         (BEGIN + headers(1, FLAGS | frames.HAS_PRIORITY, b"abc"), H2Code.FRAME_SIZE_ERROR),
         (BEGIN + frames.frame(frames.DATA, 0, 1, bytes(200_000)), H2Code.FRAME_SIZE_ERROR),
         (BEGIN + headers(1) + data(1, 101_000), H2Code.FLOW_CONTROL_ERROR),
+        (BEGIN + headers(1) + frames.rst_stream(1, H2Code.CANCEL) + data(1, 1), H2Code.STREAM_CLOSED),
+        (BEGIN + headers(1) + frames.rst_stream(1, H2Code.CANCEL) + headers(1), H2Code.STREAM_CLOSED),
+        (BEGIN + headers(5) + headers(3), H2Code.PROTOCOL_ERROR),
     ],
     ids=lambda value: value.name if isinstance(value, H2Code) else "",
 )
@@ -115,6 +118,40 @@ def test_what_was_under_way_when_a_stream_ended_has_no_effect() -> None:
     assert frames.window_update(0, 60_000) in http2.outflow.flush()  # The connection's window is the client's again.
 
 
+def test_nothing_comes_behind_the_end_of_a_clients_side() -> None:
+    http2 = Http2(LIMITS)
+    (opened,) = http2.receive(BEGIN + headers(1, FLAGS | frames.END_STREAM))
+    assert isinstance(opened, CallOpened)
+    http2.outflow.end(opened.stream, pack_field("grpc-status", b"0"))
+    with pytest.raises(Http2Fault, match="behind its end"):
+        http2.receive(data(1, 1))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [*OPEN, (":path", "/x")],
+        [*OPEN[:3], (":path", "")],
+        [*OPEN[:3]],
+        [*OPEN[:3], (":path", "/x"), (":path", "/y")],
+        [*OPEN[:3], (":path", "/x"), (":status", "200")],
+        [*OPEN[:3], (":path", "/x"), ("X-Up", "1")],
+        [*OPEN[:3], (":path", "/x"), ("connection", "close")],
+        [*OPEN[:3], (":path", "/x"), ("te", "gzip")],
+        [*OPEN[1:3], (":path", "/x")],
+    ],
+)
+def test_a_call_with_malformed_fields_is_reset_and_nobody_hears_of_it(fields: list[tuple[str, str]]) -> None:
+    http2 = Http2(LIMITS)
+    http2.receive(BEGIN)
+    http2.outflow.flush()
+    assert http2.receive(headers(1, FLAGS | frames.END_STREAM, Encoder().encode(fields))) == []
+    assert frames.rst_stream(1, H2Code.PROTOCOL_ERROR) in http2.outflow.flush()
+    assert not http2.streams
+    (opened,) = http2.receive(headers(3))
+    assert isinstance(opened, CallOpened)
+
+
 def test_padding_and_priority_are_taken_off() -> None:
     http2 = Http2(LIMITS)
     block = b"\x03" + bytes(5) + BLOCK + bytes(3)
@@ -133,13 +170,13 @@ def test_fields_are_those_that_hpack_packed() -> None:
             encoder.header_table_size = chance.choice([0, 100, 4_096])
         fields = {name: chance.choice(["", "a" * 200, f"{chance.random()}", "ü"]) for name in chance.sample(names, 9)}
         block = encoder.encode(list(fields.items()), huffman=chance.random() < 0.5)
-        assert decoder.decode(block) == (fields, True)
+        assert decoder.decode(block) == (fields, True, tuple(fields))
 
 
 def test_fields_over_their_limit_are_left_out() -> None:
     encoder, decoder = Encoder(), HeaderDecoder(200)
-    assert decoder.decode(encoder.encode([("a", "x" * 100), ("b", "y" * 100)])) == ({"a": "x" * 100}, False)
-    assert decoder.decode(encoder.encode([("b", "y" * 100)])) == ({"b": "y" * 100}, True)
+    assert decoder.decode(encoder.encode([("a", "x" * 100), ("b", "y" * 100)])) == ({"a": "x" * 100}, False, ("a",))
+    assert decoder.decode(encoder.encode([("b", "y" * 100)])) == ({"b": "y" * 100}, True, ("b",))
 
 
 def test_spoilt_bytes_are_faults_and_nothing_else() -> None:

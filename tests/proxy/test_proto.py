@@ -3,7 +3,8 @@
 import pytest
 from google.protobuf import descriptor_pool
 
-from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.proto import rocketmq_v2_pb2 as pb, wire
+from staticfire.proxy.services.pb_times import timestamp_ms
 from tools.protos import generate
 
 
@@ -38,3 +39,17 @@ def test_messages_leave_the_default_pool_to_rocketmqs_own_client() -> None:
 def test_absent_and_empty_are_two_things_where_rocketmq_keeps_them_apart() -> None:
     assert not pb.SystemProperties().HasField("tag")
     assert pb.SystemProperties.FromString(b"\x0a\x00").HasField("tag")
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**31 - 1, 2**62, -1, -(2**62)])
+def test_fields_packed_by_hand_are_those_of_the_library(value: int) -> None:
+    words = "\u00e9" * (value & 255)
+    packed = wire.number(wire.tag(14, wire.NUMBER), value) + wire.text(wire.tag(8, wire.LENGTHY), words)
+    read = pb.SystemProperties.FromString(packed)
+    assert (read.queue_offset, read.born_host) == (value, words)
+
+
+@pytest.mark.parametrize("moment_ms", [0, 1, 999, 1_764_000_000_123])
+def test_moments_packed_by_hand_are_those_of_the_library(moment_ms: int) -> None:
+    read = pb.SystemProperties.FromString(wire.moment(wire.tag(7, wire.LENGTHY), moment_ms))
+    assert timestamp_ms(read.born_timestamp) == moment_ms

@@ -7,6 +7,7 @@ import pytest
 
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.services.packed_answers import SHARE_BYTES
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, moment, ready, resource, sent
 
 pytestmark = pytest.mark.row("G3")
@@ -104,6 +105,14 @@ async def test_a_receive_may_come_before_its_clients_settings(stand: GrpcStand) 
     await stand.world.run_for(ms=100)
     await stand.consumer("new")
     assert await early == [b"early"]
+
+
+async def test_a_client_that_never_says_who_it_is_receives_nothing_and_may_send(stand: GrpcStand) -> None:
+    await ready(stand)
+    received = await stand.receive(client_id="nobody")
+    assert (received.status.code, "sends them over Telemetry" in received.status.message) == (50001, True)
+    sent_by_nobody = await stand.call("SendMessage", client_id="nobody", messages=[sent(TOPIC, b"x")])
+    assert sent_by_nobody.status.code == 20000
 
 
 async def test_clients_older_than_the_code_get_another(stand: GrpcStand) -> None:
@@ -268,18 +277,19 @@ async def test_a_returning_message_wakes_a_held_receive(stand: GrpcStand) -> Non
 
 
 async def test_a_stream_that_ends_in_the_middle_gives_the_rest_back(stand: GrpcStand) -> None:
-    await ready(stand, *[b"%d" % number for number in range(5)], queues=1)
+    bodies = [b"%d" % number * SHARE_BYTES for number in range(5)]  # Each is a share by itself.
+    await ready(stand, *bodies, queues=1)
     stream = stand.receiving()
     taken = []
-    async for response in stream:
-        if response.HasField("message"):
-            taken.append(response.message.body)
+    async for answers in stream:
+        if isinstance(answers, bytes):
+            taken.append(answers)
         if len(taken) == 2:
             break
     await stream.aclose()  # type: ignore[attr-defined]
-    assert taken == [b"0", b"1"]
+    assert [share.endswith(body) for share, body in zip(taken, bodies, strict=False)] == [True, True]
     await stand.world.run_for(seconds=2)
-    assert sorted(await stand.bodies()) == [b"1", b"2", b"3", b"4"]  # Nobody knows whether 1 arrived.
+    assert sorted(await stand.bodies()) == bodies[1:]  # Nobody knows whether 1 arrived.
 
 
 async def test_a_receive_that_is_cancelled_while_held_loses_nothing(stand: GrpcStand) -> None:

@@ -135,6 +135,15 @@ async def test_large_bodies_pass_both_ways(served: Served) -> None:
     assert [len(each) > large for each in received.messages] == [True] * 3
 
 
+@pytest.mark.parametrize("window", [1_000, 65_535, 1_000_000])
+async def test_answers_that_are_yielded_at_once_arrive_one_by_one(served: Served, window: int) -> None:
+    client = await served.client(window=window)
+    request = pb.ReceiveMessageRequest(batch_size=32, attempt_id="y" * 3_000, auto_renew=True)
+    received = await client.call("ReceiveMessage", request.SerializeToString())
+    bodies = [len(pb.ReceiveMessageResponse.FromString(each).message.body) for each in received.messages]
+    assert (bodies, received.status) == ([3_000] * 32, 0)
+
+
 async def test_a_byte_at_a_time_is_as_good_as_a_burst(served: Served) -> None:
     client = await served.client()
     stream = client.open("SendMessage")

@@ -76,3 +76,15 @@ def test_the_address_without_a_way_out_is_an_interfaces_or_loopback(monkeypatch:
 
 def test_two_machines_have_different_chances() -> None:
     assert live_machine().identity.random.random() != live_machine().identity.random.random()
+
+
+async def test_who_was_never_needed_closes_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise AssertionError(f"{thread.name} was started")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    workers = LiveWorkers()
+    await workers.close()
+    await workers.close()
+    with pytest.raises(RuntimeError):
+        await workers.run(print)

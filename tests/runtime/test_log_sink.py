@@ -96,3 +96,19 @@ def test_a_line_for_a_closed_stdout_is_no_error(stdout: str) -> None:
         capture_output=True,
     )
     assert (done.returncode, done.stderr) == (0, b"said\n")
+
+
+@pytest.mark.parametrize(("level", "printed"), [("critical", 0), ("warning", 2)])
+def test_a_level_prints_what_is_as_bad_or_worse(level: str, printed: int) -> None:
+    program = (
+        "from staticfire.runtime.log import logger\n"
+        "log = logger('broker')\n"
+        "log.debug('one'), log.info('two'), log.warning('three'), log.error('four')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "STATICFIRE_LOG_LEVEL": level},
+    )
+    assert len(done.stderr.splitlines()) == printed

@@ -12,6 +12,7 @@ from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import logged
 from tests.scenarios.ordering import Ordering
+from tests.scenarios.popping import Popper
 
 __all__ = ["logged", "pytest_asyncio_loop_factories", "world"]
 
@@ -31,6 +32,13 @@ async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
     await stand.start()
     yield stand
     await stand.close()
+
+
+@pytest_asyncio.fixture
+async def popper(stand: BrokerStand) -> Popper:
+    """Somebody who pops topic orders by hand."""
+    await stand.put_topic("orders")
+    return Popper(stand)
 
 
 @pytest_asyncio.fixture

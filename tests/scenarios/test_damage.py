@@ -1,11 +1,13 @@
 """A broker whose disk rots goes on: nobody gets what is damaged, and it says so."""
 
+import errno
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.scrubbing import ROUND_PAUSE_MS
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
@@ -114,5 +116,24 @@ async def test_the_scrub_tells_what_nobody_reads(stand: BrokerStand) -> None:
     await stand.world.run_for(20_000)
     assert counts(stand) == (0, 0)
     rot(stand, first.log_position)
-    await stand.world.run_for(200_000)
+    await stand.world.run_for(2 * ROUND_PAUSE_MS)
     assert counts(stand) == (1, 0)
+
+
+async def test_a_read_that_fails_once_is_no_bad_sector(stand: BrokerStand) -> None:
+    await stand.start(scrub_bytes_per_second=0)
+    await stand.send("orders", b"a")
+    await stand.restart()
+    reads: list[int] = []
+
+    def fail_every_second(path: str, position: int, _: int, is_map: bool) -> int:
+        if "/commitlog/" in path and not is_map:
+            reads.append(position)
+            if len(reads) % 2:
+                raise OSError(errno.EIO, "Input/output error")
+        return position
+
+    stand.world.disk(NAME).on_read = fail_every_second
+    assert await stand.bodies("orders") == [b"a"]
+    assert len(reads) > 1
+    assert counts(stand) == (0, 0)

@@ -290,6 +290,13 @@ async def test_a_delay_that_became_shorter_holds_for_those_who_wait(world: Simul
     assert await stand.bodies("orders") == [b"x"]
 
 
+async def test_a_half_message_whose_level_is_no_number_is_refused_at_once(stand: BrokerStand) -> None:
+    """Refused only when it is committed, it could never be ended well."""
+    answer = await stand.send("orders", b"x", TRAN_MSG="true", PGROUP="shop", UNIQ_KEY="U1", DELAY="abc")
+    assert (answer.code, answer.remark) == (1, "the delay level 'abc' is not a number")
+    assert len(stand.broker.transactions) == 0
+
+
 async def test_the_file_of_the_progress_is_rocketmqs(world: SimulatedWorld, stand: BrokerStand) -> None:
     await stand.send("orders", b"x", DELAY="2")
     await world.run_for(seconds=20)

@@ -12,6 +12,8 @@ from staticfire.client import (
     Message,
     MessageModel,
     PushConsumer,
+    SimpleConsumer,
+    SimpleSettings,
     SubscriptionGroupConfig,
     TransactionProducer,
     TransactionState,
@@ -190,6 +192,31 @@ async def offset_beyond_the_end(shop: Shop) -> None:
     await shop.admin.create_group(GROUP)
 
 
+async def popped_and_forgotten(shop: Shop) -> None:
+    await shop.send(*[b"x"] * 3, queue=1)
+    machine = shop.world.machine("taker", host="10.0.4.2")
+    taker = SimpleConsumer(GROUP, NAMESRV, SimpleSettings(client=shop.settings, invisible_ms=600_000), machine)
+    taker.subscribe(TOPIC)
+    await shop.world.start("taker", taker)
+    assert len(await taker.receive(8)) == 3
+
+
+async def one_broker_out_of_reach(shop: Shop) -> None:
+    consumer = shop.consumer("one")
+    shop.world.partition("one", "broker-b")
+    await shop.world.start("one", consumer)
+    await shop.send(*[b"x"] * 8)
+
+
+async def subscribed_anew_without_a_word(shop: Shop) -> None:
+    consumer = await shop.start("one")
+    await shop.world.run_for(seconds=5)
+    faults = FaultAdmin(shop.admin.client.pool, NAMESRV)
+    await faults.add(parse_fault({"code": "HEART_BEAT", "drop": "request"}))
+    consumer.subscribe(TOPIC, "paid")
+    await shop.send(b"1", b"2", b"3", b"4", tags="paid")
+
+
 Situation = Callable[[Shop], Coroutine[Any, Any, None]]
 SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     # what is made, the kinds found, words that say it
@@ -217,6 +244,9 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     (broker_gone, ["BROKER_AWAY"], ["broker broker-b doesn't answer"]),
     (nothing_sent, ["NOTHING_SENT"], ["nothing has ever been sent to orders"]),
     (on_one_broker, ["ON_SOME_BROKERS"], ["refunds is on broker-b only, not on broker-a"]),
+    (popped_and_forgotten, ["POPPED"], ["3 messages popped and not acknowledged, at", "in 9m", "clock advance 9m"]),
+    (one_broker_out_of_reach, ["UNREACHABLE_BROKER"], ["and not to broker-b (10.0.1.2:10911)", "brokerIP1"]),
+    (subscribed_anew_without_a_word, ["SUBSCRIPTION_NOT_LATEST"], ["refuses", "no heartbeat has told of it", "paid"]),
     (offset_beyond_the_end, ["OFFSET_BEYOND_END"], ["billing is at 99, beyond the end at 1", "resetOffsetByTime"]),
 ]
 
@@ -234,6 +264,27 @@ async def test_situation(
     assert set(kinds) <= {one.kind for one in found.findings}, told
     assert [one for one in words if one not in told] == [], told
     assert bool(found.causes) == (make is not all_is_well), told
+
+
+@pytest.mark.row("S4")
+async def test_a_topic_that_came_after_its_consumers(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.start("one", topic="refunds")
+    await world.run_for(seconds=1)
+    await shop.admin.create_topic("refunds", queues=1)
+    await shop.producer.send(Message("refunds", b"x"))
+    (cause,) = (await explained(shop)).causes
+    assert cause.kind == "TOPIC_NOT_FOUND_YET"
+    assert "no member has any queue of refunds yet" in cause.words
+    await world.run_for(seconds=20)
+    assert (await explained(shop)).causes == []
+
+
+async def test_what_was_popped_and_came_back_is_behind(world: SimulatedWorld, shop: Shop) -> None:
+    await popped_and_forgotten(shop)
+    await shop.advance(hours=1)
+    found = await explained(shop)
+    assert "3 messages behind" in found.headline, str(found)
+    assert "3 messages of %RETRY%billing_orders came back and are due" in str(found)
 
 
 async def test_a_misspelt_group_is_told_the_right_one(shop: Shop) -> None:

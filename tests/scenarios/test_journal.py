@@ -248,7 +248,7 @@ async def test_a_journal_begins_with_its_broker_and_a_reset_is_an_event(world: S
     first = await journal(shop)
     assert (first[0].kind, first[0].number, first[0].details["address"]) == (STARTED, 1, "0.0.0.0:10911")
     await reset(shop.producer.client.pool, NAMESRV, [BROKER_A])
-    assert [one.kind for one in await journal(shop)][-1] == FORGOTTEN
+    assert FORGOTTEN in [one.kind for one in await journal(shop)]
     world.kill("broker-a")
     await shop.start_broker("broker-a")
     await world.run_for(seconds=1)

@@ -9,6 +9,7 @@ from staticfire.broker.handlers.config import LIVE
 from staticfire.broker.retention import HOUR_MS
 from staticfire.client import ClientSettings
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.offsets import GetMinOffset
 from tests.house.source import ROOT
@@ -16,7 +17,7 @@ from tests.scenarios.broker_stand import NAME, BrokerStand, text
 from tests.scenarios.consuming import Shop, later
 
 KIB, MIB, TIB = 1 << 10, 1 << 20, 1 << 40
-INVALID, ILLEGAL = 29, 13
+INVALID, ILLEGAL, NO_PERMISSION = 29, 13, 16
 
 
 @pytest_asyncio.fixture
@@ -69,6 +70,20 @@ async def test_what_a_broker_adds_to_messages(stand: BrokerStand) -> None:
     records = await stand.stored("orders")
     assert [text(record, "MSG_REGION") for record in records] == ["DefaultRegion", "north"]
     assert [text(record, "TRACE_ON") for record in records] == ["true", "false"]
+
+
+@pytest.mark.row("F5")
+async def test_when_and_how_often_a_producer_is_asked(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await switch(stand, "transactionTimeOut=100000", "transactionCheckInterval=1000", "transactionCheckMax=2")
+    assert (await stand.send("orders", b"x", UNIQ_KEY="U1", TRAN_MSG="true", PGROUP="shop")).code == 0
+    await world.run_for(seconds=99)
+    assert stand.broker.transactions.next_due_ms() == stand.message_ms + 1_000
+    await world.run_for(seconds=5)
+    assert [record.body for record in await stand.stored(CHECK_MAX_TIME_TOPIC)] == [b"x"]
+    await switch(stand, "rejectTransactionMessage=true")
+    assert (await stand.send("orders", b"x", UNIQ_KEY="U2", TRAN_MSG="true", PGROUP="shop")).code == NO_PERMISSION
+    await switch(stand, "timerMaxDelaySec=5")
+    assert (await stand.send("orders", b"x", TIMER_DELAY_SEC="6")).code == ILLEGAL
 
 
 @pytest.mark.row("F2")

@@ -119,7 +119,7 @@ async def test_it_is_for_tags_only(world: SimulatedWorld, stand: BrokerStand, to
 
 def test_it_is_on_in_a_stand_and_off_in_a_broker_by_itself() -> None:
     def is_on(settings: dict[str, str], environment: dict[str, str]) -> bool:
-        [broker] = plan_cluster("/tmp", 1, [2], GivenSettings(settings, environment)).brokers
+        [broker] = plan_cluster("/tmp", [1], [2], GivenSettings(settings, environment)).brokers
         return broker.answer_newer_subscription_unfiltered
 
     assert not BrokerSettings().answer_newer_subscription_unfiltered

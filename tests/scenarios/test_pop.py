@@ -1,11 +1,9 @@
 """Messages that are popped: once, again when nobody acknowledges them, and whatever happens to the broker meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand, text
@@ -15,20 +13,6 @@ pytestmark = pytest.mark.row("G1")
 
 RETRY = "%RETRY%billing_orders"
 EMPTY, FULL = 210, 209
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    await stand.put_topic("orders")
-    yield stand
-    await stand.close()
-
-
-@pytest.fixture
-def popper(stand: BrokerStand) -> Popper:
-    return Popper(stand)
 
 
 async def send(stand: BrokerStand, *bodies: str, queue_id: int = 0, **properties: Any) -> None:

@@ -1,11 +1,9 @@
 """Messages that are popped in order: one attempt at a time, counted, and free again when all is acknowledged or due."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pop import Notification
@@ -14,20 +12,6 @@ from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
 
 pytestmark = pytest.mark.row("G1")
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    await stand.put_topic("orders")
-    yield stand
-    await stand.close()
-
-
-@pytest.fixture
-def popper(stand: BrokerStand) -> Popper:
-    return Popper(stand)
 
 
 async def take(popper: Popper, count: int = 3, **fields: Any) -> Any:

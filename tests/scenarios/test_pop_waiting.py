@@ -1,11 +1,9 @@
 """Pops and notifications that wait, and what ends them."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pop import Notification, PollingInfo, PopMessage
@@ -15,20 +13,6 @@ from tests.scenarios.broker_stand import ADDRESS, NAME, BrokerStand, text
 from tests.scenarios.popping import Popper
 
 pytestmark = pytest.mark.row("G1")
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    await stand.put_topic("orders")
-    yield stand
-    await stand.close()
-
-
-@pytest.fixture
-def popper(stand: BrokerStand) -> Popper:
-    return Popper(stand)
 
 
 def begin(popper: Popper, poll_ms: int = 10_000, **fields: Any) -> "asyncio.Future[Any]":
@@ -76,6 +60,7 @@ async def test_what_one_pop_leaves_wakes_the_next(world: SimulatedWorld, stand: 
     assert sorted(one.result().body.records[0].body for one in waiting) == [b"0", b"1", b"2"]
 
 
+@pytest.mark.usefixtures("popper")
 async def test_one_pop_of_each_group_is_woken(world: SimulatedWorld, stand: BrokerStand) -> None:
     waiting = [begin(Popper(stand, group), queue_id=-1) for group in ("billing", "shipping")]
     await world.run_for(100)
@@ -141,6 +126,7 @@ async def test_a_pop_whose_client_is_gone_takes_nothing(
     assert await held(stand) == 0
 
 
+@pytest.mark.usefixtures("popper")
 async def test_a_notification_waits_for_a_message(world: SimulatedWorld, stand: BrokerStand) -> None:
     asked = asyncio.ensure_future(stand.ask(Notification("billing", "orders", -1, 5_000, 0)))
     other = asyncio.ensure_future(stand.ask(Notification("billing", "orders", 1, 2_000, 0)))

@@ -1,5 +1,6 @@
 """A consumer gives messages back: retries, dead letters, and everything that a broker answers to it."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -51,6 +52,18 @@ async def test_a_message_sent_back_comes_again_with_all_it_had(world: SimulatedW
     later = (await stand.stored(RETRY))[-1]
     assert (later.reconsume_times, text(later, "RETRY_TOPIC")) == (2, "orders")
     assert (text(later, "ORIGIN_MESSAGE_ID"), text(later, "DELAY")) == (offset_id, "4")
+
+
+async def test_with_sync_flush_it_is_given_back_when_the_disk_has_it(world: SimulatedWorld, stand: BrokerStand) -> None:
+    """RocketMQ answers before: a loss of power takes the retry, and the group has gone on."""
+    await stand.restart(flush_disk_type="SYNC_FLUSH")
+    first = await sent(stand)
+    world.disk(NAME).sync_ms = 500
+    given_back = asyncio.ensure_future(stand.send_back(first))
+    await world.run_for(200)
+    assert not given_back.done()
+    await world.run_for(1_000)
+    assert (await given_back).code == 0
 
 
 def text_names(record: StoredRecord) -> list[str]:
@@ -224,6 +237,7 @@ async def test_names_that_are_too_long_for_dead_letters_but_not_for_retries(
 
 @pytest.mark.row("A3")
 async def test_it_is_answered_only_when_it_is_stored(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.put_topic(RETRY, queues=1)  # As the first heartbeat of a member does, long before.
     record = await sent(stand)
     await stand.send_back(record, delay_level=1)
     world.disk(NAME).bytes_left = 0
@@ -237,6 +251,7 @@ async def test_it_is_answered_only_when_it_is_stored(world: SimulatedWorld, stan
 
 @pytest.mark.row("A3")
 async def test_a_broker_killed_after_the_answer_still_has_the_retry(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.put_topic(RETRY, queues=1)  # As the first heartbeat of a member does, long before.
     await stand.send_back(await sent(stand))
     await stand.kill_and_start()
     await world.run_for(seconds=11)

@@ -160,6 +160,25 @@ async def test_another_producer_of_the_group_is_asked_when_the_first_one_is_gone
     assert await stand.stored() == [b"hello", b"orphan"]
 
 
+@pytest.mark.parametrize("is_early", [False, True])
+async def test_a_producer_that_has_just_come_back_is_asked_before_it_sends_anything(
+    stand: Stand, is_early: bool
+) -> None:
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"orphan"), ending(UNKNOWN))
+        await stand.world.run_for(seconds=1)
+        stand.world.kill("shop")
+    stand.answer = lambda _: COMMIT
+    if is_early:  # It comes before there is a cluster.
+        stand.world.kill("namesrv")
+    async with stand.producer("another shop"):
+        await stand.world.run_for(seconds=1)
+        if is_early:
+            await stand.start_nameserver("namesrv")
+        await stand.world.run_for(seconds=120)
+        assert await stand.stored() == [b"orphan"]
+
+
 async def test_nobody_is_asked_while_there_is_nobody_and_it_counts_all_the_same(stand: Stand) -> None:
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"alone"), ending(UNKNOWN))
@@ -186,6 +205,25 @@ async def test_open_transactions_survive_a_kill_of_the_broker(stand: Stand, powe
         await stand.world.run_for(seconds=60)
     assert await stand.stored() == [b"done", b"open"]
     assert {message.body for message in stand.asked} == {b"open"}
+
+
+@pytest.mark.parametrize(("minutes", "stored"), [(2, [b"open"]), (20, [])], ids=["for a while", "for good"])
+async def test_a_half_message_that_can_not_be_read_is_read_again_at_the_next_check(
+    stand: Stand, minutes: int, stored: list[bytes]
+) -> None:
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"open"), ending(UNKNOWN))
+        await stand.world.stop("broker-a")
+        await stand.start_broker()
+        stand.answer = lambda _: COMMIT
+        disk = stand.world.disk("broker-a")
+        [path] = [path for path in disk.files if "/commitlog/" in path]
+        disk.bad_sectors.append((path, 0, 4096))
+        await stand.world.run_for(seconds=60 * minutes)
+        assert stand.asked == []
+        disk.bad_sectors.clear()
+        await stand.world.run_for(seconds=60)
+    assert await stand.stored() == stored
 
 
 async def test_a_restart_knows_how_often_it_has_asked(stand: Stand) -> None:
@@ -220,6 +258,23 @@ async def test_a_second_commit_stores_nothing_again(world: SimulatedWorld, repea
         assert await end(stand, request) == (0, None)
     assert await stand.stored() == [b"half"] * stored
     await stand.pool.close()
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_a_transaction_that_was_set_aside_can_be_committed_once(stand: Stand, is_killed: bool) -> None:
+    """RocketMQ stores it then; answered with success and not stored, it would be lost."""
+    async with stand.producer() as producer:
+        request, rolled_back = await half_of(stand, producer, b"late"), await half_of(stand, producer, b"too late")
+        await stand.advance(HOUR_MS)
+        assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"late", b"too late"]
+        if is_killed:
+            stand.world.kill("broker-a")
+            await stand.start_broker()
+        rolled_back.commit_or_rollback = 12
+        assert await end(stand, rolled_back) == (0, None)
+        for _ in range(2):
+            assert await end(stand, request) == (0, None)
+    assert await stand.stored() == [b"late"]
 
 
 async def test_a_commit_after_a_rollback_brings_nothing_back(stand: Stand) -> None:

@@ -24,7 +24,9 @@ FAILED = Path(__file__).with_name("failed.json")
 OPEN = Path(__file__).with_name("open.json")
 # What seeds have found and nobody has mended yet: told each time, and no failure of `--seeds`.
 KEPT = ROOT / ".venv" / "simulation"
-HOURS = 0.03
+HOURS, LONG_HOURS = 0.03, 0.12
+LONG_EVERY = 8
+# So many seeds are one long run: only there a member is out of its group, and locks are over, before it is back.
 DAY_S = 86_400
 SEEDS_PER_DAY = 1_000_000
 SHOWN_MAX = 12
@@ -73,12 +75,17 @@ class Night:
         return f"{self.runs} seeds, {len(self.failed)} failed, {hours:.1f} h of virtual time in {took_s:.0f} s"
 
 
+def hours_of(seed: int) -> float:
+    """Return how long a seed is played."""
+    return HOURS if seed % LONG_EVERY else LONG_HOURS
+
+
 def fresh(until_s: float) -> Iterator[Play]:
     """Yield seeds of today as long as there is time."""
     first = int(time.time() // DAY_S % 10_000) * SEEDS_PER_DAY + int(time.time() % DAY_S)
     number = 0
     while time.monotonic() < until_s:
-        yield Play(first + number, HOURS)
+        yield Play(first + number, hours_of(first + number))
         number += 1
 
 
@@ -96,10 +103,10 @@ def main() -> int:
         for outcome in play_many("", again, arguments.jobs):
             night.add(outcome, hours[outcome.seed])
         night.known = {row["seed"] for row in json.loads(OPEN.read_text())} if arguments.seeds else set()
-        fixed = (Play(seed, HOURS) for seed in range(1, 1 + arguments.seeds))
+        fixed = (Play(seed, hours_of(seed)) for seed in range(1, 1 + arguments.seeds))
         chosen = fixed if arguments.seeds else fresh(time.monotonic() + 60 * arguments.minutes)
         for outcome in play_many("", chosen, arguments.jobs):
-            night.add(outcome, HOURS)
+            night.add(outcome, hours_of(outcome.seed))
             if night.runs % 50 == 0:
                 night.keep()
     except KeyboardInterrupt:

@@ -1,11 +1,16 @@
 """`staticfire simulate` as it is typed."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from staticfire.cli import main
+from staticfire.faults.runs import many
+from staticfire.faults.runs.outcome import RunOutcome
+from staticfire.faults.runs.play import Play, play
 from tests.house.source import ROOT
+from tests.simulation.small import WORKLOAD
 
 pytestmark = pytest.mark.row("S3")
 
@@ -49,3 +54,18 @@ def test_what_is_typed_wrong_is_one_line(
     told = capsys.readouterr().err
     assert words in told
     assert told.count("\n") == 1
+
+
+def test_an_interrupt_leaves_the_verdict_so_far(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_path: str, plays: Iterable[Play], *_: object) -> Iterator[RunOutcome]:
+        for what, _second in zip(plays, range(2), strict=False):
+            yield play(WORKLOAD, what)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(many, "play_many", interrupted)
+    assert main(["simulate", "--seeds", "1000", "--hours", "0.002", path]) == 130
+    told = capsys.readouterr().out
+    assert "simulate: interrupted; so far:" in told
+    assert "simulate: 2 seeds, 0 failed" in told

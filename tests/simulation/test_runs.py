@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from staticfire.faults.checkers.events import CallBegan, RunEvent
 from staticfire.faults.runs.play import Play, planned, play
 from staticfire.faults.runs.shrinking import Shrinker, as_scenario, minimal
 from staticfire.faults.runs.trace_page import trace_page
-from staticfire.faults.workload import Group, Producers, Topic, Workload
+from staticfire.faults.workload import Brokers, Group, Producers, Topic, Workload
 from staticfire.faults.workload.strikes import STRIKES, Strike
 from tests.house.source import ROOT
 from tests.simulation.small import HOURS, WORKLOAD, outcome_of, told
@@ -86,6 +87,32 @@ def test_the_fewest_faults_are_found() -> None:
 
     assert minimal(strikes, fails) == [strikes[3], strikes[17]]
     assert len(tries) < 40
+
+
+ABSENCE = Workload(
+    topics=[Topic("orders", queues=2)],
+    producers=[Producers("orders", per_second=2)],
+    groups=[Group("shipping", "orders", members=2, ordered=True, takes_ms=(900, 900))],
+)
+
+
+@pytest.mark.parametrize(("kind", "changes_hands"), [("freeze member", 1), ("isolate member", 0)])
+def test_a_member_is_back_after_its_queue_was_given_to_another(kind: str, changes_hands: int) -> None:
+    """Only one that is frozen has its listener still running then."""
+    away = Strike(4_000, kind, "shipping-1", lasts_ms=150_000)
+    outcome = play(ABSENCE, Play(1, 0.05, strikes=[away]))
+    assert outcome.passed, outcome
+    assert outcome.states["a client was away for longer than its membership"] == 1
+    assert outcome.states.get("an ordered queue changed hands while its listener ran", 0) == changes_hands
+
+
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+def test_a_broker_gives_up_a_disk_that_forgets(flush: str) -> None:
+    workload = replace(ABSENCE, brokers=Brokers(1, {"flush_disk_type": flush}))
+    failing = Strike(5_000, "failing syncs", "broker-a", lasts_ms=10_000, detail=4)
+    outcome = play(workload, Play(4, HOURS, strikes=[failing]))
+    assert outcome.passed, outcome
+    assert outcome.states["a broker gave up its disk"] >= 1
 
 
 class Listens(Checker):

@@ -2,6 +2,13 @@
 
 import pytest
 
+import staticfire
+import staticfire.testing.target
+
+LOADED = [getattr(staticfire, name) for name in staticfire.__all__]
+# pytester forgets the modules that a pytest within this one has loaded, but not what a package has looked up in them:
+# for the next one a class would be two.
+
 CONSUMER = """
 import pytest
 from staticfire import ConsumeFromWhere, ConsumeStatus, Message, PushConsumer, PushSettings

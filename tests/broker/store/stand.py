@@ -21,6 +21,15 @@ from staticfire.runtime.machine import Bytes, Files
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x30, 0x39])
 SMALL = StoreSettings(segment_bytes_max=4096, queue_file_entries=16, queue_tail_entries=4, queues_per_flush_max=3)
 FOLDER = "/store"
+
+
+class StoppedClock:
+    """Of a history whose times nobody reads."""
+
+    uptime_ns: int = 0
+
+
+STOPPED = StoppedClock()
 LOG = f"{FOLDER}/commitlog/{0:020d}"
 
 
@@ -59,7 +68,7 @@ class StoreStand:
     def open(self) -> RecoveryReport:
         self._lives += 1
         self._process = Process("broker", "127.0.0.1", self._lives)
-        return self.open_on(SimulatedFiles(self._process, self.disk, History(lambda: 0)))
+        return self.open_on(SimulatedFiles(self._process, self.disk, History(STOPPED)))
 
     def open_on(self, files: Files) -> RecoveryReport:
         return self.open_on_folder(files, FOLDER)

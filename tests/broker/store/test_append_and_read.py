@@ -155,6 +155,17 @@ def test_a_read_stops_before_its_bytes_are_too_many_but_gives_the_first_message_
     assert stand.store.read(queue, 1, 32, bytes_max=1).record_count == 1
 
 
+def test_a_read_that_its_bytes_bound_is_what_a_look_at_each_message_gives(stand: StoreStand) -> None:
+    stand.send(*[bytes(37 * number % 100) for number in range(20)])
+    queue = stand.store.queue("orders", 0)
+    for bytes_max in range(0, 3_500, 97):
+        at_once = stand.store.read(queue, 3, 15, bytes_max)
+        one_by_one = stand.store.read(queue, 3, 15, bytes_max, wanted=lambda _: True)
+        assert list(at_once.positions) == list(one_by_one.positions)
+        assert at_once.next_offset == one_by_one.next_offset == at_once.end_offset
+        assert at_once.record_bytes == one_by_one.record_bytes == sum(at_once.sizes)
+
+
 def test_a_filter_passes_over_what_is_not_wanted(stand: StoreStand) -> None:
     for number in range(100):
         stand.append(b"%d" % number, tag="rare" if number % 10 == 9 else "common")

@@ -18,7 +18,7 @@ from staticfire.faults.simulation.process import Process
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import decode_records, join_records
 from staticfire.protocol.times import MessageMs
-from tests.broker.store.stand import FOLDER, StoreStand, tags_code_of
+from tests.broker.store.stand import FOLDER, STOPPED, StoreStand, tags_code_of
 
 SETTINGS = StoreSettings(segment_bytes_max=1024, queue_file_entries=8, queue_tail_entries=2, queues_per_flush_max=3)
 QUEUES = 2
@@ -43,7 +43,7 @@ class DamagedStand(StoreStand):
         self.kill()
         self._lives += 1
         self._process = Process("broker", "127.0.0.1", self._lives)
-        self.files = SimulatedFiles(self._process, self.disk, History(lambda: 0))
+        self.files = SimulatedFiles(self._process, self.disk, History(STOPPED))
         settings = StoreSettings(
             **{name: getattr(SETTINGS, name) for name in SETTINGS.__struct_fields__} | {"salvage": salvage}
         )

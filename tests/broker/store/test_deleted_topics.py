@@ -129,3 +129,41 @@ def test_a_deletion_that_could_not_be_written_has_not_happened(stand: StoreStand
         stand.restart()
     stand.store.delete_queues("orders")
     assert stand.bodies() == []
+
+
+def test_topics_that_are_deleted_together_go_together(stand: StoreStand) -> None:
+    """One table says so of all: it is replaced once, and no start finds a part of them deleted."""
+    stand.send(b"old")
+    stand.send(b"old", topic="bills")
+    stand.send(b"kept", topic="parcels")
+    stand.store.flush()
+    stand.disk.fail_sync()
+    with pytest.raises(StorageError, match=r"2 topics can't be removed.*they are as they were"):
+        stand.store.delete_queues("orders", "bills")
+    assert (stand.bodies(), stand.bodies(topic="bills")) == ([b"old"], [b"old"])
+    replaced: list[str] = []
+    stand.disk.before = lambda what, path: replaced.append(path) if what == "rename" else None
+    stand.store.delete_queues("orders", "bills")
+    stand.disk.before = None
+    assert len(replaced) == 1
+    for _ in range(2):
+        assert (stand.bodies(), stand.bodies(topic="bills")) == ([], [])
+        assert stand.bodies(topic="parcels") == [b"kept"]
+        stand.restart()
+
+
+def test_one_folder_that_stays_keeps_no_other_topic_from_being_deleted(stand: StoreStand) -> None:
+    stand.send(b"old")
+    stand.send(b"old", topic="bills")
+    stand.store.flush()
+
+    def before(what: str, path: str) -> None:
+        if what == "remove" and "/bills" in path:
+            raise OSError(errno.EACCES, "Permission denied")
+
+    stand.disk.before = before
+    with pytest.raises(StorageError, match="2 topics could not be removed for good"):
+        stand.store.delete_queues("bills", "orders")
+    stand.disk.before = None
+    stand.restart()
+    assert (stand.bodies(), stand.bodies(topic="bills")) == ([], [])

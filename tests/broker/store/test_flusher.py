@@ -8,6 +8,7 @@ from staticfire.broker.store.log_sync import UnsyncedLost
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.faults.simulation.workers import RUN_MS
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
@@ -278,3 +279,17 @@ async def test_a_loss_of_power_at_any_moment_is_recovered_from(world: SimulatedW
         safe = max(0, (at_ms - ASYNC.flush_ms - 200) // 93)
         assert bodies[:safe] == sent_there[:safe]
         assert torn or bodies == sent_there[: len(bodies)]
+
+
+async def test_nobody_complains_of_an_fsync_that_failed_for_somebody_who_was_cancelled_twice(
+    world: SimulatedWorld,
+) -> None:
+    keeper = await start(world)
+    world.disk("broker").fail_sync()
+    keeper.send(b"x")
+    safe = keeper.spawn(keeper.flusher.make_safe(), "an offset that is saved")
+    for _ in range(2):
+        await world.run_for(ms=RUN_MS / 3)
+        safe.cancel()
+    await world.run_for(seconds=5)
+    assert safe.cancelled()

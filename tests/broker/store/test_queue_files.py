@@ -73,7 +73,7 @@ def test_a_round_writes_a_number_of_queues_at_a_time_then_their_ends_and_then_th
     for step in steps:
         step.carry_out()
         written.append((len(files_below(stand, QUEUES)), step.more_queues))
-    assert written == [(0, False), (3, True), (6, True), (8, False), (8, False), (8, False)]
+    assert written == [(0, False), (3, True), (6, True), (8, False), (8, False)]
     assert stand.restart().checked_records == 0
 
 

@@ -11,7 +11,18 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.faults.simulation.files import SimulatedFiles
 from staticfire.faults.simulation.history import History
 from staticfire.faults.simulation.process import Process, ProcessKilled
-from tests.broker.store.stand import BODIES, ENDS, FOLDER, LOG, QUEUES, StoreStand, filled, noted_ends, tags_code_of
+from tests.broker.store.stand import (
+    BODIES,
+    ENDS,
+    FOLDER,
+    LOG,
+    QUEUES,
+    STOPPED,
+    StoreStand,
+    filled,
+    noted_ends,
+    tags_code_of,
+)
 
 
 @pytest.fixture
@@ -265,7 +276,7 @@ def told(stand: StoreStand) -> list[Finding]:
     stand.disk.remove_folder(f"{QUEUES}/shipments")
     stand.disk.remove_folder(f"{QUEUES}/bills/3")
     stand._process = Process("broker", "127.0.0.1", 9)
-    stand.files = SimulatedFiles(stand._process, stand.disk, History(lambda: 0))
+    stand.files = SimulatedFiles(stand._process, stand.disk, History(STOPPED))
     stand.store = MessageStore(stand.files, FOLDER, settings, tags_code_of, told.append)
     assert stand.store.open().short_queues == 0
     return told

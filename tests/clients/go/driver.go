@@ -276,7 +276,7 @@ func retry() string {
 	check(second.ReconsumeTimes == 1, "reconsume times of the second: %d", second.ReconsumeTimes)
 	check(first.MsgId == second.MsgId, "unique ids %s, %s", first.MsgId, second.MsgId)
 	check(second.Topic == "retried", "topic %s", second.Topic)
-	return window("first retry", listening.times[1].Sub(listening.times[0]), 9900, 13_000)
+	return window("first retry", listening.times[1].Sub(listening.times[0]), 9900, 25_000)
 }
 
 func delay() string {
@@ -288,7 +288,7 @@ func delay() string {
 	send(shared, message("delayed", 1).WithDelayTimeLevel(2))
 	listening.await(2)
 	check(listening.got()[1].Topic == "delayed", "topic %s", listening.got()[1].Topic)
-	return window("level 2", listening.times[1].Sub(sent), 4900, 6500)
+	return window("level 2", listening.times[1].Sub(sent), 4900, 12_000)
 }
 
 func timers() string {
@@ -310,9 +310,9 @@ func timers() string {
 	for number, each := range listening.got() {
 		check(numberOf(each) == number, "message %d came as number %d", numberOf(each), number)
 	}
-	window("TIMER_DELAY_MS", listening.times[2].Sub(sent), 2750, 4250)
-	window("TIMER_DELIVER_MS", listening.times[3].Sub(sent), 3500, 5000)
-	return window("TIMER_DELAY_SEC", listening.times[1].Sub(sent), 2000, 3500)
+	window("TIMER_DELAY_MS", listening.times[2].Sub(sent), 2750, 10_000)
+	window("TIMER_DELIVER_MS", listening.times[3].Sub(sent), 3500, 10_000)
+	return window("TIMER_DELAY_SEC", listening.times[1].Sub(sent), 2000, 10_000)
 }
 
 func trace() string {
@@ -416,7 +416,7 @@ func shareQueues() string {
 		}
 		return len(numbers) == sent
 	})
-	return window("join", joined, 0, 6_000) + ", " + window("leave", left, 0, 6_000)
+	return window("join", joined, 0, 12_000) + ", " + window("leave", left, 0, 12_000)
 }
 
 func consumerRestart() string {

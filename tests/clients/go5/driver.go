@@ -125,7 +125,7 @@ func change() string {
 	second := consumer.take(1)[0]
 	same([]int32{first.GetDeliveryAttempt(), second.GetDeliveryAttempt()}, []int32{1, 2}, "attempts")
 	same(second.GetMessageId(), first.GetMessageId(), "id")
-	return window("again", time.Since(began), 1500, 5000)
+	return window("again", time.Since(began), 1500, 12_000)
 }
 
 func tags() string {
@@ -208,7 +208,7 @@ func delay() string {
 	each.SetDelayTimestamp(due)
 	sent(each)
 	simple("delay", rmq.SUB_ALL, "").take(1)
-	return window("delivered", time.Since(due), -100, 2500)
+	return window("delivered", time.Since(due), -100, 10_000)
 }
 
 func recall() string {
@@ -248,7 +248,7 @@ func orphan() string {
 	_, err := producer.SendWithTransaction(context.Background(), message("orphan", 1), producer.BeginTransaction())
 	must(err)
 	same(numbers(simple("orphan", rmq.SUB_ALL, "").take(1)), []int{1}, "messages")
-	return window("asked and committed", time.Since(began), 5000, 35_000)
+	return window("asked and committed", time.Since(began), 5000, 45_000)
 }
 
 func deadLetter() string {

@@ -123,7 +123,7 @@ public final class Driver {
         MessageView second = consumer.take(1).get(0);
         same(first.getDeliveryAttempt() + " " + second.getDeliveryAttempt(), "1 2", "attempts");
         same(second.getMessageId().toString(), first.getMessageId().toString(), "id");
-        return window("again", secondsSince(began), 1.5, 5);
+        return window("again", secondsSince(began), 1.5, 12);
     }
 
     static String filtered(String topic, FilterExpression expression, IntPredicate wanted) throws Exception {
@@ -192,7 +192,7 @@ public final class Driver {
         long due = System.currentTimeMillis() + 4000;
         producer.send(message("delay", 1).setDeliveryTimestamp(due).build());
         new Simple("delay").take(1);
-        return window("delivered", (System.currentTimeMillis() - due) / 1e3, -0.1, 2.5);
+        return window("delivered", (System.currentTimeMillis() - due) / 1e3, -0.1, 10);
     }
 
     static String recall() throws Exception {
@@ -229,7 +229,7 @@ public final class Driver {
         long began = System.nanoTime();
         producer.send(message("orphan", 1).build(), producer.beginTransaction());
         same(numbers(new Simple("orphan").take(1)), List.of(1), "messages");
-        return window("asked and committed", secondsSince(began), 5, 35);
+        return window("asked and committed", secondsSince(began), 5, 45);
     }
 
     static String deadLetter() throws Exception {

@@ -75,7 +75,7 @@ async function change() {
   const [ second ] = await consumer.take(1);
   assert.deepEqual([ first.deliveryAttempt, second.deliveryAttempt ], [ 1, 2 ]);
   assert.equal(second.messageId, first.messageId);
-  return within('again', Date.now() - began, 1_500, 5_000);
+  return within('again', Date.now() - began, 1_500, 12_000);
 }
 
 const tags = () => filtered('tags', 'TagA || TagB', number => number % 3 !== 2);
@@ -145,7 +145,7 @@ async function delay() {
   const due = Date.now() + 4_000;
   await producer.send({ ...message('delay', 1), deliveryTimestamp: new Date(due) });
   await (await simple('delay')).take(1);
-  return within('delivered', Date.now() - due, -100, 2_500);
+  return within('delivered', Date.now() - due, -100, 10_000);
 }
 
 async function recall() {
@@ -176,7 +176,7 @@ async function orphan() {
   const began = Date.now();
   await asked.send(message('orphan', 1), asked.beginTransaction());
   assert.deepEqual(numbers(await (await simple('orphan')).take(1)), [ 1 ]);
-  return within('asked and committed', Date.now() - began, 5_000, 35_000);
+  return within('asked and committed', Date.now() - began, 5_000, 45_000);
 }
 
 async function deadLetter() {

@@ -137,7 +137,7 @@ def delay(shared: Any) -> str:
         shared.send_sync(delayed)
         listener.wait(FIRST + 1)
     same(listener.received[-1]["topic"], "delayed", "topic")
-    return window("level 2", listener.received[-1]["at"] - sent, 4.9, 6.5)
+    return window("level 2", listener.received[-1]["at"] - sent, 4.9, 12)
 
 
 def timers(shared: Any) -> str:
@@ -151,7 +151,7 @@ def timers(shared: Any) -> str:
         shared.send_sync(timed)
         listener.wait(FIRST + 1)
     same(listener.received[-1]["topic"], "timers", "topic")
-    return window("TIMER_DELAY_MS", listener.received[-1]["at"] - sent, 2.75, 4.25)
+    return window("TIMER_DELAY_MS", listener.received[-1]["at"] - sent, 2.75, 10)
 
 
 def ordered(shared: Any) -> str:

@@ -104,7 +104,7 @@ def change(producer: Any) -> str:
         waited = time.monotonic() - began
     same((first.delivery_attempt, second.delivery_attempt), (1, 2), "attempts")
     same(second.message_id, first.message_id, "id")
-    return window("again", waited, 1.5, 5)
+    return window("again", waited, 1.5, 12)
 
 
 def tags(producer: Any) -> str:
@@ -183,7 +183,7 @@ def delay(producer: Any) -> str:
     producer.send(delayed)
     with Simple("delay") as consumer:
         consumer.take(1)
-        return window("delivered", time.time() - due, -0.1, 2.5)
+        return window("delivered", time.time() - due, -0.1, 10)
 
 
 def recall(producer: Any) -> str:
@@ -216,7 +216,7 @@ def orphan(producer: Any) -> str:
     producer.send(message("orphan", 1), producer.begin_transaction())
     with Simple("orphan") as consumer:
         same(numbers(consumer.take(1)), [1], "messages")
-    return window("asked and committed", time.monotonic() - began, 5, 35)
+    return window("asked and committed", time.monotonic() - began, 5, 45)
 
 
 def dead_letter(producer: Any) -> str:

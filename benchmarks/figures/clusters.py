@@ -1,0 +1,52 @@
+"""`Cluster()` as a test uses it: how long `with` takes to enter and leave, cold and warm, and `reset()`.
+
+Cold is a program's first one: its own process here, which tells. Nothing is pinned.
+"""
+
+import subprocess
+import sys
+
+import msgspec
+
+from benchmarks.figures import Stand, Values
+from benchmarks.servers import ROOT, environment
+
+ROUNDS = 7
+PROGRAM = """
+import sys, time, json
+from statistics import median
+from staticfire import Cluster
+def timed(of):
+    at = time.perf_counter(); of(); return (time.perf_counter() - at) * 1000
+isolation, rounds = sys.argv[1], int(sys.argv[2])
+enters, resets, exits = [], [], []
+for _ in range(rounds):
+    cluster = Cluster(isolation=isolation)
+    enters.append(timed(cluster.__enter__))
+    resets.append(timed(cluster.reset))
+    exits.append(timed(lambda: cluster.__exit__(None, None, None)))
+print(json.dumps({"cold": enters[0], "enter": median(enters[1:] or enters), "reset": median(resets[1:] or resets),
+                  "exit": median(exits[1:] or exits)}))
+"""
+
+
+class Clusters:
+    """cluster_cold_ms, cluster_enter_ms, cluster_exit_ms, cluster_reset_ms; cluster_process_ms: with processes."""
+
+    name = "clusters"
+    keys = ("cluster_cold_ms", "cluster_enter_ms", "cluster_exit_ms", "cluster_reset_ms", "cluster_process_ms")
+
+    def measure(self, _stand: Stand) -> Values:
+        thread, processes = _told("thread", ROUNDS), _told("process", 1)
+        return {
+            **{f"cluster_{what}_ms": took_ms for what, took_ms in thread.items()},
+            "cluster_process_ms": processes["cold"],
+        }
+
+
+def _told(isolation: str, rounds: int) -> dict[str, float]:
+    told = subprocess.run(
+        [sys.executable, "-c", PROGRAM, isolation, str(rounds)],
+        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    return msgspec.json.decode(told.stdout.splitlines()[-1], type=dict[str, float])

@@ -1,0 +1,209 @@
+"""What Prometheus is told of a broker, read from its tables when somebody asks. RocketMQ: BrokerMetricsManager.
+
+Nothing is counted for this: a broker that nobody scrapes does no work for it. Names and labels are those that RocketMQ
+5.3.3's exporter writes, units included (`rocketmq_storage_size_bytes`).
+
+Different from RocketMQ
+- `message_type` is the topic's own (its attribute, `delay` for what waits), not each message's.
+- Retries of groups that pull have rows, too: is_retry="true", the topic is the group's retry topic.
+- Messages that wait, half messages and dead letters aren't told apart by topic: nothing counts them so.
+
+Not done
+- Histograms (message size, latencies): each message would have to be counted once more.
+- What there is no such thing of here: thread pools, buffers of POP, lags of RocketMQ's timer wheel.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from staticfire.broker.delay.service import DelayService
+from staticfire.broker.groups.consumers import ConsumerGroup
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.timers.service import TimerService
+from staticfire.broker.transactions.service import TransactionService
+from staticfire.protocol.codes import LanguageCode
+from staticfire.protocol.names import (
+    SCHEDULE_TOPIC,
+    WHEEL_TIMER_TOPIC,
+    group_of_topic,
+    is_dead_letter_topic,
+    is_retry_topic,
+    is_system_group,
+    is_system_topic,
+    reply_topic,
+    retry_topic,
+)
+from staticfire.protocol.requests.statistics import MetricRow
+
+REMOTING = "remoting"
+_LANGUAGES = {int(language): language.name.lower() for language in LanguageCode}
+_FIRST_PAIR = 64
+# From there on RocketMQ's versions are numbered in pairs, a snapshot and its release: 479 is 5.3.3.
+_PAIRS_BEFORE = 294
+_DISK = {"storage_type": "local", "storage_medium": "disk"}
+
+Labels = dict[str, str]
+
+
+class BrokerMetrics:
+    """Reads the tables of one broker."""
+
+    def __init__(
+        self, state: BrokerState, delays: DelayService, timers: TimerService, transactions: TransactionService
+    ) -> None:
+        self._state = state
+        self._delays, self._timers, self._transactions = delays, timers, transactions
+        cluster, name = state.cluster, state.settings.broker_name
+        self._servers_own = (cluster, name, reply_topic(cluster))
+        self._labels = {"cluster": cluster, "node_type": "broker", "node_id": name}
+
+    def rows(self) -> Iterator[MetricRow]:
+        """Yield every time series."""
+        for found in (self._messages(), self._broker(), self._storage(), self._clients(), self._groups()):
+            for name, value, labels in found:
+                yield MetricRow(f"rocketmq_{name}", float(value), {**self._labels, **labels})
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def _messages(self) -> Iterator[tuple[str, float, Labels]]:
+        statistics = self._state.statistics
+        for topic, messages, size in list(statistics.puts()):
+            labels = {"topic": topic, "message_type": self._type_of(topic), "is_system": self._is_system(topic)}
+            yield "messages_in_total", messages, labels
+            yield "throughput_in_total", size, labels
+            if is_dead_letter_topic(topic):
+                group = group_of_topic(topic) or ""
+                yield "send_to_dlq_messages_total", messages, {"consumer_group": group, "is_system": _word(False)}
+        for group, topic, messages, size in list(statistics.gets()):
+            labels = {"topic": topic, "consumer_group": group, "is_system": self._is_system(topic, group)}
+            yield "messages_out_total", messages, labels
+            yield "throughput_out_total", size, labels
+        yield "timing_messages", sum(self._delays.queue.waiting().values()) + len(self._timers), _DISK
+        yield "half_messages", len(self._transactions), {}
+
+    def _type_of(self, topic: str) -> str:
+        """Return what kind of messages a topic has, in RocketMQ's words."""
+        if topic in (SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC) or is_retry_topic(topic):
+            return "delay"
+        config = self._state.topics.get(topic)
+        declared = config.attributes.get("message.type") if config is not None else None
+        return (declared or "normal").lower()
+
+    def _is_system(self, topic: str, group: str = "") -> str:
+        return _word(is_system_topic(topic, self._servers_own) or is_system_group(group))
+
+    # -- the broker ----------------------------------------------------------------------------------------------
+
+    def _broker(self) -> Iterator[tuple[str, float, Labels]]:
+        state = self._state
+        yield "broker_permission", state.settings.broker_permission, {}
+        yield "topic_number", len(state.topics.topics), {}
+        yield "consumer_group_number", len(state.groups.groups), {}
+
+    def _storage(self) -> Iterator[tuple[str, float, Labels]]:
+        store = self._state.store
+        yield "storage_size_bytes", store.max_position - store.min_position, _DISK
+        yield "storage_flush_behind_bytes", max(0, store.max_position - store.synced_position), _DISK
+        yield "storage_dispatch_behind_bytes", 0, _DISK
+        if store.oldest_stored_ms is not None:
+            age_ms = max(0, self._state.clock.message_ms() - store.oldest_stored_ms)
+            yield "storage_message_reserve_time_milliseconds", age_ms, _DISK
+
+    # -- clients -------------------------------------------------------------------------------------------------
+
+    def _clients(self) -> Iterator[tuple[str, float, Labels]]:
+        state = self._state
+        producers = {
+            connection: (_LANGUAGES.get(connection.peer.language, "other"), version_word(connection.peer.version))
+            for clients in state.producers.producer_table.values()
+            for connection in clients
+        }
+        for (language, version), count in sorted(Counter(producers.values()).items()):
+            labels = {"language": language, "version": version, "protocol_type": REMOTING}
+            yield "producer_connections", count, labels
+        for group in list(state.consumers.consumer_table.values()):
+            yield from self._members(group)
+
+    def _members(self, group: ConsumerGroup) -> Iterator[tuple[str, float, Labels]]:
+        kinds = Counter(
+            (_LANGUAGES.get(connection.peer.language, "other"), version_word(connection.peer.version))
+            for connection in group.channel_info_table
+        )
+        mode = "push" if group.consume_type == "CONSUME_PASSIVELY" else "pull"
+        for (language, version), count in sorted(kinds.items()):
+            labels = {
+                "consumer_group": group.name,
+                "consume_mode": mode,
+                "is_system": _word(is_system_group(group.name)),
+            }
+            yield (
+                "consumer_connections",
+                count,
+                {**labels, "language": language, "version": version, "protocol_type": REMOTING},
+            )
+
+    # -- how far groups have come --------------------------------------------------------------------------------
+
+    def _groups(self) -> Iterator[tuple[str, float, Labels]]:
+        for group, topics in sorted(self._topics_by_group().items()):
+            for topic in sorted(topics):
+                yield from self._lag(group, topic)
+
+    def _topics_by_group(self) -> dict[str, set[str]]:
+        """Return in which topics each group stands somewhere, or is subscribed to."""
+        state = self._state
+        found: dict[str, set[str]] = {}
+        for group, topic in state.offsets.places():
+            online = state.consumers.consumer_table.get(group)
+            if online is None or not online.subscriptions or topic in online.subscriptions:
+                found.setdefault(group, set()).add(topic)
+        for name, online in state.consumers.consumer_table.items():
+            if online.message_model == "CLUSTERING":  # Others keep their offsets themselves.
+                found.setdefault(name, set()).update(online.subscriptions)
+        return found
+
+    def _lag(self, group: str, topic: str) -> Iterator[tuple[str, float, Labels]]:
+        state = self._state
+        config = state.topics.get(topic)
+        if config is None:
+            return
+        lag = in_flight = late_ms = queueing_ms = 0
+        now_ms = state.clock.message_ms()
+        for queue_id in range(config.read_queue_nums):
+            queue = state.store.queue(topic, queue_id)
+            committed = max(state.offsets.committed(group, topic, queue_id), queue.min_offset)
+            pulled = max(state.offsets.pull_offset(group, topic, queue_id), committed)
+            lag += max(0, queue.max_offset - committed)
+            in_flight += min(pulled, max(queue.max_offset, committed)) - committed
+            of_first_ms = self._age_ms(queue, committed, now_ms)
+            late_ms = max(late_ms, of_first_ms)
+            queueing_ms = max(queueing_ms, of_first_ms if pulled == committed else self._age_ms(queue, pulled, now_ms))
+        labels = {
+            "consumer_group": group,
+            "topic": topic,
+            "is_retry": _word(topic == retry_topic(group)),
+            "is_system": self._is_system(topic, group),
+        }
+        yield "consumer_lag_messages", lag, labels
+        yield "consumer_lag_latency_milliseconds", late_ms, labels
+        yield "consumer_inflight_messages", in_flight, labels
+        yield "consumer_queueing_latency_milliseconds", queueing_ms, labels
+        yield "consumer_ready_messages", lag - in_flight, labels
+
+    def _age_ms(self, queue: Queue, offset: int, now_ms: int) -> int:
+        """Return how old a message is, 0 where there is none."""
+        stored_ms = self._state.store.stored_ms_of(queue, offset) if offset < queue.max_offset else None
+        return 0 if stored_ms is None else now_ms - stored_ms
+
+
+def version_word(version: int) -> str:
+    """Return what RocketMQ calls a version that a client announces: 479 is v5_3_3. RocketMQ: MQVersion."""
+    if version < _FIRST_PAIR:
+        return str(version)
+    digits = f"{version // 2 + _PAIRS_BEFORE:03d}"
+    return "_".join(("v" + digits[:-2], digits[-2], digits[-1])) + ("" if version % 2 else "_snapshot")
+
+
+def _word(is_so: bool) -> str:
+    return "true" if is_so else "false"

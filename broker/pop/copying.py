@@ -1,0 +1,79 @@
+"""Copies of messages that come again, on their way into a retry topic.
+
+They are packed side by side from the stored bytes, since a hundred thousand of them may be due in the same second; what
+has no room where the log is just now, or a host of IPv6, goes the way of all records.
+"""
+
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.new_record import NewRecord
+from staticfire.broker.store.queue_files import ENTRY
+from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.properties import FIRST_POP_TIME, POP_CK, find_property, with_property, without_property
+from staticfire.protocol.record import IPV4_HOST_BYTES, decode_record
+from staticfire.protocol.record_copies import CopyOf, Parts, consumed_again
+from staticfire.protocol.sys_flag import BORN_HOST_V6
+from staticfire.protocol.tags import tags_code
+from staticfire.protocol.times import MessageMs
+
+_pack_entry = ENTRY.pack
+
+
+class Copies:
+    """Copies for one retry queue; `flush` puts them on the burst, after which there may be more of them."""
+
+    def __init__(self, store: MessageStore, target: Queue, host: bytes, now_ms: MessageMs) -> None:
+        """`host`: of the broker, which copies are born of."""
+        self._store = store
+        self._target = target
+        self._host = host
+        self._is_v4 = len(host) == IPV4_HOST_BYTES
+        self._now_ms = now_ms
+        self._begin()
+
+    def _begin(self) -> None:
+        self._start, self._end, self._bytes_max = self._store.room
+        self._position = self._last = self._start
+        self._records: list[bytes] = []
+        self._entries: list[bytes] = []
+
+    def add(self, parts: Parts, first_pop: bytes) -> None:
+        """Have a message copied. `first_pop`: when it was popped, in ms. Raises: ProtocolError, StorageError."""
+        properties = without_property(parts.properties, POP_CK)
+        if parts.reconsume_times == 0 or find_property(properties, FIRST_POP_TIME) is None:
+            properties = with_property(properties, FIRST_POP_TIME, first_pop)
+        target, position = self._target, self._position
+        sys_flag = parts.sys_flag & ~BORN_HOST_V6
+        if not self._is_v4 or target.deleted:
+            self._put(parts, properties)
+            return
+        new = CopyOf(
+            position, target.queue_id, target.next_offset + len(self._records), self._now_ms, sys_flag, self._host,
+            target.packed_topic, properties,
+        )  # fmt: skip
+        record = consumed_again(parts, new)
+        size = len(record)
+        if position + size > self._end or size > self._bytes_max:
+            self._put(parts, properties)
+            return
+        self._records.append(record)
+        self._entries.append(_pack_entry(position, size, tags_code(properties)))
+        self._last, self._position = position, position + size
+
+    def _put(self, parts: Parts, properties: bytes) -> None:
+        self.flush()
+        record = decode_record(parts.data)
+        sys_flag = record.sys_flag & ~BORN_HOST_V6 | (0 if self._is_v4 else BORN_HOST_V6)
+        copy = NewRecord(
+            self._target, properties, tags_code(properties), record.body, record.born_ms, self._host, sys_flag,
+            record.flag, record.reconsume_times + 1, wait_flush=False,
+        )  # fmt: skip
+        self._store.put(copy, self._now_ms)
+        self._begin()
+
+    def flush(self) -> None:
+        """Put what was added on the burst."""
+        if self._records:
+            records = b"".join(self._records)
+            rows = [(self._target, b"".join(self._entries), len(records))]
+            self._store.append_packed((records, self._last, rows), self._now_ms, None, None)
+        self._begin()

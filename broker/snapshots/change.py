@@ -1,0 +1,78 @@
+"""One snapshot saved or put back, from its request to its answer: the core of a broker ends, another one begins."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from staticfire.broker.snapshots.folder import SnapshotFolder, check_name
+from staticfire.broker.snapshots.gate import Gate
+from staticfire.broker.snapshots.going_on import move_groups
+from staticfire.broker.snapshots.info import clock_then, describe
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer, StorageError
+from staticfire.protocol.requests.clock import ClockReading
+from staticfire.protocol.requests.snapshots import (
+    RestoredAnswer,
+    RestoredSnapshot,
+    RestoreSnapshot,
+    SaveSnapshot,
+    SnapshotAnswer,
+)
+from staticfire.runtime.dispatcher import Dispatcher
+from staticfire.runtime.log import logger
+
+log = logger("broker")
+
+
+class NextCore(NamedTuple):
+    """What a broker does so that it has another core."""
+
+    end: Callable[[], Awaitable[None]]
+    """Ends the core that there is; its files are closed then, also if that raises StorageError."""
+    begin: Callable[[ClockReading | None], Awaitable[BrokerState]]
+    """Starts another one, with that message time if it is another; returns its state."""
+    dispatchers: Callable[[], list[tuple[Dispatcher, Dispatcher]]]
+    """Whom connections ask, and the newest core's own: for clients, then for nameservers."""
+
+
+async def change(request: SaveSnapshot | RestoreSnapshot, state: BrokerState, core: NextCore) -> Answer:
+    """Save, or put back; return the answer. Raises: UsageError, StorageError, and what `begin` raises."""
+    machine, settings = state.machine, state.settings
+    folder = SnapshotFolder(machine.files, settings.store_path_root_dir)
+    check_name(request.name)
+    for dispatcher, _ in core.dispatchers():
+        if dispatcher.is_intercepted:
+            raise BrokerAnswer(
+                ResponseCode.SYSTEM_ERROR, "fault rules are active: remove them before a snapshot is saved or put back"
+            )
+    is_save = isinstance(request, SaveSnapshot)
+    if not is_save:
+        await machine.workers.run(folder.stage, request.name)
+    info = describe(state, request.name) if is_save else await machine.workers.run(folder.info, request.name)
+    gates = [Gate(dispatcher) for dispatcher, _ in core.dispatchers()]
+    for gate in gates:
+        gate.close()
+    topics = set(state.topics.user_topics())
+    trouble: StorageError | None = None
+    try:
+        await core.end()
+        if is_save:
+            info = await machine.workers.run(folder.save, info)
+        else:
+            await machine.workers.run(folder.put_back)
+    except StorageError as error:
+        trouble = error
+    is_back = not is_save and trouble is None
+    reading = clock_then(info, state.clock, machine.clock.wall_ms()) if is_back else None
+    now = await core.begin(reading)
+    handles = [gate.open(own) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
+    moved = move_groups(now, state) if is_back else 0
+    for handle in handles:
+        handle()
+    if trouble is not None:
+        raise trouble
+    if is_save:
+        return SnapshotAnswer(body=info)
+    log.info("snapshot_put_back", snapshot=info.name, queues_moved=moved)
+    return RestoredAnswer(body=RestoredSnapshot(info, sorted(topics - set(now.topics.user_topics())), moved))

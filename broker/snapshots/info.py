@@ -1,0 +1,38 @@
+"""What a snapshot says of itself, and what message time is when it is put back."""
+
+from staticfire.broker.clock.message_clock import MessageClock
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.names import is_system_group
+from staticfire.protocol.requests.clock import REAL, ClockReading
+from staticfire.protocol.requests.snapshots import SnapshotInfo
+
+
+def describe(state: BrokerState, name: str) -> SnapshotInfo:
+    """Return what a snapshot made now has."""
+    topics = sorted(state.topics.user_topics())
+    reading, is_wall = state.clock.reading(), state.clock.is_wall
+    return SnapshotInfo(
+        name=name,
+        saved_ms=state.machine.clock.wall_ms(),
+        message_ms=reading.message_ms,
+        clock_mode="" if is_wall else reading.mode,
+        clock_rate=reading.rate,
+        topics=topics,
+        groups=sorted(group for group in state.groups.groups if not is_system_group(group)),
+        messages=sum(_messages_of(state, topic) for topic in topics),
+    )
+
+
+def _messages_of(state: BrokerState, topic: str) -> int:
+    queues = [state.store.queue(topic, queue_id) for queue_id in state.store.queue_ids(topic)]
+    return sum(queue.max_offset - queue.min_offset for queue in queues)
+
+
+def clock_then(info: SnapshotInfo, clock: MessageClock, wall_ms: int) -> ClockReading | None:
+    """Return what message time has to show when a snapshot is back; None: the real time, as it does.
+
+    Its epoch is a new one: so the nameserver follows.
+    """
+    if info.clock_mode:
+        return ClockReading(clock.epoch + 1, info.clock_mode, info.clock_rate, info.message_ms)
+    return None if clock.is_wall else ClockReading(clock.epoch + 1, REAL, 1.0, wall_ms)

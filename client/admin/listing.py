@@ -1,0 +1,73 @@
+"""All topics and all consumer groups of a cluster, a line each."""
+
+import asyncio
+from typing import Any
+
+from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
+from staticfire.client.admin.group_survey import GroupSurvey
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.protocol.errors import TopicNotFound
+from staticfire.protocol.names import group_of_topic, is_system_group, is_system_topic, reply_topic
+from staticfire.protocol.requests.statistics import GetTopicStats
+
+AT_ONCE_MAX = 8
+# Groups that are looked at at the same time: each asks all brokers, and all its members.
+
+
+async def list_topics(admin: Admin, all_of_them: bool = False) -> list[dict[str, Any]]:
+    """Return name, brokers, queues and stored messages of each topic.
+
+    `all_of_them`: RocketMQ's own ones, retries and dead letters, too. Raises: NetworkError, BrokerAnswer.
+    """
+    lines = []
+    for name in await (admin.topics() if all_of_them else own_topics(admin)):
+        try:
+            lines.append(await _topic(admin, name))
+        except TopicNotFound:
+            continue  # It was deleted meanwhile.
+    return lines
+
+
+async def own_topics(admin: Admin) -> list[str]:
+    """Return the topics that people have made: no retries, no dead letters, none of RocketMQ's own."""
+    known = await admin.cluster_info()
+    clusters = known.cluster_addr_table
+    of_servers = {*clusters, *map(reply_topic, clusters), *known.broker_addr_table}
+    names = await admin.topics()
+    return [name for name in names if group_of_topic(name) is None and not is_system_topic(name, of_servers)]
+
+
+async def _topic(admin: Admin, name: str) -> dict[str, Any]:
+    route = await admin.route(name)
+    messages = 0
+    for broker in route.broker_datas:
+        if (address := broker.broker_addrs.get(MASTER_ID)) is None:
+            continue
+        answer = await admin.client.pool.ask(address, GetTopicStats(name), ADMIN_TIMEOUT_MS)
+        if answer.body is not None:
+            messages += sum(ends.max_offset - ends.min_offset for ends in answer.body.offset_table.values())
+    queues = sum(one.read_queue_nums for one in route.queue_datas)
+    return {"topic": name, "brokers": len(route.queue_datas), "queues": queues, "messages": messages}
+
+
+async def list_groups(admin: Admin, all_of_them: bool = False) -> list[dict[str, Any]]:
+    """Return name, members, lag, dead letters and warnings of each group. `all_of_them`: RocketMQ's own ones, too.
+
+    Raises: NetworkError, BrokerAnswer.
+    """
+    brokers = await admin.masters()
+    turns = asyncio.Semaphore(AT_ONCE_MAX)
+
+    async def line(name: str) -> dict[str, Any]:
+        async with turns:
+            one = await GroupSurvey(admin.client, brokers, name, ADMIN_TIMEOUT_MS).look()
+        return {
+            "group": one.group,
+            "members": len(one.members),
+            "lag": one.lag,
+            "deadLetters": one.dead_letters,
+            "warnings": len(one.warnings),
+        }
+
+    names = [name for name in await admin.groups() if all_of_them or not is_system_group(name)]
+    return await asyncio.gather(*map(line, names))

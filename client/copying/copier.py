@@ -1,0 +1,187 @@
+"""A topic copied from one cluster to another, with the offsets of its groups.
+
+    async with Admin(source, ClientSettings(protocol="rocketmq")) as there, Admin(stand) as here:
+        report = await copy_topic(there, here, CopyWish("orders", ["billing"]))
+
+Messages keep their unique ids, properties, born times and hosts, flags, order and queue ids; their stored times are
+those of the copy. Groups stand in the copy before the same message. What is there already isn't copied again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from staticfire.client.admin.admin import Admin
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.copying.plan import (
+    AlreadyThere,
+    Bounds,
+    OffsetsInCopy,
+    QueuePair,
+    check_limits,
+    pair_queues,
+    queues_needed,
+)
+from staticfire.client.copying.queue_copy import copy_queue, read_records
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import GroupNotFound, TopicNotFound, UsageError
+from staticfire.protocol.names import TOOLS_GROUP, is_system_topic
+from staticfire.protocol.permissions import readable
+from staticfire.protocol.requests.groups import GetAllGroups, SubscriptionGroupConfig
+
+TIMEOUT_MS = 5_000
+
+
+@dataclass(frozen=True)
+class CopyWish:
+    """What is to be copied."""
+
+    topic: str
+    groups: Sequence[str] = ()
+    since_ms: int | None = None
+    """Only what was stored there at that time or later,"""
+    until_ms: int | None = None
+    """and before this one."""
+    limit: int | None = None
+    """Of each queue only the newest so many of these."""
+
+
+@dataclass
+class CopyReport:
+    """How far a copy has come."""
+
+    topic: str
+    total: int = 0
+    """Messages that are wanted."""
+    copied: int = 0
+    there_already: int = 0
+    queues: list[QueuePair] = field(default_factory=list)
+    offsets: dict[str, dict[MessageQueue, int]] = field(default_factory=dict)
+    """Of each group, by queue of the copy."""
+
+    @property
+    def gone(self) -> int:
+        """Messages that the source had when the copy began, and removed before their turn came."""
+        return self.total - self.copied - self.there_already
+
+    @property
+    def moved_queues(self) -> bool:
+        """Whether queues have other ids than in the source: it has more brokers."""
+        return any(pair.source.queue_id != pair.target.queue_id for pair in self.queues)
+
+
+async def copy_topic(
+    source: Admin, target: Admin, wish: CopyWish, progress: Callable[[CopyReport], object] = lambda report: None
+) -> CopyReport:
+    """Copy; `progress` is told after each batch.
+
+    Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError. What was copied before stays, and the
+    next call goes on behind it.
+    """
+    check_limits(wish.since_ms, wish.until_ms, wish.limit)
+    _refuse_itself(source, target)
+    if is_system_topic(wish.topic):
+        raise UsageError(f"{wish.topic} is a topic of the cluster itself: what waits in it can't be copied")
+    groups = await _group_configs(source, wish.groups)
+    report = CopyReport(wish.topic)
+    report.queues = pairs = pair_queues(wish.topic, await _queue_counts(source, wish.topic), [*await target.masters()])
+    await _prepare(target, wish.topic, queues_needed(pairs))
+    for config in groups:
+        await target.create_group(config)
+    async with (
+        PullConsumer(TOOLS_GROUP, client=source.client) as reader,
+        PullConsumer(TOOLS_GROUP, client=target.client) as own_reader,
+    ):
+        bounds = [await _bounds(source, pair.source, wish) for pair in pairs]
+        report.total = sum(end - start for start, end in bounds)
+        progress(report)
+
+        def done(copied: int, there: int) -> None:
+            report.copied += copied
+            report.there_already += there
+            progress(report)
+
+        for pair, wanted in zip(pairs, bounds, strict=True):
+            there = await _already_there(target, own_reader, pair.target)
+            offsets = OffsetsInCopy(await _committed(source, pair.source, wish.groups))
+            await copy_queue(reader, target, pair, wanted, there, offsets, done)
+            await _commit(target, pair.target, offsets.finish(await target.max_offset(pair.target)), report)
+    return report
+
+
+def _refuse_itself(source: Admin, target: Admin) -> None:
+    chosen = source.client.nameservers.chosen
+    if chosen == target.client.nameservers.chosen:
+        raise UsageError(f"{chosen} is the source and the target: a cluster isn't copied to itself")
+
+
+async def _group_configs(source: Admin, names: Sequence[str]) -> list[SubscriptionGroupConfig]:
+    """Return the groups as the source has them: all are asked for, since asking for one may create it."""
+    known: dict[str, SubscriptionGroupConfig] = {}
+    for address in (await source.masters()).values() if names else ():
+        answer = await source.client.pool.ask(address, GetAllGroups(), TIMEOUT_MS)
+        if answer.code == 0 and answer.body is not None:
+            known = {**answer.body.subscription_group_table, **known}
+    for name in names:
+        if name not in known:
+            words = f"there is no group {name} at {source.client.nameservers.chosen}"
+            raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)
+    return [known[name] for name in names]
+
+
+async def _queue_counts(source: Admin, topic: str) -> dict[str, int]:
+    """Return how many queues a topic has by broker. Raises: TopicNotFound, UsageError (it can't be read)."""
+    counts = {}
+    for queues in (await source.route(topic)).queue_datas:
+        if not readable(queues.perm):
+            raise UsageError(f"{topic} can't be read on {queues.broker_name}: its permission there is {queues.perm}")
+        counts[queues.broker_name] = max(queues.read_queue_nums, queues.write_queue_nums)
+    return counts
+
+
+async def _prepare(target: Admin, topic: str, needed: dict[str, int]) -> None:
+    """Create the topic where it isn't. Raises: UsageError (it is there with fewer queues)."""
+    try:
+        there = {queues.broker_name: queues.write_queue_nums for queues in (await target.route(topic)).queue_datas}
+    except TopicNotFound:
+        there = {}
+    for broker, count in needed.items():
+        if 0 < there.get(broker, 0) < count:
+            words = f"{topic} has {there[broker]} queues on {broker} here, and {count} are needed"
+            raise UsageError(f"{words}: delete it there, or copy to a cluster that hasn't got it")
+        if broker not in there:
+            await target.create_topic(topic, count, broker_name=broker)
+
+
+async def _bounds(source: Admin, queue: MessageQueue, wish: CopyWish) -> Bounds:
+    first, end = await source.min_offset(queue), await source.max_offset(queue)
+    start = first
+    if wish.since_ms is not None:
+        start = await source.offsets.search_offset(queue, wish.since_ms)
+    if wish.until_ms is not None:
+        end = min(end, await source.offsets.search_offset(queue, wish.until_ms))
+    return Bounds(min(max(start, first), end), end).newest(wish.limit)
+
+
+async def _already_there(target: Admin, reader: PullConsumer, queue: MessageQueue) -> AlreadyThere:
+    there = AlreadyThere()
+    bounds = Bounds(await target.min_offset(queue), await target.max_offset(queue))
+    async for records in read_records(reader, queue, bounds):
+        for record in records:
+            there.add(record)
+    return there
+
+
+async def _committed(source: Admin, queue: MessageQueue, groups: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for group in groups:
+        offset = await source.offsets.committed(group, queue)
+        if offset is not None:
+            found[group] = offset
+    return found
+
+
+async def _commit(target: Admin, queue: MessageQueue, offsets: dict[str, int], report: CopyReport) -> None:
+    for group, offset in offsets.items():
+        await target.offsets.commit(group, queue, offset)
+        report.offsets.setdefault(group, {})[queue] = offset

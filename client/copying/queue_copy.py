@@ -1,0 +1,95 @@
+"""The messages of one queue, brought to another: read a batch while the one before is stored."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from staticfire.client.admin.admin import Admin
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.copying.plan import AlreadyThere, Bounds, OffsetsInCopy, QueuePair
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import broker_answer
+from staticfire.protocol.record import StoredRecord
+from staticfire.protocol.requests.imports import ImportAnswer, ImportedMessage, ImportMessages
+
+TIMEOUT_MS = 30_000
+
+Records = list[StoredRecord]
+
+
+async def read_records(reader: PullConsumer, queue: MessageQueue, bounds: Bounds) -> AsyncIterator[Records]:
+    """Yield the messages between these offsets as they are stored, in order. Raises: BrokerAnswer, NetworkError."""
+    offset = bounds.start
+    while offset < bounds.end:
+        result = await reader.pull(queue, offset, max_messages=32)
+        records = [message.record for message in result.messages if message.queue_offset < bounds.end]
+        if records:
+            yield records
+        if result.next_offset <= offset:
+            return
+        offset = result.next_offset
+
+
+async def copy_queue(
+    reader: PullConsumer,
+    target: Admin,
+    pair: QueuePair,
+    bounds: Bounds,
+    there: AlreadyThere,
+    offsets: OffsetsInCopy,
+    done: Callable[[int, int], object],
+) -> None:
+    """Bring what is missing, in order. `done` hears how many were copied, and how many were there.
+
+    Raises: BrokerAnswer, NetworkError.
+    """
+    batches = read_records(reader, pair.source, bounds)
+    following = asyncio.ensure_future(anext(batches, None))
+    try:
+        while (records := await following) is not None:
+            following = asyncio.ensure_future(anext(batches, None))
+            await _bring(target, pair, records, there, offsets, done)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await batches.aclose()  # type: ignore[attr-defined]  # an async generator
+
+
+async def _bring(
+    target: Admin,
+    pair: QueuePair,
+    records: Records,
+    there: AlreadyThere,
+    offsets: OffsetsInCopy,
+    done: Callable[[int, int], object],
+) -> None:
+    """Store those of a batch that are missing, as they are stored in the source."""
+    missing: Records = []
+    known: dict[int, int] = {}
+    for record in records:
+        at = there.take(record)
+        if at is None:
+            missing.append(record)
+        else:
+            known[record.queue_offset] = at
+    if missing:
+        first = await _store(target, pair.target, missing)
+        known |= {record.queue_offset: first + index for index, record in enumerate(missing)}
+    for record in records:
+        offsets.passed(record.queue_offset, known[record.queue_offset])
+    done(len(missing), len(records) - len(missing))
+
+
+async def _store(target: Admin, queue: MessageQueue, records: Records) -> int:
+    messages = [
+        ImportedMessage(
+            record.properties, record.body, record.born_ms, record.born_host, record.sys_flag, record.flag,
+            record.reconsume_times,
+        )
+        for record in records
+    ]  # fmt: skip
+    request = ImportMessages(queue.topic, queue.queue_id, body=messages)
+    answer = await target.client.ask_broker(queue, request, TIMEOUT_MS)
+    if answer.code != SUCCESS or not isinstance(answer, ImportAnswer):
+        raise broker_answer(answer.code, answer.remark, f"copy to {queue}")
+    return answer.queue_offset

@@ -1,0 +1,97 @@
+"""Rules about where messages and members are: popped and in flight, refused, connected to some brokers only. Pure."""
+
+from collections.abc import Iterable
+
+from staticfire.client.explain.facts import GroupFacts
+from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
+from staticfire.client.explain.of_queues import STUCK_MS
+from staticfire.protocol.durations import format_duration, format_moment
+
+REFUSED_MS = 30_000
+# A refusal is a reason as long as the client may not have sent a heartbeat since: every 30 s it does.
+CONNECTED_MS = 5_000
+# So long after its first heartbeat a client has told all brokers that it can reach.
+LOOPBACK = ("127.", "localhost", "[::1]")
+
+
+def popped(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Messages that were popped and aren't acknowledged: nobody else gets them until their invisible time is over."""
+    taken = [(name, one) for name, state in facts.states.items() for one in state.popped]
+    if not taken:
+        return
+    messages = sum(one.count for _, one in taken)
+    next_ms, last_ms = min(one.next_ms for _, one in taken), max(one.last_ms for _, one in taken)
+    holders = sorted({client for _, one in taken for client in one.clients}) or ["nobody that is still connected"]
+    age_ms = facts.message_ms - min(one.since_ms for _, one in taken)
+    words = f"{count(messages, 'message')} popped and not acknowledged, at {named(holders)}: nobody else gets them "
+    words += f"until {format_moment(next_ms)}, in {format_duration(max(0, next_ms - facts.message_ms))} of message time"
+    evidence = [
+        f"{one.topic} {name}/{one.queue_id}: {one.count:,} at {named(one.clients) or 'nobody'}, until "
+        f"{format_moment(one.last_ms)}"
+        for name, one in taken
+    ]
+    evidence.append(f"the first was taken {format_duration(max(0, age_ms) // 1_000 * 1_000)} of message time ago")
+    way_out = "acknowledge them, or let them come again: staticfire clock advance "
+    way_out += format_duration(max(1, last_ms - facts.message_ms))
+    yield ExplainFinding("POPPED", words, some(evidence), way_out, is_cause=age_ms >= STUCK_MS)
+
+
+def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Pulls that were refused as SUBSCRIPTION_NOT_LATEST."""
+    for name, state in facts.states.items():
+        for one in state.refused:
+            age_ms = facts.wall_ms - one.last_ms
+            if age_ms > REFUSED_MS:
+                continue
+            words = f"{name} refuses {one.client_id}'s pulls of {one.topic}: SUBSCRIPTION_NOT_LATEST, "
+            words += f"{count(one.count, 'time')}, last {ago(age_ms)}"
+            wants = [
+                f"{expression}: {named(clients)}"
+                for expression, clients in facts.subscribed().get(one.topic, {}).items()
+            ]
+            evidence = [one.words, *wants]
+            way_out = "its next heartbeat, every 30 s, tells the broker; if that doesn't come through, look why; two "
+            way_out += "programs that want different things need a group of their own each"
+            yield ExplainFinding("SUBSCRIPTION_NOT_LATEST", words, some(evidence), way_out)
+
+
+def unreachable(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Members that one broker knows, and another with queues for them doesn't: they can't reach its address."""
+    brokers = [name for name in facts.brokers if name in facts.states]
+    for member in facts.members:
+        seen = {
+            name: one for name in brokers for one in facts.states[name].members if one.client_id == member.client_id
+        }
+        since_ms = facts.wall_ms - min((one.joined_ms for one in seen.values()), default=facts.wall_ms)
+        wanted = {name for topic in member.subscriptions for name in _brokers_of(facts, topic)}
+        missing = sorted(wanted & set(brokers) - set(seen))
+        if not seen or not missing or since_ms < CONNECTED_MS:
+            continue
+        at = ", ".join(f"{name} ({facts.addresses.get(name, '?')})" for name in missing)
+        words = f"{member.client_id} at {member.address} is connected to {named(sorted(seen))} and not to {at}: it "
+        words += "can't reach that address from where it is"
+        evidence = [
+            f"{queue.place}: {queue.lag:,} behind"
+            for queue in facts.queues()
+            if queue.queue.broker_name in missing and queue.lag
+        ]
+        way_out = (
+            "let that address be one that it can reach: brokerIP1 (or externalHost) in the broker's settings; from "
+        )
+        way_out += f"its machine: nc -vz {facts.addresses.get(missing[0], 'HOST:PORT').replace(':', ' ')}"
+        yield ExplainFinding("UNREACHABLE_BROKER", words, some(evidence), way_out)
+
+
+def _brokers_of(facts: GroupFacts, topic: str) -> list[str]:
+    known = facts.topics.get(topic)
+    return known.brokers if known is not None else []
+
+
+def loopback(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Nobody is there, and the addresses that clients are told mean their own machine."""
+    local = sorted(name for name, address in facts.addresses.items() if address.startswith(LOOPBACK))
+    if local and not facts.members:
+        at = ", ".join(f"{name} is at {facts.addresses[name]}" for name in local)
+        words = f"clients that ask from here are told that {at}: from another machine or container nobody gets there"
+        way_out = "if the consumer runs elsewhere, set brokerIP1 (or externalHost) to an address that it can reach"
+        yield ExplainFinding("LOOPBACK_ADDRESS", words, [], way_out, is_cause=False)

@@ -1,0 +1,181 @@
+"""Brings together what a cluster knows of its consumption: its topics by an ingest, journals and offsets by asking.
+
+Works for a RocketMQ, too: it keeps no journal, so that only traces and offsets tell of consumption there.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from staticfire.client import Admin, ClientSettings
+from staticfire.client.admin.journal import read_journals
+from staticfire.pipeline.consumption.noted import Progress, add_journal, journal_file, last_number, write_progress
+from staticfire.pipeline.consumption.settings import JOURNAL, MESSAGES, PROGRESS, ConsumptionSettings
+from staticfire.pipeline.jobs.settings import IngestSettings
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import BrokerAnswer, ClientError, broker_answer
+from staticfire.protocol.names import (
+    DLQ_PREFIX,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    dead_letter_topic,
+    is_system_group,
+    is_system_topic,
+    retry_topic,
+)
+from staticfire.protocol.requests.journal import GetJournal
+from staticfire.protocol.requests.statistics import GetConsumeStats, GetRuntimeInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from staticfire.pipeline.jobs.ingest import Batch
+
+ASK_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What there is at a cluster, and what of it is wanted."""
+
+    topics: tuple[str, ...]
+    """To be read: those of people, of retries, of waiting messages, of traces."""
+    groups: tuple[str, ...]
+    has_traces: bool
+    journal_faults: tuple[str, ...] = ()
+    """Brokers without a journal, and why."""
+    dropped: int = 0
+    """Events that journals had lost before they were read."""
+    dead_letters: tuple[str, ...] = ()
+    """Those that there are, of these groups. They are read as well."""
+    stand: tuple[object, ...] = ()
+    """Where journals and groups are: equal as long as nothing was noted and nothing consumed."""
+
+
+def notice(settings: ConsumptionSettings) -> Noticed:
+    """Return what there is, and write what brokers noted. Raises: ClientError, NetworkError."""
+    return asyncio.run(_notice(settings))
+
+
+async def _notice(settings: ConsumptionSettings) -> Noticed:
+    client = ClientSettings(protocol=settings.protocol)  # type: ignore[arg-type]  # checked there
+    async with Admin(settings.name_server, client) as admin:
+        info = await admin.cluster_info()
+        own = {*info.broker_addr_table, *info.cluster_addr_table}
+        found = choose(settings, await admin.topics(), own)
+        masters = await admin.masters()
+        faults, dropped, stand = [], 0, list[object]()
+        for name, address in masters.items():
+            try:
+                journal = await _read_journal(admin, name, address, Path(settings.place(JOURNAL)))
+            except BrokerAnswer as answer:
+                faults.append(f"{name}: {answer.remark or answer}")
+                continue
+            dropped += journal.dropped
+            stand.append(journal.stand)
+        if len(faults) == len(masters) and not found.has_traces:
+            raise ClientError(
+                f"there is no topic {settings.trace_topic} at {settings.name_server}, and no broker keeps a journal: "
+                "nothing says what was consumed; let consumers trace (enable_trace=True, RocketMQ: enableMsgTrace)"
+            )
+        progress = await _progress(admin, masters, found.groups)
+        write_progress(Path(settings.place(PROGRESS)), progress)
+    return replace(found, journal_faults=tuple(faults), dropped=dropped, stand=(*stand, *progress))
+
+
+class _Journal(NamedTuple):
+    """What one broker's journal had to say."""
+
+    stand: tuple[str, int]
+    dropped: int
+
+
+async def _read_journal(admin: Admin, name: str, address: str, folder: Path) -> _Journal:
+    """Bring what is new in a broker's journal. Raises: BrokerAnswer (it keeps none), NetworkError."""
+    answer = await admin.client.pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
+    if answer.code != SUCCESS or answer.body is None:
+        raise broker_answer(answer.code, answer.remark, f"runtime info of {name} at {address}")
+    path = journal_file(folder, name, int(answer.body.table.get("bootTimestamp", 0)))
+    known = last_number(path)
+    found = await read_journals(admin.client, {name: address}, GetJournal(first_number=known + 1), ASK_TIMEOUT_MS)
+    # What this look itself has read is noted there, too, and is nobody's consumption.
+    records = [record for record in found if not is_system_group(record.group)]
+    if records:
+        add_journal(path, records)
+        known = records[-1].number
+    return _Journal((path.name, known), found.dropped)
+
+
+def choose(settings: ConsumptionSettings, there: list[str], own: set[str]) -> Noticed:
+    """Return which of a cluster's topics are wanted. `own`: names that brokers and clusters have as topics.
+
+    Raises: ClientError (one that was named isn't there).
+    """
+    known = set(there)
+    has_traces = settings.trace_topic in known
+    if settings.is_trace_wanted and not has_traces:
+        raise ClientError(
+            f"there is no trace topic {settings.trace_topic} at {settings.name_server}: no client has traced to it; "
+            "name another one (--trace-topic), or let clients trace (enable_trace=True, RocketMQ: enableMsgTrace)"
+        )
+    for topic in settings.topics:
+        if topic not in known:
+            raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or name another one")
+    groups = settings.groups or tuple(
+        topic.removeprefix(RETRY_PREFIX) for topic in there if topic.startswith(RETRY_PREFIX)
+    )
+    groups = tuple(group for group in groups if not is_system_group(group))
+    topics = settings.topics or tuple(topic for topic in there if _is_somebodys(topic, own))
+    if not topics:
+        raise ClientError(f"there is no topic at {settings.name_server} that is anybody's own; send something first")
+    more = [topic for group in groups if (topic := retry_topic(group)) in known]
+    more += [topic for topic in (SCHEDULE_TOPIC, settings.trace_topic) if topic in known]
+    dead = [topic for group in groups if (topic := dead_letter_topic(group)) in known]
+    return Noticed((*topics, *more), groups, has_traces, dead_letters=tuple(dead))
+
+
+def _is_somebodys(topic: str, own: set[str]) -> bool:
+    is_of_a_group = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    return not (is_of_a_group or is_system_topic(topic, own) or topic.endswith("_REPLY_TOPIC"))
+
+
+async def _progress(admin: Admin, masters: dict[str, str], groups: tuple[str, ...]) -> list[Progress]:
+    rows: list[Progress] = []
+    for group in groups:
+        for address in masters.values():
+            answer = await admin.client.pool.ask(address, GetConsumeStats(group), ASK_TIMEOUT_MS)
+            if answer.code != SUCCESS or answer.body is None:
+                continue
+            for queue, offset in answer.body.offset_table.items():
+                rows.append(
+                    (group, queue.topic, queue.broker_name, queue.queue_id, offset.consumer_offset,
+                     offset.broker_offset)
+                )  # fmt: skip
+    return rows
+
+
+def ingest_settings(settings: ConsumptionSettings, noticed: Noticed, is_continuous: bool = False) -> IngestSettings:
+    """Return what is read from the cluster, and where it goes."""
+    return IngestSettings(
+        noticed.topics,
+        settings.place(MESSAGES),
+        settings.name_server,
+        dead_letters_of=noticed.groups,
+        partition_by=("topic",),
+        continuous=is_continuous,
+        trigger_ms=settings.trigger_ms,
+        protocol=settings.protocol,
+    )
+
+
+def gather(
+    spark: "SparkSession", settings: ConsumptionSettings, told: "Callable[[Batch], None] | None" = None
+) -> Noticed:
+    """Bring everything that is there now. Raises: ClientError, NetworkError, what Spark raises."""
+    from staticfire.pipeline.jobs.ingest import ingest
+
+    noticed = notice(settings)
+    ingest(spark, ingest_settings(settings, noticed), told)
+    return noticed

@@ -1,0 +1,51 @@
+"""A look into consumption: gather, make the tables, write the page. Again and again: following.py."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from staticfire.pipeline.consumption.findings import ConsumptionFindings
+from staticfire.pipeline.consumption.gathering import gather
+from staticfire.pipeline.consumption.reading import TableReader
+from staticfire.pipeline.consumption.settings import PAGE, ConsumptionSettings
+from staticfire.pipeline.consumption.sources import SourceViews, read_folder
+from staticfire.pipeline.consumption.tables import ConsumptionTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def look(
+    spark: "SparkSession", settings: ConsumptionSettings, ledger: "DataFrame | None" = None
+) -> ConsumptionFindings:
+    """Bring what is new, where there is a nameserver, then make the tables and return what they say.
+
+    `ledger`: what consumers wrote down themselves (sources.LEDGER_COLUMNS), instead of traces.
+
+    Raises: UsageError, ClientError, NetworkError, and what Spark raises.
+    """
+    if settings.name_server:
+        gather(spark, settings)
+    return tell(spark, settings, ledger)
+
+
+def tell(
+    spark: "SparkSession", settings: ConsumptionSettings, ledger: "DataFrame | None" = None
+) -> ConsumptionFindings:
+    """Make the tables of what the folder has, and return what they say."""
+    sources = SourceViews(spark, settings).make(read_folder(spark, settings, ledger))
+    ConsumptionTables(spark, settings, sources).write()
+    return TableReader(spark, sources).findings()
+
+
+def write_consumption_page(findings: ConsumptionFindings, place: Path, source: str, foot: str) -> None:
+    """Write the page. Raises: OSError."""
+    from staticfire.pipeline.report import write_page
+    from staticfire.pipeline.report.consumption import consumption_page
+
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_page(consumption_page(findings, source, foot), place)
+
+
+def page_place(settings: ConsumptionSettings) -> Path:
+    """Return where the page goes: into the folder, or here where that is elsewhere."""
+    return Path(PAGE) if "://" in settings.folder else Path(settings.place(PAGE))

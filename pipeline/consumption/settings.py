@@ -1,0 +1,58 @@
+"""What a look into consumption is told. Pure."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.names import TRACE_TOPIC, group_fault, topic_fault
+from staticfire.runtime.addresses import parse_addresses
+
+MESSAGES, JOURNAL, PROGRESS, TABLES = "messages", "journal", "progress", "tables"
+PAGE = "consumption.html"
+TRIGGER_MS = 5_000
+_ADDRESSES = re.compile(r"[^/\\]+:\d+(;[^/\\]+:\d+)*;?")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumptionSettings:
+    """Where it comes from, where it goes. Raises: UsageError."""
+
+    name_server: str
+    """Empty: everything is in the folder already."""
+    folder: str
+    topics: tuple[str, ...] = ()
+    """Empty: all that are somebody's own."""
+    groups: tuple[str, ...] = ()
+    """Empty: all that are seen consuming."""
+    trace_topic: str = TRACE_TOPIC
+    is_trace_wanted: bool = False
+    """Whether it is an error when there is no such topic."""
+    protocol: str = "staticfire"
+    trigger_ms: int = TRIGGER_MS
+
+    def __post_init__(self) -> None:
+        faults = [topic_fault(topic) for topic in (*self.topics, self.trace_topic)]
+        faults += [group_fault(group) for group in self.groups]
+        for fault in faults:
+            if fault is not None:
+                raise UsageError(fault)
+
+    def place(self, name: str) -> str:
+        """Return where a part of it lies."""
+        return f"{self.folder.rstrip('/')}/{name}"
+
+
+def read_source(text: str) -> tuple[str, str]:
+    """Return nameserver and folder of `--from`, one of them empty. Raises: UsageError."""
+    if Path(text).is_dir() or "://" in text:
+        return "", text
+    if _ADDRESSES.fullmatch(text):
+        parse_addresses(text)
+        return text, ""
+    raise UsageError(f"--from {text}: neither a folder nor a nameserver; write an ingest's folder, or host:port")
+
+
+def default_folder(name_server: str) -> str:
+    """Return where a look at a cluster goes when nothing is said."""
+    return f"build/consumption/{re.sub(r'[^A-Za-z0-9.-]', '-', name_server)}"

@@ -1,0 +1,137 @@
+"""The table of runs through Spark's executors to Parquet, and the figures of each combination, in SQL."""
+
+from typing import TYPE_CHECKING, Any
+
+from staticfire.pipeline.sweep.figures import Combination, NotableRun, Spread, SweepFigures
+from staticfire.pipeline.sweep.plan import SweepPlan
+from staticfire.pipeline.sweep.running import SweepRunner, result_schema
+from staticfire.protocol.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RUNS = "runs"
+# The table's name in the folder of a sweep.
+TASKS_PER_CORE = 16
+# Runs take unequally long: with few tasks, cores would be idle at the end.
+CORES_UNKNOWN = 8
+SPREAD_MEASURES = (
+    "duplicates", "take_over_p50_ms", "take_over_max_ms", "idle_ms", "overlap_ms", "latency_p50_ms", "latency_p99_ms",
+)  # fmt: skip
+NOTABLE_MAX = 8
+
+PARTS = "array(0.0, 0.25, 0.5, 0.75, 1.0)"
+NOTABLE = """
+    SELECT why, run, words, place, number FROM (
+        SELECT 'there was no run' AS why, run, element_at(split(error, '\\n'), -1) AS words, 0 AS place,
+               row_number() OVER (ORDER BY run) AS number FROM sweep_runs WHERE error IS NOT NULL
+        UNION ALL
+        SELECT 'a promise was broken', run, violation, 1, row_number() OVER (ORDER BY violations DESC, run)
+        FROM sweep_runs WHERE NOT passed
+        UNION ALL
+        SELECT 'most duplicates', run, concat(duplicates, ' duplicates'), 2,
+               row_number() OVER (ORDER BY duplicates DESC, run) FROM sweep_runs WHERE duplicates > 0
+        UNION ALL
+        SELECT 'longest take-over', run, concat(take_over_max_ms, ' ms'), 3,
+               row_number() OVER (ORDER BY take_over_max_ms DESC, run) FROM sweep_runs WHERE take_over_max_ms > 0
+        UNION ALL
+        SELECT 'longest idle', run, concat(idle_ms, ' ms over all queues'), 4,
+               row_number() OVER (ORDER BY idle_ms DESC, run) FROM sweep_runs WHERE idle_ms > 0
+    ) WHERE number <= if(place <= 1, :most, 3)
+"""
+"""The window functions put all runs into one task: a row is small, and a million of them are 300 MB there."""
+
+
+def run_sweep(spark: "SparkSession", plan: SweepPlan, to: str) -> SweepFigures:
+    """Play all runs, write them to `to`/runs, and return the figures.
+
+    Raises: UsageError (the folder holds something else already).
+    """
+    from pyspark.errors import AnalysisException
+
+    table = f"{to.rstrip('/')}/{RUNS}"
+    try:
+        played(spark, plan).write.mode("error").parquet(table)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        raise UsageError(f"--to {to}: it has the runs of another sweep; name another folder, or remove it") from None
+    return figures_of(spark, plan, spark.read.parquet(table))
+
+
+def played(spark: "SparkSession", plan: SweepPlan) -> "DataFrame":
+    """Return the results as a frame: each row is played when it is asked for."""
+    runner = SweepRunner(plan.path, plan.text, plan.hours, plan.names)
+    rows = [(one.run, one.seed, list(one.values), plan.command(one)) for one in plan.runs()]
+    table = spark.createDataFrame(rows, "run int, seed bigint, values array<string>, command string")
+    return table.repartition(task_count(spark, plan.count)).mapInArrow(runner.rows, result_schema(plan.names))
+
+
+def task_count(spark: "SparkSession", runs: int) -> int:
+    """Return in how many pieces the runs are played."""
+    from pyspark.errors import PySparkException
+
+    try:
+        cores = spark.sparkContext.defaultParallelism
+    except PySparkException:
+        cores = CORES_UNKNOWN  # A client of Spark Connect has no context to ask.
+    return max(1, min(runs, cores * TASKS_PER_CORE))
+
+
+def figures_of(spark: "SparkSession", plan: SweepPlan, runs: "DataFrame") -> SweepFigures:
+    """Return the figures of a table of runs."""
+    runs.createOrReplaceTempView("sweep_runs")
+    totals = spark.sql(
+        "SELECT count(*) AS runs, count_if(NOT passed) AS failed, count_if(error IS NOT NULL) AS errors, "
+        "coalesce(sum(virtual_ms), 0) AS virtual_ms, coalesce(sum(cpu_s), 0D) AS cpu_s FROM sweep_runs"
+    ).collect()[0]
+    return SweepFigures(
+        plan.names,
+        totals.runs,
+        totals.failed,
+        totals.errors,
+        totals.virtual_ms,
+        totals.cpu_s,
+        tuple(_combinations(spark, plan)),
+        tuple(_notable(spark, plan)),
+    )
+
+
+def _combinations(spark: "SparkSession", plan: SweepPlan) -> list[Combination]:
+    keys = ", ".join(f"`{name}`" for name in plan.names)
+    spreads = ", ".join(
+        f"percentile({name}, {PARTS}) AS {name}_parts, avg({name}) AS {name}_mean" for name in SPREAD_MEASURES
+    )
+    found = {}
+    query = (
+        f"SELECT {keys}{', ' if keys else ''}count(*) AS run_count, count_if(NOT passed) AS failed_count, "
+        f"count_if(error IS NOT NULL) AS error_count, {spreads} FROM sweep_runs {f'GROUP BY {keys}' if keys else ''}"
+    )
+    for row in spark.sql(query).collect():
+        values = tuple(row[name] for name in plan.names)
+        found[values] = Combination(
+            values, row.run_count, row.failed_count, row.error_count,
+            {name: _spread(row, name) for name in SPREAD_MEASURES},
+        )  # fmt: skip
+    return [found[values] for values in plan.combinations if values in found]
+
+
+def _spread(row: Any, name: str) -> Spread | None:
+    parts, mean = row[f"{name}_parts"], row[f"{name}_mean"]
+    if mean is None:
+        return None
+    low, q1, median, q3, high = parts
+    return Spread(low, q1, median, q3, high, mean)
+
+
+def _notable(spark: "SparkSession", plan: SweepPlan) -> list[NotableRun]:
+    spark.sql(NOTABLE, {"most": NOTABLE_MAX}).createOrReplaceTempView("sweep_notable")
+    keys = "".join(f", runs.`{name}`" for name in plan.names)
+    query = (
+        f"SELECT why, words, seed, command{keys} FROM sweep_notable JOIN sweep_runs AS runs USING (run) "
+        "ORDER BY place, number"
+    )
+    return [
+        NotableRun(row.why, tuple(row[name] for name in plan.names), row.seed, row.words or "", row.command)
+        for row in spark.sql(query).collect()
+    ]

@@ -1,0 +1,95 @@
+"""What a sweep runs: each combination of the varied values with each seed. Pure.
+
+Every combination plays the same seeds, so two of them differ by what was varied and by nothing else that was chosen.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from staticfire.faults.runs.seeds import again_command, made_for
+from staticfire.faults.runs.swarm import maker_of
+from staticfire.faults.workload.varying import varied
+from staticfire.protocol.errors import UsageError
+
+RUNS_MAX = 1_000_000
+MADE_WORDS = ("run", "seed")
+
+
+class SweepRun(NamedTuple):
+    """One row of the table: its number, the seed, and the value of each varied name."""
+
+    run: int
+    seed: int
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """All runs. Raises: UsageError (a name or a value that nobody knows, too many runs, a wrong workload)."""
+
+    path: str
+    """Of the workload file; empty: each seed makes up its own."""
+    seeds: range
+    hours: float
+    vary: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = self.names
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"--vary {name} is there twice: write all its values behind one, {name}=a,b,c")
+        make = maker_of(self.path)
+        workload = made_for(make, self.seeds[0])
+        for name, values in self.vary:
+            if not values or len(set(values)) < len(values):
+                raise UsageError(f"--vary {name}={','.join(values)}: write different values, separated by commas")
+            for value in values:
+                varied(workload, {name: value})
+        if self.count > RUNS_MAX:
+            raise UsageError(f"{self.count:,} runs are too many: {RUNS_MAX:,} can be; take fewer seeds or values")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is varied."""
+        return tuple(name for name, _ in self.vary)
+
+    @property
+    def combinations(self) -> list[tuple[str, ...]]:
+        """Every choice of values, the last name's changing fastest; one without any when nothing is varied."""
+        return list(product(*(values for _, values in self.vary)))
+
+    @property
+    def count(self) -> int:
+        """How many runs there are."""
+        return len(self.seeds) * prod(len(values) for _, values in self.vary)
+
+    def runs(self) -> Iterator[SweepRun]:
+        """Yield the table, seed by seed."""
+        pairs = ((seed, values) for seed in self.seeds for values in self.combinations)
+        for number, (seed, values) in enumerate(pairs, 1):
+            yield SweepRun(number, seed, values)
+
+    def changes(self, values: Sequence[str]) -> dict[str, str]:
+        """Return the changes of a row."""
+        return dict(zip(self.names, values, strict=True))
+
+    def command(self, run: SweepRun) -> str:
+        """Return what plays a row again."""
+        return again_command(run.seed, self.path, self.hours, self.changes(run.values))
+
+    @property
+    def text(self) -> str:
+        """The workload file's words, for executors that don't have it."""
+        return Path(self.path).read_text(encoding="utf-8") if self.path else ""
+
+
+def read_vary(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a name and its values from `name=a,b,c`. Raises: UsageError."""
+    name, separator, values = text.partition("=")
+    if not separator or not name.strip():
+        raise UsageError(f"--vary {text!r}: write name=value,value, like rebalance_interval_ms=1000,5000")
+    return name.strip(), tuple(value.strip() for value in values.split(",") if value.strip())

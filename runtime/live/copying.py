@@ -1,0 +1,66 @@
+"""Copies of files and folders, with their holes: a segment of the log is 1 GiB, a test writes 1 KB."""
+
+import errno
+import os
+
+from staticfire.runtime.live.file import sync_folder
+
+PIECE_BYTES = 64 * 1024 * 1024
+
+
+def copy(path: str, target: str, is_durable: bool) -> int:
+    """Copy a file, or a folder with all in it; return how many bytes that were. Raises: OSError."""
+    if not os.path.isdir(path):
+        return _copy_file(path, target, is_durable)
+    os.mkdir(target)
+    copied = sum(
+        copy(os.path.join(path, name), os.path.join(target, name), is_durable) for name in sorted(os.listdir(path))
+    )
+    if is_durable:
+        sync_folder(target)
+    return copied
+
+
+def _copy_file(path: str, target: str, is_durable: bool) -> int:
+    source = os.open(path, os.O_RDONLY)
+    try:
+        copied = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            size = os.fstat(source).st_size
+            count = sum(_copy_part(source, copied, start, end) for start, end in _parts(source, size))
+            os.ftruncate(copied, size)
+            if is_durable:
+                os.fsync(copied)
+            return count
+        finally:
+            os.close(copied)
+    except OSError as error:
+        error.filename = error.filename or target
+        raise
+    finally:
+        os.close(source)
+
+
+def _parts(descriptor: int, size: int) -> list[tuple[int, int]]:
+    """Return what of a file isn't a hole: from, to."""
+    parts, at = [], 0
+    while at < size:
+        try:
+            start = os.lseek(descriptor, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # Nothing but a hole is left.
+                break
+            return [(0, size)]  # A file system that knows no holes.
+        at = os.lseek(descriptor, start, os.SEEK_HOLE)
+        parts.append((start, at))
+    return parts
+
+
+def _copy_part(source: int, target: int, start: int, end: int) -> int:
+    at = start
+    while at < end:
+        data = os.pread(source, min(PIECE_BYTES, end - at), at)
+        if not data:
+            break
+        at += os.pwrite(target, data, at)
+    return at - start

@@ -1,0 +1,139 @@
+"""`staticfire copy`: a topic of a real cluster, with the offsets of its groups, on the stand."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from staticfire.cli.messages import count_of
+from staticfire.cli.options import Whole, namesrv_flag
+from staticfire.client import Admin, ClientSettings
+from staticfire.client.copying.copier import CopyReport, CopyWish, copy_topic
+from staticfire.protocol.durations import parse_moment
+from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.exit_codes import EXIT_SIGNAL_BASE, EXIT_STOPPED
+
+MOMENT = "like 2026-11-21T13:30:00Z (or ms since 1970)"
+
+
+@click.command()
+@click.option("--from", "source", required=True, metavar="HOST:PORT", help="The nameserver to copy from; only read.")
+@click.option("--topic", "-t", required=True, metavar="TOPIC")
+@click.option("--group", "-g", "groups", multiple=True, metavar="GROUP", help="With the offsets of this group, too.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["rocketmq", "staticfire"]),
+    default="rocketmq",
+    show_default=True,
+    help="Of the source. rocketmq works for both.",
+)
+@click.option("--since", metavar="TIME", help=f"Only what was stored there at that time or later, {MOMENT}.")
+@click.option("--until", metavar="TIME", help="Only what was stored there before that time.")
+@click.option("--limit", type=Whole(1), help="Only the newest so many of each queue.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@namesrv_flag
+def copy(
+    source: str,
+    topic: str,
+    groups: tuple[str, ...],
+    protocol: str,
+    since: str | None,
+    until: str | None,
+    limit: int | None,
+    as_json: bool,
+    namesrv: str,
+) -> int:
+    """Copy a topic from another cluster to this one: messages as they are, in order, and where groups stand in it.
+
+    Nothing changes in the source. A copy that was broken off goes on when it is called again: what is there isn't
+    copied twice.
+    """
+    since_ms, until_ms = (None if text is None else parse_moment(text) for text in (since, until))
+    wish = CopyWish(topic, groups, since_ms, until_ms, limit)
+    told = CopyReport(topic)
+    try:
+        told = asyncio.run(_copy(source, protocol, namesrv, wish, told))
+    except (KeyboardInterrupt, StaticfireError) as error:
+        if told.copied:
+            click.echo(f"copied {told.copied} of {told.total} so far: call it again, it goes on", err=True)
+        if isinstance(error, StaticfireError):
+            raise
+        return EXIT_SIGNAL_BASE + signal.SIGINT
+    click.echo(json.dumps(_as_json(told)) if as_json else _words(told))
+    return EXIT_STOPPED
+
+
+async def _copy(source: str, protocol: str, namesrv: str, wish: CopyWish, told: CopyReport) -> CopyReport:
+    settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see the flag
+    with _Bar() as bar:
+
+        def progress(report: CopyReport) -> None:
+            told.copied, told.total = report.copied, report.total
+            bar.show(report)
+
+        async with Admin(source, settings) as there, Admin(namesrv) as here:
+            return await copy_topic(there, here, wish, progress)
+
+
+def _words(report: CopyReport) -> str:
+    words = f"copied {count_of(report.copied, 'message')} of {report.topic}, {count_of(len(report.queues), 'queue')}"
+    if report.there_already:
+        words += f"; {report.there_already} were there already"
+    if report.gone:
+        words += f"; {report.gone} were removed from the source meanwhile"
+    if report.moved_queues:
+        words += "; queue ids differ: the source has more brokers than this cluster"
+    for group, offsets in report.offsets.items():
+        words += f"\n{group} stands at {', '.join(f'{q.broker_name}/{q.queue_id}: {at}' for q, at in offsets.items())}"
+    return words
+
+
+def _as_json(report: CopyReport) -> dict[str, Any]:
+    return {
+        "topic": report.topic,
+        "copied": report.copied,
+        "thereAlready": report.there_already,
+        "queues": [
+            {"from": f"{one.broker_name}/{one.queue_id}", "to": f"{other.broker_name}/{other.queue_id}"}
+            for one, other in report.queues
+        ],
+        "offsets": {
+            group: {f"{queue.broker_name}/{queue.queue_id}": offset for queue, offset in offsets.items()}
+            for group, offsets in report.offsets.items()
+        },
+    }
+
+
+class _Bar:
+    """A progress bar on a terminal; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._show: Callable[[CopyReport], None] = lambda report: None
+
+    def __enter__(self) -> "_Bar":
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            console = Console(stderr=True)
+            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+            self._bar = Progress(*columns, console=console, transient=True)
+            self._bar.start()
+            task = self._bar.add_task("copying", total=None)
+            self._show = lambda report: self._bar.update(
+                task, total=report.total, completed=report.copied + report.there_already
+            )
+        return self
+
+    def show(self, report: CopyReport) -> None:
+        """Show how far it is."""
+        self._show(report)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,97 @@
+"""What all commands that look at a cluster have in common: `--json`, `--watch`, and names completed by the shell."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from staticfire.cli.options import Command
+
+WATCH_S = 2.0
+WATCH_S_MAX = 3_600.0
+COMPLETION_S = 1.0
+# Whoever has pressed the tab key waits.
+
+
+class FamilyCommand(click.Command):
+    """Takes `--watch` without a number, too, wherever it stands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, watch_filled(args))
+
+
+def watch_filled(args: list[str]) -> list[str]:
+    """Return arguments with a number behind each `--watch`."""
+    filled: list[str] = []
+    for number, word in enumerate(args):
+        following = args[number + 1] if number + 1 < len(args) else ""
+        is_bare = word == "--watch" and not following[:1].isdecimal()
+        filled.append(f"--watch={WATCH_S:g}" if is_bare else word)
+    return filled
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """How long between two looks."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float(str(value).removesuffix("s"))
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds <= WATCH_S_MAX:
+            self.fail(f"{value} is no number of seconds above 0, up to {WATCH_S_MAX:.0f}", param, ctx)
+        return seconds
+
+
+def json_flag(command: Command) -> Command:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object per line.")(command)
+
+
+def watch_flag(command: Command) -> Command:
+    """`--watch`."""
+    return click.option(
+        "--watch", "watch_s", type=Seconds(), metavar="[SECONDS]",
+        help=f"Look again and again, until Ctrl-C. [every {WATCH_S:g} s if no number is given]",
+    )(command)  # fmt: skip
+
+
+class NameOf(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """A topic or a group: any text; the shell completes those of the cluster, when that answers quickly."""
+
+    def __init__(self, kind: str) -> None:
+        """`kind`: topic or group."""
+        self.name = kind
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        given = ctx.params
+        known = known_names(self.name, str(given.get("namesrv") or ""), str(given.get("protocol") or "staticfire"))
+        return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+
+
+TOPIC, GROUP = NameOf("topic"), NameOf("group")
+
+
+def known_names(kind: str, namesrv: str, protocol: str) -> list[str]:
+    """Return the topics or groups of a cluster that people have made; none where it doesn't answer quickly."""
+    import asyncio
+
+    from staticfire.cli.listing import admin_of
+    from staticfire.client.admin.listing import own_topics
+    from staticfire.protocol.errors import StaticfireError
+
+    async def ask() -> list[str]:
+        async with asyncio.timeout(COMPLETION_S), admin_of(namesrv, protocol) as admin:
+            return await (own_topics(admin) if kind == "topic" else admin.groups())
+
+    try:
+        return asyncio.run(ask())
+    except (StaticfireError, TimeoutError):
+        return []
+
+
+Flag = Callable[[Command], Command]

@@ -1,0 +1,66 @@
+"""`staticfire mqadmin`: brokers and their figures."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.mqadmin.frame import AskedCluster, addresses, ask, command, option, target_flags
+from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.tables import broker_places, brokers_text, totals_text
+from staticfire.cli.options import Whole
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.statistics import GetRuntimeInfo
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+FIGURE = "%-32s: %s"
+FIGURE_OF_BROKER = "%-24s %-32s: %s"
+
+
+@command("clusterList")
+@option("-m", "--moreStats", "totals", is_flag=True, help="Messages of yesterday and today instead.")
+@option("-i", "--interval", "interval_s", type=Whole(1), metavar="SECONDS", help="Again and again, until Ctrl-C.")
+@option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="Only this one.")
+def cluster_list(asked: AskedCluster, totals: bool, interval_s: int | None, cluster: str | None) -> None:
+    """List all brokers."""
+
+    async def work(admin: "Admin") -> None:
+        await _show_brokers(admin, totals, cluster)
+        while interval_s is not None:
+            await admin.pause_for(interval_s * 1_000)
+            await _show_brokers(admin, totals, cluster)
+
+    asked.run(work)
+
+
+async def _show_brokers(admin: "Admin", totals: bool, cluster: str | None) -> None:
+    info = await admin.cluster_info()
+    if cluster is not None and cluster not in info.cluster_addr_table:
+        known = ", ".join(sorted(info.cluster_addr_table)) or "none"
+        raise ClientError(f"no broker of a cluster {cluster} is registered; registered clusters: {known}")
+    states = {place[3]: await _state(admin, place[3]) for place in broker_places(info, cluster)}
+    wall_ms = admin.client.machine.clock.wall_ms()
+    click.echo(totals_text(info, states, cluster) if totals else brokers_text(info, states, wall_ms, cluster))
+
+
+async def _state(admin: "Admin", address: str) -> dict[str, str]:
+    state: KVTable = (await ask(admin, address, GetRuntimeInfo())).body
+    return state.table
+
+
+@command("brokerStatus")
+@target_flags
+def broker_status(asked: AskedCluster, cluster: str | None, broker: str | None) -> None:
+    """Show the figures of brokers."""
+
+    async def work(admin: "Admin") -> None:
+        for address in await addresses(admin, cluster, broker):
+            figures = sorted((await _state(admin, address)).items())
+            if broker:
+                click.echo(lines_of(FIGURE, *figures))
+            else:
+                click.echo(lines_of(FIGURE_OF_BROKER, *((address, *one) for one in figures)))
+
+    asked.run(work)

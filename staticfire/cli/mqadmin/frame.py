@@ -1,0 +1,223 @@
+"""What the commands of `staticfire mqadmin` have in common: the group, flags under RocketMQ's names, how they ask."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from staticfire.cli.command_groups import Commands
+from staticfire.cli.family import GROUP, TOPIC
+from staticfire.cli.listing import asked
+from staticfire.cli.options import NAMESRV, all_flags, protocol_flag
+from staticfire.protocol.errors import UsageError
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+    from staticfire.protocol.command import Answer, Request
+
+TIMEOUT_MS = 5_000
+Work = Callable[["Admin"], Awaitable[None]]
+
+COMMANDS = {
+    "topics": {
+        "updateTopic": "Create a topic, or change it.",
+        "deleteTopic": "Delete a topic from brokers and nameservers.",
+        "topicList": "List all topics.",
+        "topicRoute": "Show on which brokers a topic is.",
+        "topicStatus": "Show how full a topic's queues are.",
+        "topicClusterList": "List the clusters that have a topic.",
+        "updateTopicPerm": "Change whether a topic may be read and written.",
+        "updateOrderConf": "Say which queues an ordered topic has.",
+    },
+    "groups": {
+        "updateSubGroup": "Create a consumer group, or change it.",
+        "deleteSubGroup": "Delete a consumer group.",
+        "getConsumerConfig": "Show how a consumer group is set up.",
+        "setConsumeMode": "Have a group pull a topic, or pop it.",
+    },
+    "progress": {
+        "consumerProgress": "Show how far a group has come, or all groups.",
+        "statsAll": "Show how much comes into topics and goes out to groups.",
+    },
+    "members": {
+        "consumerConnection": "Show who consumes in a group, and what.",
+        "producerConnection": "Show who produces in a group.",
+        "consumerStatus": "Let the members of a group tell what they are doing.",
+    },
+    "offsets": {
+        "resetOffsetByTime": "Let a group go on at a time.",
+        "skipAccumulatedMessage": "Let a group forget its backlog in a topic.",
+        "cloneGroupOffset": "Let a group stand where another one does.",
+    },
+    "cluster": {
+        "clusterList": "List all brokers.",
+        "brokerStatus": "Show the figures of brokers.",
+    },
+    "settings": {
+        "getBrokerConfig": "Show all settings of brokers.",
+        "updateBrokerConfig": "Change a setting of brokers while they run.",
+        "getNamesrvConfig": "Show all settings of the nameservers.",
+    },
+    "nameservers": {
+        "updateKvConfig": "Store a value on all nameservers.",
+        "deleteKvConfig": "Remove a value from all nameservers.",
+        "wipeWritePerm": "Hide a broker from producers.",
+        "addWritePerm": "Show a broker to producers again.",
+    },
+    "look_ups": {
+        "queryMsgById": "Show a message by its offset message id.",
+        "queryMsgByKey": "List the messages with a key.",
+        "queryMsgByUniqueKey": "Show a message by its unique id.",
+        "queryMsgByOffset": "Show the message at a place of a queue.",
+        "queryMsgTraceById": "Show who has sent and consumed a message, as they traced it.",
+    },
+    "reading": {
+        "printMsg": "Print the messages of a topic.",
+        "consumeMessage": "Print messages of a topic, from a queue or an offset on.",
+    },
+    "sending": {
+        "sendMessage": "Send a message.",
+        "checkMsgSendRT": "Send messages, and measure how long each takes.",
+    },
+}
+"""By module, so that a command loads what it needs; the line of each is the first one of its help."""
+
+
+class AnyCase(Commands):
+    """Finds commands whatever their case is, as RocketMQ's does: quick starts write `updatetopic`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for names in COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for module, names in COMMANDS.items():
+            for name in names:
+                if name.lower() == cmd_name.lower():
+                    import_module(f"staticfire.cli.mqadmin.{module}")
+                    return self.commands[name]
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for module, names in COMMANDS.items():
+            with formatter.section(module.replace("_", "-").capitalize()):
+                formatter.write_dl(list(names.items()))
+
+    def all_commands(self) -> list[click.Command]:
+        for module in COMMANDS:
+            import_module(f"staticfire.cli.mqadmin.{module}")
+        return list(self.commands.values())
+
+    def short_helps(self) -> dict[str, str]:
+        return {name: text for names in COMMANDS.values() for name, text in names.items()}
+
+    def unknown(self, name: str) -> str:
+        return f"{super().unknown(name)}. RocketMQ's own mqadmin works, too"
+
+
+def _nothing() -> None:
+    pass
+
+
+mqadmin = AnyCase(
+    "mqadmin", callback=_nothing, help="Administration with the commands, flags and output of RocketMQ's mqadmin."
+)
+
+
+@dataclass(frozen=True)
+class AskedCluster:
+    """Where a command asks, and how; the topic and the group that it is about."""
+
+    namesrv: str
+    protocol: str
+    topic: str | None
+    group: str | None
+
+    def run(self, work: Work) -> None:
+        """Do the work with an administrator's connection."""
+        asked(self.namesrv, self.protocol, work, self.topic, self.group)
+
+
+def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Declare a command of mqadmin; its function gets an AskedCluster first, then its flags by name."""
+
+    def declare(function: Callable[..., None]) -> click.Command:
+        @wraps(function)
+        def with_cluster(namesrv: str, protocol: str, **given: Any) -> None:
+            function(AskedCluster(namesrv, protocol, given.get("topic"), given.get("group")), **given)
+
+        return mqadmin.command(name)(
+            all_flags(with_cluster, option("-n", "--namesrv", "--namesrvAddr", **NAMESRV), protocol_flag)
+        )
+
+    return declare
+
+
+def option(*names: str, **settings: Any) -> Callable[[Any], Any]:
+    """A flag under RocketMQ's two names."""
+    return click.option(*names, **settings)
+
+
+topic_flag = option("-t", "--topic", required=True, metavar="TOPIC", type=TOPIC, help="The topic.")
+group_flag = option(
+    "-g", "--groupName", "group", required=True, metavar="GROUP", type=GROUP, help="The consumer group."
+)
+lmq_flag = option(
+    "-c", "--cluster", "cluster", metavar="CLUSTER", help="As in RocketMQ, where light queues need it; not needed here."
+)
+
+
+def target_flags(function: Any) -> Any:
+    """`-c` and `-b`, one of which says where."""
+    return all_flags(
+        function,
+        option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="On all brokers of a cluster."),
+        option("-b", "--brokerAddr", "broker", metavar="HOST:PORT", help="On this broker."),
+    )
+
+
+async def addresses(admin: "Admin", cluster: str | None, broker: str | None) -> list[str]:
+    """Return where to ask. Raises: UsageError (neither is given, or both), ClientError (no such cluster)."""
+    if broker is not None and cluster is not None:
+        raise UsageError("mqadmin: -c CLUSTER and -b HOST:PORT exclude each other")
+    if broker is not None:
+        return [broker]
+    if cluster is None:
+        raise UsageError("mqadmin: say where: -c CLUSTER or -b HOST:PORT")
+    return list((await admin.masters(cluster)).values())
+
+
+async def ask(admin: "Admin", address: str, request: "Request") -> "Answer":
+    """Return an answer. Raises: BrokerAnswer, NetworkError."""
+    from staticfire.protocol.command import SUCCESS
+    from staticfire.protocol.errors import broker_answer
+
+    answer = await admin.client.pool.ask(address, request, TIMEOUT_MS)
+    if answer.code != SUCCESS:
+        raise broker_answer(answer.code, answer.remark, f"{type(request).__name__} at {address}")
+    return answer
+
+
+async def known_group(admin: "Admin", group: str) -> None:
+    """Raises: GroupNotFound, where no broker knows a group."""
+    from staticfire.protocol.codes import ResponseCode
+    from staticfire.protocol.errors import GroupNotFound
+
+    if not await admin.has_group(group):
+        raise GroupNotFound(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"no broker knows a group {group}: it is known when it has consumed, or by `mqadmin updateSubGroup`",
+        )
+
+
+def signed_attributes(text: str) -> dict[str, str]:
+    """Return `+key=value,-key` by its signed names. Raises: UsageError."""
+    changes = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, value = part.partition("=")
+        if name[:1] != ("+" if separator else "-"):
+            raise UsageError(f"mqadmin: --attributes {part}: write +KEY=VALUE to set one and -KEY to remove it")
+        changes[name] = value
+    return changes

@@ -1,0 +1,189 @@
+"""`staticfire mqadmin`: consumer groups and how they are set up."""
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from staticfire.cli.family import TOPIC
+from staticfire.cli.mqadmin.frame import (
+    AskedCluster,
+    addresses,
+    ask,
+    command,
+    group_flag,
+    option,
+    signed_attributes,
+    target_flags,
+)
+from staticfire.cli.mqadmin.java_text import lines_of, text
+from staticfire.cli.mqadmin.tables import group_fields, group_text
+from staticfire.cli.options import Whole
+from staticfire.client.admin.consume_mode import mode_request
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.names import dead_letter_topic, retry_topic
+from staticfire.protocol.requests.groups import (
+    DeleteGroup,
+    GetAllGroups,
+    GroupRetryPolicy,
+    SubscriptionGroupConfig,
+    UpdateGroup,
+)
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+SETTING = "%-40s=  %s"
+
+
+class Flag(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """true or false; what isn't may be meant for another flag."""
+
+    name = "true|false"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        if str(value).lower() not in ("true", "false"):
+            self.fail(f"{value} is neither true nor false; attributes go to --attributes, as in RocketMQ", param, ctx)
+        return str(value).lower() == "true"
+
+
+@command("updateSubGroup")
+@target_flags
+@group_flag
+@option("-s", "--consumeEnable", "enable", type=bool, default=True, show_default=True, help="May it consume?")
+@option("-m", "--consumeFromMinEnable", "from_min", type=bool, default=False, show_default=True, help="Kept only.")
+@option("-d", "--consumeBroadcastEnable", "broadcast", type=bool, default=False, show_default=True, help="Kept only.")
+@option("-o", "--consumeMessageOrderly", "orderly", type=bool, default=False, show_default=True, help="In order.")
+@option(
+    "-q", "--retryQueueNums", "retry_queues", type=Whole(0), default=1, show_default=True, help="Queues of retries."
+)
+@option("-r", "--retryMaxTimes", "retries", type=Whole(-1), default=16, show_default=True, help="Before it is dead.")
+@option("-p", "--groupRetryPolicy", "policy", metavar="JSON", help="How long retries wait; kept only, as in RocketMQ.")
+@option("-i", "--brokerId", "broker_id", type=Whole(0), default=0, show_default=True, help="Which replica; kept only.")
+@option("-w", "--whichBrokerWhenConsumeSlowly", "slow_id", type=Whole(0), default=1, show_default=True, help="As -i.")
+@option(
+    "-a", "--notifyConsumerIdsChanged", "notify", type=Flag(), default=True, show_default=True, help="Tell members."
+)
+@option("--attributes", metavar="+KEY=VALUE,-KEY", default="", help="As +stableTimeMs=30000,+graceTimeMs=10000.")
+def update_group(
+    asked: AskedCluster,
+    cluster: str | None,
+    broker: str | None,
+    group: str,
+    enable: bool,
+    from_min: bool,
+    broadcast: bool,
+    orderly: bool,
+    retry_queues: int,
+    retries: int,
+    policy: str | None,
+    broker_id: int,
+    slow_id: int,
+    notify: bool,
+    attributes: str,
+) -> None:
+    """Create a consumer group, or change it.
+
+    Attributes that aren't named stay as they are.
+    """
+    config = SubscriptionGroupConfig(
+        group,
+        consume_enable=enable,
+        consume_from_min_enable=from_min,
+        consume_broadcast_enable=broadcast,
+        consume_message_orderly=orderly,
+        retry_queue_nums=retry_queues,
+        retry_max_times=retries,
+        group_retry_policy=_policy(policy),
+        broker_id=broker_id,
+        which_broker_when_consume_slowly=slow_id,
+        notify_consumer_ids_changed_enable=notify,
+        attributes=signed_attributes(attributes),
+    )
+
+    async def work(admin: "Admin") -> None:
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, UpdateGroup(body=config))
+            click.echo(f"create subscription group to {address} success.")
+        click.echo(group_text(config))
+
+    asked.run(work)
+
+
+def _policy(words: str | None) -> GroupRetryPolicy:
+    """Return what -p says. Raises: UsageError."""
+    if words is None:
+        return GroupRetryPolicy()
+    try:
+        return msgspec.json.decode(words, type=GroupRetryPolicy)
+    except msgspec.MsgspecError as error:
+        example = '{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[1000,5000]}}'
+        raise UsageError(f"mqadmin: --groupRetryPolicy: {error}; write {example}") from None
+
+
+@command("deleteSubGroup")
+@target_flags
+@group_flag
+@option("-r", "--removeOffset", "offsets", type=bool, default=False, show_default=True, help="And where it stands.")
+def delete_group(asked: AskedCluster, cluster: str | None, broker: str | None, group: str, offsets: bool) -> None:
+    """Delete a consumer group.
+
+    From a whole cluster, with its retries and its dead letters.
+    """
+
+    async def work(admin: "Admin") -> None:
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, DeleteGroup(group, offsets))
+            where = f" in cluster [{cluster}]" if cluster else ""
+            click.echo(f"delete subscription group [{group}] from broker [{address}]{where} success.")
+        if cluster:
+            for topic in (retry_topic(group), dead_letter_topic(group)):
+                await admin.delete_topic(topic, cluster=cluster)
+
+    asked.run(work)
+
+
+@command("getConsumerConfig")
+@group_flag
+def get_consumer_config(asked: AskedCluster, group: str) -> None:
+    """Show how a consumer group is set up.
+
+    On each broker that knows it.
+    """
+
+    async def work(admin: "Admin") -> None:
+        found = False
+        clusters = (await admin.cluster_info()).broker_addr_table
+        for name, address in (await admin.masters()).items():
+            # All of them are asked for: by its name, a group may be created.
+            config = (await ask(admin, address, GetAllGroups())).body.subscription_group_table.get(group)
+            if config is None:
+                continue
+            found = True
+            click.echo(f"{'=' * 29}{clusters[name].cluster}:{name}{'=' * 29}")
+            fields = {key: "" if value is None else text(value) for key, value in group_fields(config).items()}
+            click.echo(lines_of(SETTING, *fields.items()))
+        if not found:
+            raise ClientError(f"mqadmin: no broker knows group {group}: `staticfire groups` lists those there are")
+
+    asked.run(work)
+
+
+@command("setConsumeMode")
+@target_flags
+@option("-t", "--topicName", "--topic", "topic", required=True, metavar="TOPIC", type=TOPIC, help="The topic.")
+@group_flag
+@option("-m", "--mode", type=click.Choice(["PULL", "POP"]), required=True, help="How it gets messages.")
+@option("-q", "--popShareQueueNum", "share", type=Whole(0), default=0, show_default=True, help="0: all queues.")
+def set_consume_mode(
+    asked: AskedCluster, cluster: str | None, broker: str | None, topic: str, group: str, mode: str, share: int
+) -> None:
+    """Have a group pull a topic, or pop it."""
+
+    async def work(admin: "Admin") -> None:
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, mode_request(topic, group, mode, share))
+            click.echo(f"set consume mode to {address} success.")
+        click.echo(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
+
+    asked.run(work)

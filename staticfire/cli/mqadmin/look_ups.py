@@ -1,0 +1,273 @@
+"""`staticfire mqadmin`: messages by id, by key and by place, and what was traced of them."""
+
+import codecs
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.mqadmin.frame import TIMEOUT_MS, AskedCluster, ask, command, lmq_flag, option, topic_flag
+from staticfire.cli.mqadmin.java_text import lines_of, moment, object_text
+from staticfire.cli.mqadmin.shown_messages import message_text, tracks_text, with_ends, write_body
+from staticfire.cli.options import Whole
+from staticfire.client import Message, MessageQueue, Producer, PullConsumer, ReceivedMessage
+from staticfire.client.admin.admin import FOREVER
+from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.names import TOOLS_GROUP, TRACE_TOPIC
+from staticfire.protocol.properties import RESERVED_NAMES
+from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumeDirectly
+from staticfire.protocol.trace import PubTrace, SubAfterTrace, decode_traces
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+RESENDERS = "ReSendMsgById"
+BY_KEY = "%-50s %4s %40s"
+TRACE = "%-10s %-20s %-20s %-20s %-10s %-10s"
+UNIQUE_MAX = 32
+MESSAGES_MAX = 64
+
+
+def _charset(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return codecs.lookup(value).name
+    except LookupError:
+        raise UsageError(f"--bodyFormat {value}: there is no such character set; UTF-8 and GBK are two") from None
+
+
+format_flag = option("-f", "--bodyFormat", "charset", metavar="CHARSET", callback=_charset, help="Print the body, too.")
+begin_flag = option(
+    "-b", "--beginTimestamp", "begin_ms", type=Whole(0), default=0, metavar="MS", help="Stored then or later."
+)
+end_flag = option(
+    "-e", "--endTimestamp", "end_ms", type=Whole(0), default=FOREVER, metavar="MS", help="Stored then or before."
+)
+listener_group_flag = option(
+    "-g", "--consumerGroup", "group", metavar="GROUP", help="With -d: let it consume the message."
+)
+listener_flag = option("-d", "--clientId", "client_id", metavar="ID", help="With -g: let this member consume it now.")
+
+
+def _together(group: str | None, client_id: str | None) -> None:
+    if (group is None) != (client_id is None):
+        raise UsageError("mqadmin: -g GROUP and -d CLIENT go together")
+
+
+@command("queryMsgById")
+@topic_flag
+@option("-i", "--msgId", "ids", required=True, metavar="ID,ID", help="Offset message ids (or unique ones).")
+@listener_group_flag
+@listener_flag
+@option("-s", "--sendMessage", "again", type=bool, default=False, help="true: send it again, as a new message.")
+@option("-u", "--unitName", "unit", metavar="NAME", help="As in RocketMQ, where units are; not needed here.")
+@format_flag
+@lmq_flag
+def query_by_id(
+    asked: AskedCluster,
+    topic: str,
+    ids: str,
+    group: str | None,
+    client_id: str | None,
+    again: bool,
+    unit: str | None,
+    charset: str | None,
+    cluster: str | None,
+) -> None:
+    """Show a message by its offset message id.
+
+    Where it lies, what it has, and how groups stand to it; or have it consumed, or sent again.
+    """
+    _together(group, client_id)
+
+    async def work(admin: "Admin") -> None:
+        for message_id in filter(None, (one.strip() for one in ids.split(","))):
+            message = await _by_id(admin, topic, message_id)
+            if group is not None and client_id is not None:
+                await _push(admin, message, group, client_id)
+            elif again:
+                await _send_again(admin, message, message_id)
+            else:
+                click.echo(message_text(message, write_body(message), True, charset))
+                click.echo(await tracks_text(admin, message))
+
+    asked.run(work)
+
+
+async def _by_id(admin: "Admin", topic: str, message_id: str) -> ReceivedMessage:
+    """Return the message with an id. Raises: ClientError."""
+    found = await find_by_offset_id(admin.client, await admin.masters(), message_id, TIMEOUT_MS)
+    of_topic = [one for one in found or await _by_unique_id(admin, topic, message_id) if one.record.topic == topic]
+    if not of_topic:
+        elsewhere = f"; it is one of topic {found[0].record.topic}" if found else ""
+        raise ClientError(f"mqadmin: no message of topic {topic} has the id {message_id}{elsewhere}")
+    return of_topic[0]
+
+
+async def _by_unique_id(admin: "Admin", topic: str, message_id: str) -> FoundMessages:
+    """Return the messages with a unique id, oldest first."""
+    await admin.route(topic)
+    places = [(topic, name, address) for name, address in (await admin.masters()).items()]
+    found = await find_by_key(admin.client, places, LookUp(message_id, messages_max=UNIQUE_MAX), TIMEOUT_MS)
+    return FoundMessages((one for one in found if one.message_id == message_id), found.gaps)
+
+
+async def _push(admin: "Admin", message: ReceivedMessage, group: str, client_id: str) -> None:
+    """Let a member consume a message now, whoever else has or will."""
+    address = (await admin.masters(broker_name=message.broker_name))[message.broker_name]
+    request = ConsumeDirectly(group, client_id, message.offset_message_id, message.broker_name, message.record.topic)
+    done: ConsumedDirectly = (await ask(admin, address, request)).body
+    fields = {
+        "order": done.order,
+        "autoCommit": done.auto_commit,
+        "consumeResult": done.consume_result,
+        "remark": done.remark,
+        "spentTimeMills": done.spent_time_mills,
+    }
+    click.echo(object_text("ConsumeMessageDirectlyResult ", fields, "[]"))
+
+
+async def _send_again(admin: "Admin", message: ReceivedMessage, message_id: str) -> None:
+    own = {name: text for name, text in message.properties.items() if name not in RESERVED_NAMES}
+    copy = Message(message.topic, message.body, message.tags or "", message.keys, message.flag, own)
+    async with Producer(RESENDERS, client=admin.client) as producer:
+        sent = await producer.send(copy)
+    click.echo(f"prepare resend msg. originalMsgId={message_id}")
+    click.echo(f"SendResult [sendStatus={sent.status.value}, msgId={sent.message_id}, messageQueue={sent.queue}]")
+
+
+@command("queryMsgByKey")
+@topic_flag
+@option("-k", "--msgKey", "key", required=True, metavar="KEY", help="One of its keys.")
+@begin_flag
+@end_flag
+@option("-m", "--maxNum", "messages_max", type=Whole(1), default=MESSAGES_MAX, show_default=True, help="The newest.")
+@lmq_flag
+def query_by_key(
+    asked: AskedCluster, topic: str, key: str, begin_ms: int, end_ms: int, messages_max: int, cluster: str | None
+) -> None:
+    """List the messages with a key."""
+
+    async def work(admin: "Admin") -> None:
+        found = await admin.find(key, topic, begin_ms, end_ms, messages_max)
+        rows = [(one.message_id, one.queue_id, one.queue_offset) for one in found]
+        click.echo(lines_of(BY_KEY, ("#Message ID", "#QID", "#Offset"), *rows))
+        _tell_gaps(found)
+        if not found:
+            raise ClientError(f"mqadmin: no message of topic {topic} has the key {key}")
+
+    asked.run(work)
+
+
+def _tell_gaps(found: FoundMessages) -> None:
+    for gap in found.gaps:
+        click.echo(f"staticfire mqadmin: not all was looked through: {gap}", err=True)
+
+
+@command("queryMsgByUniqueKey")
+@option("-i", "--msgId", "message_id", required=True, metavar="ID", help="Its unique id.")
+@listener_group_flag
+@listener_flag
+@topic_flag
+@option(
+    "-a", "--showAll", "show_all", is_flag=True, help=f"All that have it, up to {UNIQUE_MAX}. [default: the oldest]"
+)
+@lmq_flag
+def query_by_unique_key(
+    asked: AskedCluster,
+    message_id: str,
+    group: str | None,
+    client_id: str | None,
+    topic: str,
+    show_all: bool,
+    cluster: str | None,
+) -> None:
+    """Show a message by its unique id.
+
+    Or, with -g and -d, let a member consume it now.
+    """
+    _together(group, client_id)
+
+    async def work(admin: "Admin") -> None:
+        found = await _by_unique_id(admin, topic, message_id)
+        _tell_gaps(found)
+        if not found:
+            raise ClientError(f"mqadmin: no message of topic {topic} has the unique id {message_id}")
+        if group is not None and client_id is not None:
+            await _push(admin, found[0], group, client_id)
+            return
+        for number, message in enumerate(found if show_all else found[:1]):
+            click.echo(message_text(message, write_body(message, f"_{number}" if number else ""), False))
+            click.echo(await tracks_text(admin, message))
+
+    asked.run(work)
+
+
+@command("queryMsgByOffset")
+@topic_flag
+@option("-b", "--brokerName", "broker", required=True, metavar="NAME", help="The broker.")
+@option("-i", "--queueId", "queue_id", type=Whole(0), required=True, metavar="ID", help="The queue.")
+@option("-o", "--offset", type=Whole(0), required=True, help="The queue offset.")
+@format_flag
+def query_by_offset(
+    asked: AskedCluster, topic: str, broker: str, queue_id: int, offset: int, charset: str | None
+) -> None:
+    """Show the message at a place of a queue."""
+
+    async def work(admin: "Admin") -> None:
+        async with PullConsumer(TOOLS_GROUP, client=admin.client) as consumer:
+            result = await consumer.pull(MessageQueue(topic, broker, queue_id), offset, max_messages=1)
+        if not result.messages:
+            ends = f"its messages are from {result.min_offset} on, and end before {result.max_offset}"
+            raise ClientError(f"mqadmin: no message at {topic} {broker}/{queue_id} offset {offset}: {ends}")
+        message = with_ends(result.messages[0], result)
+        click.echo(message_text(message, write_body(message), True, charset))
+        click.echo(await tracks_text(admin, message))
+
+    asked.run(work)
+
+
+@command("queryMsgTraceById")
+@option("-i", "--msgId", "message_id", required=True, metavar="ID", help="The message's unique id.")
+@option("-t", "--traceTopic", "topic", default=TRACE_TOPIC, show_default=True, help="Where traces are written.")
+@begin_flag
+@end_flag
+@option("-c", "--maxNum", "messages_max", type=Whole(1), default=MESSAGES_MAX, show_default=True, help="The newest.")
+def query_trace(
+    asked: AskedCluster, message_id: str, topic: str, begin_ms: int, end_ms: int, messages_max: int
+) -> None:
+    """Show who has sent and consumed a message, as they traced it.
+
+    `staticfire trace` tells more of it.
+    """
+
+    async def work(admin: "Admin") -> None:
+        found = await admin.find(message_id, topic, begin_ms, end_ms, messages_max)
+        blocks = _trace_blocks(found, message_id)
+        if not blocks:
+            raise ClientError(f"mqadmin: nobody has traced a message {message_id} to {topic}")
+        for block in blocks:
+            click.echo(f"{block}\n")
+
+    asked.run(work)
+
+
+def _trace_blocks(found: FoundMessages, message_id: str) -> list[str]:
+    """Return a table for each send, and one for each group that has consumed."""
+    blocks: list[str] = []
+    consumed: dict[str, list[tuple[object, ...]]] = {}
+    for message in found:
+        host = message.born_host.rpartition(":")[0].strip("[]")
+        for one in decode_traces(message.body.decode("utf-8", "replace")):
+            if not isinstance(one, PubTrace | SubAfterTrace) or one.message_id != message_id:
+                continue
+            status = "success" if one.success else "failed"
+            row = (one.group, host, moment(one.time_ms), f"{one.cost_ms}ms", status)
+            if isinstance(one, PubTrace):
+                headings = ("#Type", "#ProducerGroup", "#ClientHost", "#SendTime", "#CostTimes", "#Status")
+                blocks.append(lines_of(TRACE, headings, ("Pub", *row)))
+            else:
+                consumed.setdefault(one.group, []).append(("Sub", *row))
+    headings = ("#Type", "#ConsumerGroup", "#ClientHost", "#ConsumerTime", "#CostTimes", "#Status")
+    return blocks + [lines_of(TRACE, headings, *rows) for rows in consumed.values()]

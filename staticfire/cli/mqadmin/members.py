@@ -1,0 +1,173 @@
+"""`staticfire mqadmin`: who is connected, and what members of groups say of themselves."""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, option, topic_flag
+from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.running_info import info_text, same_subscriptions, stuck_lines
+from staticfire.cli.mqadmin.versions import version_text
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, UsageError
+from staticfire.protocol.requests.connections import (
+    ClientConnection,
+    ConsumerConnections,
+    ConsumerRunningInfo,
+    GetConsumerConnections,
+    GetConsumerRunningInfo,
+    GetProducerConnections,
+)
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+CONSUMERS, SUBSCRIBED = "%-36s %-22s %-10s %s", "%-20s %s"
+PRODUCERS = "%04d  %-32s %-22s %-8s %s"
+MEMBERS = "%-10s %-40s %-20s %s"
+
+member_group_flag = option("-g", "--consumerGroup", "group", required=True, metavar="GROUP", help="The consumer group.")
+at_broker_flag = option("-b", "--brokerAddr", "broker", metavar="HOST:PORT", help="Ask this broker. [default: all]")
+
+
+@command("consumerConnection")
+@member_group_flag
+@at_broker_flag
+def consumer_connection(asked: AskedCluster, group: str, broker: str | None) -> None:
+    """Show who consumes in a group, and what."""
+
+    async def work(admin: "Admin") -> None:
+        found = await connections_of(admin, group, broker)
+        headings = ("#ClientId", "#ClientAddr", "#Language", "#Version")
+        click.echo(lines_of(CONSUMERS, headings, *map(_member_row, found.connection_set)))
+        click.echo("\nBelow is subscription:")
+        subscribed = sorted((one.topic, one.sub_string) for one in found.subscription_table.values())
+        click.echo(lines_of(SUBSCRIBED, ("#Topic", "#SubExpression"), *subscribed))
+        click.echo(f"\nConsumeType: {found.consume_type}\nMessageModel: {found.message_model}")
+        click.echo(f"ConsumeFromWhere: {found.consume_from_where}")
+
+    asked.run(work)
+
+
+def _member_row(one: ClientConnection) -> tuple[str, str, str, str]:
+    return one.client_id, one.client_addr, one.language, version_text(one.version)
+
+
+async def connections_of(admin: "Admin", group: str, broker: str | None = None) -> ConsumerConnections:
+    """Return a group's members, at one broker or at all. Raises: ClientError (it is not online), BrokerAnswer."""
+    found = ConsumerConnections()
+    members: dict[str, ClientConnection] = {}
+    for address in [broker] if broker else (await admin.masters()).values():
+        try:
+            answer = await ask(admin, address, GetConsumerConnections(group))
+        except BrokerAnswer as refused:
+            if refused.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+            continue
+        known: ConsumerConnections = answer.body or ConsumerConnections()
+        members |= {one.client_id: one for one in known.connection_set}
+        found = known if known.connection_set else found
+    if not members:
+        raise ClientError(
+            f"mqadmin: nobody consumes in group {group} now: `staticfire group {group}` shows where it stands"
+        )
+    found.connection_set = [members[client_id] for client_id in sorted(members)]
+    return found
+
+
+@command("producerConnection")
+@option("-g", "--producerGroup", "group", required=True, metavar="GROUP", help="The producer group.")
+@topic_flag
+def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
+    """Show who produces in a group.
+
+    Asked are the brokers that have the topic.
+    """
+
+    async def work(admin: "Admin") -> None:
+        members: dict[str, ClientConnection] = {}
+        for broker in (await admin.route(topic)).broker_datas:
+            try:
+                answer = await ask(admin, broker.broker_addrs[MASTER_ID], GetProducerConnections(group))
+            except BrokerAnswer:
+                continue  # It knows no such group.
+            members |= {one.client_id: one for one in answer.body.connection_set}
+        if not members:
+            raise ClientError(f"mqadmin: nobody produces in group {group} for topic {topic} now")
+        rows = [_member_row(members[client_id]) for client_id in sorted(members)]
+        click.echo(lines_of(PRODUCERS, *((number, *row) for number, row in enumerate(rows, 1))))
+
+    asked.run(work)
+
+
+@command("consumerStatus")
+@member_group_flag
+@option("-i", "--clientId", "client_id", metavar="ID", help="Of this member, all that it says. [default: all members]")
+@at_broker_flag
+@option("-s", "--jstack", is_flag=True, help="With what its threads and tasks are doing.")
+def consumer_status(asked: AskedCluster, group: str, client_id: str | None, broker: str | None, jstack: bool) -> None:
+    """Let the members of a group tell what they are doing.
+
+    Without -i each one's words go into a file of its own, in a folder named like the time.
+    """
+
+    async def work(admin: "Admin") -> None:
+        if client_id is not None:
+            click.echo(info_text(await running_info_of(admin, group, client_id, jstack)))
+            return
+        members = (await connections_of(admin, group, broker)).connection_set
+        await _show_members(admin, group, members, jstack)
+
+    asked.run(work)
+
+
+async def _show_members(admin: "Admin", group: str, members: list[ClientConnection], jstack: bool) -> None:
+    now_ms = admin.client.machine.clock.wall_ms()
+    infos: dict[str, ConsumerRunningInfo] = {}
+    click.echo(lines_of(MEMBERS, ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")))
+    for member in members:
+        try:
+            info = await running_info_of(admin, group, member.client_id, jstack)
+        except (BrokerAnswer, NetworkError) as refused:
+            click.echo(f"staticfire mqadmin: {refused}", err=True)
+            continue
+        infos[member.client_id] = info
+        path = _write(f"{now_ms}/{member.client_id}", info_text(info))
+        click.echo(lines_of(MEMBERS, (len(infos), member.client_id, version_text(member.version), path)))
+    if not infos:
+        raise ClientError(f"mqadmin: no member of group {group} tells what it is doing")
+    if not same_subscriptions(infos, now_ms):
+        click.echo("\n\nWARN: Different subscription in the same group of consumer!!!")
+        return
+    click.echo("\n\nSame subscription in the same group of consumer\n\nRebalance OK")
+    for name, info in infos.items():
+        for line in stuck_lines(name, info, now_ms):
+            click.echo(line)
+
+
+def _write(path: str, words: str) -> str:
+    """Write a file below the current folder; return its path. Raises: UsageError."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(words)
+    except OSError as error:
+        raise UsageError(f"mqadmin consumerStatus: {path} can't be written: {error.strerror}") from None
+    return path
+
+
+async def running_info_of(admin: "Admin", group: str, client_id: str, jstack: bool = False) -> ConsumerRunningInfo:
+    """Return what a member says of itself, by way of a broker that knows it. Raises: BrokerAnswer, NetworkError."""
+    refusal: BrokerAnswer | None = None
+    for address in (await admin.masters()).values():
+        try:
+            answer = await ask(admin, address, GetConsumerRunningInfo(group, client_id, jstack))
+        except BrokerAnswer as refused:
+            refusal = refused
+            continue
+        info: ConsumerRunningInfo = answer.body
+        return info
+    assert refusal is not None  # there is a master, or `masters` raises
+    raise refusal

@@ -1,0 +1,82 @@
+"""`staticfire mqadmin`: the key-value table of nameservers, and whether producers see a broker."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, option
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.requests.routes import AddWritePerm, WipeWritePerm
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+namespace_flag = option("-s", "--namespace", required=True, metavar="NAMESPACE", help="A part of the table.")
+key_flag = option("-k", "--key", required=True, metavar="NAME", help="Its name.")
+broker_name_flag = option("-b", "--brokerName", "broker", required=True, metavar="NAME", help="The broker.")
+
+
+@command("updateKvConfig")
+@namespace_flag
+@key_flag
+@option("-v", "--value", required=True, metavar="TEXT", help="The value.")
+def update_kv_config(asked: AskedCluster, namespace: str, key: str, value: str) -> None:
+    """Store a value on all nameservers."""
+
+    async def work(admin: "Admin") -> None:
+        await admin.put_kv(namespace, key, value)
+        click.echo("create or update kv config to namespace success.")
+
+    asked.run(work)
+
+
+@command("deleteKvConfig")
+@namespace_flag
+@key_flag
+def delete_kv_config(asked: AskedCluster, namespace: str, key: str) -> None:
+    """Remove a value from all nameservers."""
+
+    async def work(admin: "Admin") -> None:
+        await admin.delete_kv(namespace, key)
+        click.echo("delete kv config from namespace success.")
+
+    asked.run(work)
+
+
+@command("wipeWritePerm")
+@broker_name_flag
+def wipe_write_perm(asked: AskedCluster, broker: str) -> None:
+    """Hide a broker from producers.
+
+    Its topics lose the permission to be written at all nameservers of -n. They get it back with addWritePerm, and when
+    the broker registers with a change of its topics.
+    """
+
+    async def work(admin: "Admin") -> None:
+        await _known(admin, broker)
+        for address in admin.client.nameservers.addresses:
+            count = (await ask(admin, address, WipeWritePerm(broker))).wipe_topic_count  # type: ignore[attr-defined]
+            click.echo(f"wipe write perm of broker[{broker}] in name server[{address}] OK, {count}")
+
+    asked.run(work)
+
+
+@command("addWritePerm")
+@broker_name_flag
+def add_write_perm(asked: AskedCluster, broker: str) -> None:
+    """Show a broker to producers again."""
+
+    async def work(admin: "Admin") -> None:
+        await _known(admin, broker)
+        for address in admin.client.nameservers.addresses:
+            count = (await ask(admin, address, AddWritePerm(broker))).add_topic_count  # type: ignore[attr-defined]
+            click.echo(f"add write perm of broker[{broker}] in name server[{address}] OK, {count}")
+
+    asked.run(work)
+
+
+async def _known(admin: "Admin", broker: str) -> None:
+    """Raises: ClientError, where no such broker is registered: nameservers answer 0 then, as if all were well."""
+    names = sorted((await admin.cluster_info()).broker_addr_table)
+    if broker not in names:
+        raise ClientError(f"mqadmin: no broker {broker} is registered; there are {', '.join(names) or 'none'}")

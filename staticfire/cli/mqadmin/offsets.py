@@ -1,0 +1,140 @@
+"""`staticfire mqadmin`: where a group goes on."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, known_group, lmq_flag, option, topic_flag
+from staticfire.cli.mqadmin.java_text import parse_local
+from staticfire.cli.mqadmin.tables import offsets_text
+from staticfire.cli.options import Whole
+from staticfire.client import MessageQueue
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.protocol.durations import parse_moment
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.requests.offsets import SearchOffset
+from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.protocol.requests.statistics import GetConsumeStats
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+SKIP_MS = -1
+"""A time behind all messages."""
+
+group_flag_short = option("-g", "--group", "group", required=True, metavar="GROUP", help="The consumer group.")
+force_flag = option("-f", "--force", type=bool, default=True, show_default=True, help="Forwards, too.")
+
+
+@command("resetOffsetByTime")
+@group_flag_short
+@topic_flag
+@option(
+    "-s", "--timestamp", required=True, metavar="now|MS|TIME",
+    help="now: behind all; ms since 1970; 2026-11-21T13:30:00Z; or yyyy-MM-dd#HH:mm:ss:SSS, in the local time zone.",
+)  # fmt: skip
+@force_flag
+@option("-b", "--broker", metavar="HOST:PORT", help="With -q: one queue of this broker.")
+@option("-q", "--queue", "queue_id", type=Whole(0), metavar="ID", help="With -b: this queue.")
+@option("-o", "--offset", type=Whole(0), help="With -b and -q: to this queue offset instead.")
+@lmq_flag
+def reset_offset_by_time(
+    asked: AskedCluster,
+    group: str,
+    topic: str,
+    timestamp: str,
+    force: bool,
+    broker: str | None,
+    queue_id: int | None,
+    offset: int | None,
+    cluster: str | None,
+) -> None:
+    """Let a group go on at a time.
+
+    With what was stored then or later, without a restart of its members.
+    """
+    if (broker is None) != (queue_id is None) or (offset is not None and queue_id is None):
+        raise UsageError("mqadmin resetOffsetByTime: -b HOST:PORT and -q ID go together, and -o OFFSET goes with them")
+    stored_ms = SKIP_MS if timestamp.lower() in ("now", "currenttimestamp") else _moment(timestamp)
+    times = f"timestamp(string)[{timestamp}], timestamp(long)[{stored_ms}]"
+
+    async def work(admin: "Admin") -> None:
+        await known_group(admin, group)
+        if broker is not None and queue_id is not None:
+            place = f"group[{group}], topic[{topic}], queueId[{queue_id}], broker[{broker}]"
+            click.echo(f"start reset consumer offset by specified, {place}, {times}")
+            await _move_queue(admin, (group, topic, broker, queue_id), stored_ms, offset)
+            return
+        moved = await admin.reset_offset_by_time(group, topic, stored_ms, force)
+        forced = str(force).lower()
+        click.echo(
+            f"start reset consumer offset by specified, group[{group}], topic[{topic}], force[{forced}], {times}"
+        )
+        _show(moved)
+
+    asked.run(work)
+
+
+def _moment(words: str) -> int:
+    local_ms = parse_local(words)
+    return parse_moment(words) if local_ms is None else local_ms
+
+
+async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_ms: int, offset: int | None) -> None:
+    """Move a group in one queue: to an offset, or to a time."""
+    group, topic, address, queue_id = place
+    if offset is None:
+        found = await ask(admin, address, SearchOffset(topic, queue_id, stored_ms))
+        offset = int(found.offset)  # type: ignore[attr-defined]  # an OffsetAnswer
+    await ask(admin, address, ResetOffset(group, topic, stored_ms, True, queue_id, offset))
+    click.echo(f"reset consumer offset to {offset}")
+
+
+@command("skipAccumulatedMessage")
+@group_flag_short
+@topic_flag
+@force_flag
+@lmq_flag
+def skip_accumulated_message(asked: AskedCluster, group: str, topic: str, force: bool, cluster: str | None) -> None:
+    """Let a group forget its backlog in a topic.
+
+    It goes on with what comes from now on.
+    """
+
+    async def work(admin: "Admin") -> None:
+        await known_group(admin, group)
+        _show(await admin.reset_offset_by_time(group, topic, SKIP_MS, force))
+
+    asked.run(work)
+
+
+def _show(moved: dict[MessageQueue, int]) -> None:
+    click.echo(offsets_text((queue.broker_name, queue.queue_id, offset) for queue, offset in sorted(moved.items())))
+
+
+@command("cloneGroupOffset")
+@option("-s", "--srcGroup", "source", required=True, metavar="GROUP", help="The group that stands where it should.")
+@option("-d", "--destGroup", "target", required=True, metavar="GROUP", help="The group that is moved there.")
+@topic_flag
+@option("-o", "--offline", metavar="true|false", help="As in RocketMQ, where nothing comes of it, either.")
+def clone_group_offset(asked: AskedCluster, source: str, target: str, topic: str, offline: str | None) -> None:
+    """Let a group stand where another one does.
+
+    In one topic (RocketMQ's own copies all of them, whatever -t says). Members that are online write over it.
+    """
+
+    async def work(admin: "Admin") -> None:
+        await known_group(admin, source)
+        copied = 0
+        for broker in (await admin.route(topic)).broker_datas:
+            answer = await ask(admin, broker.broker_addrs[MASTER_ID], GetConsumeStats(source, topic))
+            for queue, state in answer.body.offset_table.items():
+                if queue.topic == topic and state.consumer_offset >= 0:
+                    place = MessageQueue(topic, queue.broker_name, queue.queue_id)
+                    await admin.offsets.commit(target, place, state.consumer_offset)
+                    copied += 1
+        if not copied:
+            raise ClientError(f"mqadmin: group {source} stands nowhere in topic {topic}")
+        click.echo(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")
+
+    asked.run(work)

@@ -1,0 +1,69 @@
+"""`staticfire mqadmin`: settings of brokers and nameservers."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.mqadmin.frame import AskedCluster, addresses, ask, command, option, target_flags
+from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.requests.config import GetBrokerConfig, UpdateBrokerConfig
+from staticfire.protocol.requests.routes import GetNameserverConfig
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+SETTING = "%-50s=  %s"
+
+
+@command("getBrokerConfig")
+@target_flags
+def get_broker_config(asked: AskedCluster, cluster: str | None, broker: str | None) -> None:
+    """Show all settings of brokers."""
+
+    async def work(admin: "Admin") -> None:
+        for address in await addresses(admin, cluster, broker):
+            role = "" if broker else "Master: "
+            _show_settings(f"{role}{address}", (await ask(admin, address, GetBrokerConfig())).body)
+
+    asked.run(work)
+
+
+@command("updateBrokerConfig")
+@target_flags
+@option("-a", "--updateAllBroker", "_all", metavar="true|false", help="With replicas; there are none here.")
+@option("-k", "--key", required=True, metavar="NAME", help="The setting's name.")
+@option("-v", "--value", required=True, metavar="TEXT", help="Its new value.")
+def update_broker_config(
+    asked: AskedCluster, cluster: str | None, broker: str | None, _all: str | None, key: str, value: str
+) -> None:
+    """Change a setting of brokers while they run."""
+    if any(sign in key + value for sign in "\r\n"):
+        raise UsageError("mqadmin: a setting is one line")
+
+    async def work(admin: "Admin") -> None:
+        for address in await addresses(admin, cluster, broker):
+            answer = await ask(admin, address, UpdateBrokerConfig(body=f"{key}={value}\n".encode()))
+            if answer.remark:
+                raise ClientError(f"mqadmin: {address}: {answer.remark}")
+            click.echo(f"update broker config success, {address}")
+
+    asked.run(work)
+
+
+@command("getNamesrvConfig")
+def get_namesrv_config(asked: AskedCluster) -> None:
+    """Show all settings of the nameservers."""
+
+    async def work(admin: "Admin") -> None:
+        for address in admin.client.nameservers.addresses:
+            _show_settings(address, (await ask(admin, address, GetNameserverConfig())).body)
+
+    asked.run(work)
+
+
+def _show_settings(title: str, body: bytes | None) -> None:
+    click.echo(f"============{title}============")
+    pairs = (line.partition("=") for line in (body or b"").decode().splitlines())
+    click.echo(lines_of(SETTING, *((name, text) for name, _, text in pairs)))
+    click.echo()

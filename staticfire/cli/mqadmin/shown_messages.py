@@ -1,0 +1,129 @@
+"""Messages in full, and who has consumed them, as RocketMQ's mqadmin prints them."""
+
+import os
+from typing import TYPE_CHECKING
+
+from staticfire.cli.mqadmin.java_text import bytes_text, lines_of, map_text, moment_ms, object_text
+from staticfire.client import ReceivedMessage
+from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
+from staticfire.client.consume.pull_answers import PullResult
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+FIELD = "%-20s %s"
+MIN_OFFSET, MAX_OFFSET = "MIN_OFFSET", "MAX_OFFSET"
+FIXED_BYTES = 75
+# Of a record: all but hosts, body, topic and properties.
+BODIES = "/tmp/rocketmq/msgbodys"
+# Where RocketMQ's puts them; scripts read them there.
+TRACKS = {
+    ConsumptionState.CONSUMED: "CONSUMED",
+    ConsumptionState.FILTERED: "CONSUMED_BUT_FILTERED",
+    ConsumptionState.NOT_YET: "NOT_CONSUME_YET",
+    ConsumptionState.UNKNOWN: "UNKNOWN",
+}
+
+
+def message_text(message: ReceivedMessage, body_path: str, with_id: bool, charset: str | None = None) -> str:
+    """Return what a message has, a line each. `with_id`: its offset message id, too; `charset`: and its body."""
+    fields: dict[str, object] = {"OffsetID:": message.offset_message_id} if with_id else {}
+    fields |= {
+        "Topic:": message.topic,
+        "Tags:": f"[{message.tags or 'null'}]",
+        "Keys:": f"[{message.get('KEYS') or 'null'}]",
+        "Queue ID:": message.queue_id,
+        "Queue Offset:": message.queue_offset,
+        "CommitLog Offset:": message.log_position,
+        "Reconsume Times:": message.reconsume_times,
+        "Born Timestamp:": moment_ms(message.born_ms),
+        "Store Timestamp:": moment_ms(message.stored_ms),
+        "Born Host:": message.born_host,
+        "Store Host:": message.store_host,
+        "System Flag:": message.sys_flag,
+        "Properties:": map_text(message.properties),
+        "Message Body Path:": body_path,
+    }
+    if charset is not None:
+        fields["Message Body:"] = message.body.decode(charset, "replace")
+    return lines_of(FIELD, *fields.items())
+
+
+def write_body(message: ReceivedMessage, suffix: str = "") -> str:
+    """Write a body where RocketMQ's does; return the path, or why there is none."""
+    path = f"{BODIES}/{message.offset_message_id if not message.get('UNIQ_KEY') else message.message_id}{suffix}"
+    try:
+        os.makedirs(BODIES, exist_ok=True)
+        # Anybody may make files there: a link that leads elsewhere isn't followed.
+        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with open(place, "wb") as file:
+            file.write(message.body)
+    except OSError as error:
+        return f"not written: {error.strerror}"
+    return path
+
+
+async def tracks_text(admin: "Admin", message: ReceivedMessage) -> str:
+    """Return how the groups of its topic stand to a message. RocketMQ: messageTrackDetail."""
+    groups = await admin.consumption(message)
+    if not groups:
+        return "\nWARN: No Consumer"
+    return "\n\n" + "\n".join([_track(one) for one in groups])
+
+
+def _track(one: GroupConsumption) -> str:
+    offline = f"CODE:206 DESC:the consumer group[{one.group}] not online"
+    fields = {
+        "consumerGroup": one.group,
+        "trackType": TRACKS[one.state] if one.is_online else "NOT_ONLINE",
+        "exceptionDesc": None if one.is_online else offline,
+    }
+    return object_text("MessageTrack ", fields, "[]")
+
+
+def detail_text(message: ReceivedMessage) -> str:
+    """Return a message on one line. RocketMQ: MessageExt.toString."""
+    plain = {
+        "topic": f"'{message.topic}'",
+        "flag": message.flag,
+        "properties": map_text(message.properties),
+        "body": bytes_text(message.body),
+        "transactionId": f"'{message.transaction_id or 'null'}'",
+    }
+    fields = {
+        "brokerName": message.broker_name,
+        "queueId": message.queue_id,
+        "storeSize": _stored_bytes(message),
+        "queueOffset": message.queue_offset,
+        "sysFlag": message.sys_flag,
+        "bornTimestamp": message.born_ms,
+        "bornHost": f"/{message.born_host}",
+        "storeTimestamp": message.stored_ms,
+        "storeHost": f"/{message.store_host}",
+        "msgId": message.offset_message_id,
+        "commitLogOffset": message.log_position,
+        "bodyCRC": message.record.body_crc,
+        "reconsumeTimes": message.reconsume_times,
+        "preparedTransactionOffset": message.prepared_position,
+        "toString()": object_text("Message", plain),
+    }
+    return object_text("MessageExt ", fields, "[]")
+
+
+def _stored_bytes(message: ReceivedMessage) -> int:
+    """Return how long RocketMQ's record of a message is: ours is a little longer."""
+    record = message.record
+    hosts = sum(len(host) for host in (record.born_host, message.store_host_packed))
+    return FIXED_BYTES + hosts + len(record.body) + len(record.topic.encode()) + len(record.properties)
+
+
+def with_ends(message: ReceivedMessage, result: PullResult) -> ReceivedMessage:
+    """Give a pulled message the properties by which RocketMQ's clients note where its queue begins and ends."""
+    message.properties.update({MIN_OFFSET: str(result.min_offset), MAX_OFFSET: str(result.max_offset)})
+    return message
+
+
+def printed_line(message: ReceivedMessage, charset: str, with_body: bool = True) -> str:
+    """Return a message as printMsg and consumeMessage print it."""
+    body = message.body.decode(charset, "replace") if with_body else "NOT PRINT BODY"
+    return f"MSGID: {message.message_id} {detail_text(message)} BODY: {body}"

@@ -1,0 +1,220 @@
+"""`staticfire mqadmin`: topics, where they are and how full."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from staticfire.cli.mqadmin.frame import (
+    AskedCluster,
+    addresses,
+    ask,
+    command,
+    option,
+    signed_attributes,
+    target_flags,
+    topic_flag,
+)
+from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.tables import route_table, route_text, status_text, topic_text
+from staticfire.cli.options import Whole
+from staticfire.client.cluster.routes import MASTER_ID, listed_queues
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.names import group_of_topic
+from staticfire.protocol.requests.connections import QueryGroupsOfTopic
+from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG
+from staticfire.protocol.requests.statistics import GetTopicStats
+from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, UpdateTopic
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+
+UNIT, UNIT_SUBSCRIBED = 1, 2
+BY_CLUSTER, BY_CLUSTER_ROW = "%-20s  %-48s  %-48s", "%-20s  %-64s  %-64s"
+
+
+@command("updateTopic")
+@target_flags
+@topic_flag
+@option("-r", "--readQueueNums", "read", type=Whole(1), default=8, show_default=True, help="Queues to read from.")
+@option("-w", "--writeQueueNums", "write", type=Whole(1), default=8, show_default=True, help="Queues to write to.")
+@option("-p", "--perm", type=click.Choice(["2", "4", "6"]), default="6", show_default=True, help="2: write, 4: read.")
+@option("-o", "--order", type=bool, default=False, show_default=True, help="An ordered topic; sets its orderConf, too.")
+@option("-u", "--unit", type=bool, default=False, show_default=True, help="The unit flag, which is kept only.")
+@option("-s", "--hasUnitSub", "unit_sub", type=bool, default=False, show_default=True, help="Kept only, as -u.")
+@option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", help="As +message.type=FIFO.")
+def update_topic(
+    asked: AskedCluster,
+    cluster: str | None,
+    broker: str | None,
+    topic: str,
+    read: int,
+    write: int,
+    perm: str,
+    order: bool,
+    unit: bool,
+    unit_sub: bool,
+    attributes: str | None,
+) -> None:
+    """Create a topic, or change it."""
+    flag = (UNIT if unit else 0) | (UNIT_SUBSCRIBED if unit_sub else 0)
+    changes = signed_attributes(attributes or "")
+    config = TopicConfig(topic, read, write, int(perm), "SINGLE_TAG", flag, order, changes)
+
+    async def work(admin: "Admin") -> None:
+        request = UpdateTopic(
+            topic, read, write, int(perm), "TBW102", "SINGLE_TAG", flag, order=order, attributes=attributes
+        )
+        for address in await addresses(admin, cluster, broker):
+            await ask(admin, address, request)
+            click.echo(f"create topic to {address} success.")
+        if order:
+            where = "broker" if broker else "cluster"
+            names = [name for name, at in (await admin.masters(cluster)).items() if broker in (None, at)]
+            conf = ";".join(f"{name}:{write}" for name in names)
+            await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf)
+            click.echo(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
+        click.echo(topic_text(config))
+
+    asked.run(work)
+
+
+@command("deleteTopic")
+@option("-c", "--clusterName", "cluster", required=True, metavar="CLUSTER", help="From the brokers of this cluster.")
+@topic_flag
+def delete_topic(asked: AskedCluster, cluster: str, topic: str) -> None:
+    """Delete a topic from brokers and nameservers."""
+
+    async def work(admin: "Admin") -> None:
+        await admin.delete_topic(topic, cluster=cluster)
+        click.echo(f"delete topic [{topic}] from cluster [{cluster}] success.")
+        click.echo(f"delete topic [{topic}] from NameServer success.")
+
+    asked.run(work)
+
+
+@command("topicList")
+@option("-c", "--clusterModel", "by_cluster", is_flag=True, help="With the cluster and the groups of each.")
+def topic_list(asked: AskedCluster, by_cluster: bool) -> None:
+    """List all topics."""
+
+    async def work(admin: "Admin") -> None:
+        names = await admin.topics()
+        if not by_cluster:
+            for name in names:
+                click.echo(name)
+            return
+        click.echo(lines_of(BY_CLUSTER, ("#Cluster Name", "#Topic", "#Consumer Group")))
+        for name in names:
+            if group_of_topic(name) is None:
+                click.echo(lines_of(BY_CLUSTER_ROW, *await _groups_of(admin, name)))
+
+    asked.run(work)
+
+
+async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
+    """Return a row for each group that consumes a topic, or one without a group."""
+    first = (await admin.route(topic)).broker_datas[0]
+    answer = await ask(admin, first.broker_addrs[MASTER_ID], QueryGroupsOfTopic(topic))
+    groups = answer.body.group_list if answer.body is not None else []
+    return [(first.cluster, topic, group) for group in sorted(groups) or [""]]
+
+
+@command("topicRoute")
+@topic_flag
+@option("-l", "--list", "as_list", is_flag=True, help="As a table.")
+def topic_route(asked: AskedCluster, topic: str, as_list: bool) -> None:
+    """Show on which brokers a topic is."""
+
+    async def work(admin: "Admin") -> None:
+        route = await admin.route(topic)
+        click.echo(route_table(route) if as_list else route_text(route))
+
+    asked.run(work)
+
+
+@command("topicStatus")
+@topic_flag
+@option("-c", "--cluster", "cluster", metavar="CLUSTER", help="On the brokers of this cluster.")
+def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
+    """Show how full a topic's queues are."""
+
+    async def work(admin: "Admin") -> None:
+        stats = []
+        for broker in (await admin.route(topic)).broker_datas:
+            if cluster in (None, broker.cluster):
+                stats.append((await ask(admin, broker.broker_addrs[MASTER_ID], GetTopicStats(topic=topic))).body)
+        if not stats:
+            raise ClientError(f"mqadmin: topic {topic} is on no broker of cluster {cluster}")
+        click.echo(status_text(stats))
+
+    asked.run(work)
+
+
+@command("updateOrderConf")
+@topic_flag
+@option("-m", "--method", type=click.Choice(["get", "put", "delete"]), required=True, help="What to do with it.")
+@option("-v", "--orderConf", "conf", metavar="BROKER:QUEUES;BROKER:QUEUES", help="For put: broker-a:4;broker-b:4.")
+def update_order_conf(asked: AskedCluster, topic: str, method: str, conf: str | None) -> None:
+    """Say which queues an ordered topic has.
+
+    For nameservers with orderMessageEnable.
+    """
+
+    async def work(admin: "Admin") -> None:
+        if method == "get":
+            known = await admin.get_kv(ORDER_TOPIC_CONFIG, topic)
+            if known is None:
+                raise ClientError(f"topic {topic} has no orderConf: `mqadmin updateOrderConf -m put` sets one")
+            click.echo(f"get orderConf success. topic=[{topic}], orderConf=[{known}] ")
+        elif method == "put":
+            listed_queues(topic, conf or "")
+            await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf or "")
+            click.echo(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
+        else:
+            await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
+            click.echo(f"delete orderConf success. topic=[{topic}]")
+
+    asked.run(work)
+
+
+@command("updateTopicPerm")
+@target_flags
+@topic_flag
+@option("-p", "--perm", type=click.Choice(["2", "4", "6"]), required=True, help="2: write, 4: read.")
+def update_topic_perm(asked: AskedCluster, cluster: str | None, broker: str | None, topic: str, perm: str) -> None:
+    """Change whether a topic may be read and written.
+
+    The rest of it stays.
+    """
+
+    async def work(admin: "Admin") -> None:
+        for address in await addresses(admin, cluster, broker):
+            known: TopicConfig = (await ask(admin, address, GetTopicConfig(topic=topic))).body
+            if known.perm == int(perm) and broker:
+                click.echo("new perm equals to the old one!")
+                continue
+            attributes = ",".join(f"+{name}={text}" for name, text in known.attributes.items()) or None
+            request = UpdateTopic(
+                topic, known.read_queue_nums, known.write_queue_nums, int(perm), "TBW102", "SINGLE_TAG",
+                known.topic_sys_flag, order=known.order, attributes=attributes,
+            )  # fmt: skip
+            await ask(admin, address, request)
+            click.echo(f"update topic perm from {known.perm} to {perm} in {address} success.")
+            if broker:
+                known.perm = int(perm)
+                click.echo(f"{topic_text(known)}.")
+
+    asked.run(work)
+
+
+@command("topicClusterList")
+@topic_flag
+def topic_cluster_list(asked: AskedCluster, topic: str) -> None:
+    """List the clusters that have a topic."""
+
+    async def work(admin: "Admin") -> None:
+        brokers = (await admin.route(topic)).broker_datas
+        for name in sorted({broker.cluster or "" for broker in brokers}):
+            click.echo(name)
+
+    asked.run(work)

@@ -1,0 +1,114 @@
+"""`staticfire snapshot`: a cluster put away under a name, and put back as it was, while clients stay connected."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from staticfire.cli.command_groups import Commands
+from staticfire.cli.family import json_flag
+from staticfire.cli.listing import asked, print_json
+from staticfire.cli.messages import count_of
+from staticfire.cli.options import namesrv_flag
+
+if TYPE_CHECKING:
+    from staticfire.client import Admin
+    from staticfire.runtime.pool import ConnectionPool
+
+    Act = Callable[[ConnectionPool, str, dict[str, str]], Awaitable[Any]]
+
+NAME = click.argument("name", default="default")
+
+
+@click.group(cls=Commands)
+def snapshot() -> None:
+    """The whole cluster as it is: put away under a name, and put back in milliseconds, as often as a test wants it.
+
+    A snapshot has messages, topics, groups, offsets, what waits and message time. Brokers keep it below their folder.
+    """
+
+
+@snapshot.command()
+@namesrv_flag
+@json_flag
+@NAME
+def save(name: str, namesrv: str, as_json: bool) -> None:
+    """Put the cluster away under NAME ("default"); one of that name is replaced. Nothing changes."""
+    from staticfire.control import snapshots
+
+    told = _with_brokers(namesrv, lambda pool, _, brokers: snapshots.save(pool, brokers, name))
+    if as_json:
+        print_json(_as_json(told))
+    else:
+        click.echo(f"saved {name}: {_what(told)}")
+
+
+@snapshot.command()
+@namesrv_flag
+@json_flag
+@NAME
+def restore(name: str, namesrv: str, as_json: bool) -> None:
+    """Put the cluster back as it was: what came since is gone, and connected consumers go on where they stood."""
+    from staticfire.control import snapshots
+
+    told = _with_brokers(namesrv, lambda pool, server, brokers: snapshots.restore(pool, server, brokers, name))
+    if as_json:
+        print_json(_as_json(told))
+        return
+    gone = f"; gone: {', '.join(told['gone'])}" if told["gone"] else ""
+    click.echo(f"restored {name}: {_what(told)}{gone}")
+
+
+@snapshot.command("list")
+@namesrv_flag
+@json_flag
+def list_(namesrv: str, as_json: bool) -> None:
+    """The snapshots that every broker has."""
+    from staticfire.control import snapshots
+
+    found = _with_brokers(namesrv, lambda pool, _, brokers: snapshots.saved(pool, brokers))
+    for told in found:
+        if as_json:
+            print_json(_as_json(told))
+        else:
+            click.echo(f"{told['name']}  {_time(told['saved_ms'])}  {_what(told)}")
+    if not found and not as_json:
+        click.echo("no snapshots: staticfire snapshot save NAME")
+
+
+@snapshot.command()
+@namesrv_flag
+@json_flag
+@click.argument("name")
+def remove(name: str, namesrv: str, as_json: bool) -> None:
+    """Remove a snapshot."""
+    from staticfire.control import snapshots
+
+    _with_brokers(namesrv, lambda pool, _, brokers: snapshots.remove(pool, brokers, name))
+    if as_json:
+        print_json({"removed": 1})
+    else:
+        click.echo(f"removed {name}")
+
+
+def _time(saved_ms: int) -> str:
+    from staticfire.protocol.durations import format_moment
+
+    return f"{format_moment(saved_ms)[:19]}Z"
+
+
+def _what(told: dict[str, Any]) -> str:
+    topics, groups = count_of(len(told["topics"]), "topic"), count_of(len(told["groups"]), "group")
+    return f"{topics}, {groups}, {count_of(told['messages'], 'message')}"
+
+
+def _as_json(told: dict[str, Any]) -> dict[str, Any]:
+    camel = {"saved_ms": "savedMs", "message_ms": "messageMs", "queues_moved": "queuesMoved"}
+    return {camel.get(name, name): value for name, value in told.items()}
+
+
+def _with_brokers(namesrv: str, act: "Act") -> Any:
+    async def ask(admin: "Admin") -> Any:
+        return await act(admin.client.pool, admin.client.nameservers.chosen, await admin.masters())
+
+    return asked(namesrv, "staticfire", ask)

@@ -1,0 +1,114 @@
+"""Topics and messages over HTTP: what there is, what is in it, and the life of one, without side effects.
+
+Behaviour
+- GET /topics lists topics. GET /peek/orders shows the oldest messages (?last=1: the newest), of one ?broker= and
+  ?queue=, from an ?offset= on, with ?tags=. No group, no offset, no member comes of it.
+- GET /messages/ID: those with an offset message id, a unique id or a key, each with the groups that consume its topic
+  and its life; 404 when nobody knows any. A body that is no UTF-8 is shown with its bytes escaped.
+"""
+
+from typing import Any
+
+import msgspec
+
+from staticfire.client import MessageQueue, PullConsumer, ReceivedMessage
+from staticfire.client.admin.admin import FOREVER
+from staticfire.client.admin.listing import list_topics
+from staticfire.client.admin.peek import peek_messages
+from staticfire.client.life.gathering import LifeReader
+from staticfire.control.journal import QUEUE_MAX
+from staticfire.control.routes import ControlCall, Parameter, Reply, Route, did_you_mean
+from staticfire.message_fields import message_fields, standing_fields
+from staticfire.protocol.durations import MOMENT_FORMS, parse_moment
+from staticfire.protocol.errors import TopicNotFound, UsageError
+from staticfire.protocol.names import TOOLS_GROUP
+
+SHOWN, SHOWN_MAX, FOUND_MAX = 20, 1_000, 64
+
+
+async def topics(asked: ControlCall) -> Reply:
+    """Answer which topics there are."""
+    async with asked.cluster.admin() as admin:
+        return Reply({"topics": await list_topics(admin, asked.query.get("all", False))})
+
+
+async def peek(asked: ControlCall) -> Reply:
+    """Answer what is in a topic."""
+    query, topic = asked.query, asked.place["topic"]
+    offset, is_last = query.get("offset"), query.get("last", False)
+    if is_last and offset is not None:
+        raise UsageError("last and offset exclude each other")
+    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv) as consumer:
+        try:
+            queues = await consumer.queues(topic)
+        except TopicNotFound as error:
+            async with asked.cluster.admin() as admin:
+                hint = did_you_mean(topic, await admin.topics())
+            return Reply({"error": f"{error.remark}{hint}", "code": "TOPIC_NOT_EXIST"}, 404)
+        chosen = _chosen(queues, query.get("broker") or None, query.get("queue"))
+        shown = query.get("max", SHOWN), query.get("tags") or "*"
+        found = await peek_messages(consumer, chosen, shown[0], offset=offset, last=is_last, tags=shown[1])
+    return Reply({"topic": topic, "messages": [_shown(one) for one in found]})
+
+
+def _chosen(queues: list[MessageQueue], broker_name: str | None, queue_id: int | None) -> list[MessageQueue]:
+    """Raises: UsageError."""
+    found = [one for one in queues if broker_name in (None, one.broker_name) and queue_id in (None, one.queue_id)]
+    if not found:
+        known = ", ".join(f"{queue.broker_name}/{queue.queue_id}" for queue in queues)
+        raise UsageError(f"there is no such queue; there are {known}")
+    return found
+
+
+async def find(asked: ControlCall) -> Reply:
+    """Answer messages with an id or a key, and their lives."""
+    query, text = asked.query, asked.place["id"]
+    begin, end = query.get("from"), query.get("to")
+    times = 0 if begin is None else parse_moment(begin), FOREVER if end is None else parse_moment(end)
+    async with asked.cluster.admin() as admin:
+        messages = await admin.find(text, query.get("topic") or None, *times, query.get("max", SHOWN))
+        reader = LifeReader(admin)
+        lives = {message_id: await reader.life(message_id) for message_id in {one.message_id for one in messages}}
+        if not messages and not query:
+            lives = await reader.lives(text)  # It waits, or is half.
+        shown = [{**_shown(one), "groups": standing_fields(await admin.consumption(one))} for one in messages]
+    if not messages and not lives:
+        return Reply({"error": f"no message has the id or key {text}", "notes": list(messages.gaps)}, 404)
+    told = {message_id: [msgspec.to_builtins(event) for event in life.events] for message_id, life in lives.items()}
+    notes = [*messages.gaps, *(note for life in lives.values() for note in life.notes)]
+    return Reply({"messages": shown, "lives": told, "notes": list(dict.fromkeys(notes))})
+
+
+def _shown(message: ReceivedMessage) -> dict[str, Any]:
+    return {**message_fields(message), "offsetMessageId": message.offset_message_id}
+
+
+ROUTES = (
+    Route(
+        "GET", "/topics", "all topics: brokers, queues, messages; ?all=1: RocketMQ's own, retries, dead letters, too",
+        topics, (Parameter("all", "RocketMQ's own ones, retries and dead letters, too", "boolean"),),
+    ),
+    Route(
+        "GET", "/peek/{topic}", "what is in a topic, without traces: ?max=20 &last=1 &broker= &queue= &offset= &tags=",
+        peek,
+        (
+            Parameter("max", "how many", "integer", 1, SHOWN_MAX),
+            Parameter("last", "the newest instead of the oldest", "boolean"),
+            Parameter("broker", "of this broker only"),
+            Parameter("queue", "of this queue only", "integer", 0, QUEUE_MAX),
+            Parameter("offset", "from this queue offset on", "integer"),
+            Parameter("tags", "only with these tags, like paid || refunded"),
+        ),
+        refusals={404: "there is no such topic"},
+    ),
+    Route(
+        "GET", "/messages/{id}", "messages by an id or a key, who has consumed them, and the life of each", find,
+        (
+            Parameter("topic", "of this topic only"),
+            Parameter("from", f"stored then or later: {MOMENT_FORMS}"),
+            Parameter("to", "stored then or before"),
+            Parameter("max", "how many, the newest", "integer", 1, FOUND_MAX),
+        ),
+        refusals={404: "nobody knows a message with that id or key"},
+    ),
+)  # fmt: skip

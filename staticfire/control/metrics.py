@@ -1,0 +1,110 @@
+"""GET /metrics: what RocketMQ 5's Prometheus exporter tells of brokers, under the same names.
+
+Every broker is asked when somebody scrapes, and reads its tables then (broker/metrics.py). A broker that doesn't answer
+is missing, and `staticfire_up` says so; the scrape doesn't fail. prometheus_client writes the text, and is loaded with
+the first scrape.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from staticfire.control.asked import ControlledCluster
+from staticfire.control.routes import TEXT, ControlCall, Reply, Route
+from staticfire.protocol.errors import NetworkError, StaticfireError, broker_answer
+from staticfire.protocol.requests.statistics import GetMetrics, MetricRow
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+TIMEOUT_MS = 5_000
+METRICS = {
+    "rocketmq_messages_in_total": "messages stored, by topic",
+    "rocketmq_throughput_in_total": "bytes stored, by topic",
+    "rocketmq_messages_out_total": "messages given to consumers, by group and topic",
+    "rocketmq_throughput_out_total": "bytes given to consumers, by group and topic",
+    "rocketmq_send_to_dlq_messages_total": "dead letters, by group",
+    "rocketmq_consumer_lag_messages": "messages that a group hasn't committed",
+    "rocketmq_consumer_lag_latency_milliseconds": "how old the first of them is, in message time",
+    "rocketmq_consumer_inflight_messages": "messages that a group has pulled and not committed",
+    "rocketmq_consumer_queueing_latency_milliseconds": "how old the first message is that a group hasn't pulled",
+    "rocketmq_consumer_ready_messages": "messages that a group hasn't pulled",
+    "rocketmq_producer_connections": "producers that are connected",
+    "rocketmq_consumer_connections": "members of a group that are connected",
+    "rocketmq_half_messages": "transactions that aren't ended",
+    "rocketmq_timing_messages": "messages that wait for their time",
+    "rocketmq_storage_size_bytes": "size of the log",
+    "rocketmq_storage_flush_behind_bytes": "the end of the log that isn't safe from a loss of power yet",
+    "rocketmq_storage_dispatch_behind_bytes": "the end of the log that no queue has yet",
+    "rocketmq_storage_message_reserve_time_milliseconds": "how old the oldest message is, in message time",
+    "rocketmq_broker_permission": "6: read and write, 4: read only, 2: write only",
+    "rocketmq_topic_number": "topics of a broker",
+    "rocketmq_consumer_group_number": "consumer groups of a broker",
+    "staticfire_up": "whether a server answers; this one and the next are staticfire's own",
+    "staticfire_message_time_seconds": "what the clock of message time shows",
+}
+"""Every metric there is, with what it tells. RocketMQ: BrokerMetricsConstant."""
+
+
+async def metrics(asked: ControlCall) -> Reply:
+    """Answer a scrape."""
+    from prometheus_client.exposition import generate_latest
+
+    families = list(families_of(await _rows(asked.cluster)))
+    return Reply(generate_latest(_Scrape(families)).decode(), kind=TEXT)
+
+
+async def _rows(cluster: ControlledCluster) -> list[MetricRow]:
+    """Ask every broker, and the clock."""
+    addresses = cluster.view.addresses
+    of_brokers = await asyncio.gather(*(_broker_rows(cluster, name) for name in addresses))
+    rows = [row for rows in of_brokers for row in rows]
+    try:
+        message_ms = (await cluster.clock.now()).message_ms
+    except StaticfireError:
+        return [*rows, _up("nameserver", False)]
+    return [*rows, _up("nameserver", True), MetricRow("staticfire_message_time_seconds", message_ms / 1000)]
+
+
+async def _broker_rows(cluster: ControlledCluster, name: str) -> list[MetricRow]:
+    try:
+        answer = await cluster.pool.ask(cluster.view.addresses[name], GetMetrics(), TIMEOUT_MS)
+    except NetworkError:
+        return [_up(name, False)]
+    if answer.code != 0:
+        raise broker_answer(answer.code, answer.remark, f"metrics of {name}")
+    return [_up(name, True), *(answer.body or ())]
+
+
+def _up(name: str, is_so: bool) -> MetricRow:
+    return MetricRow("staticfire_up", float(is_so), {"node_id": name})
+
+
+def families_of(rows: Iterable[MetricRow]) -> "Iterator[Metric]":
+    """Yield rows as prometheus_client has them: a family per name. Names that nobody knows are left out."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    by_name: dict[str, list[MetricRow]] = {name: [] for name in METRICS}
+    for row in rows:
+        if row.name in by_name:
+            by_name[row.name].append(row)
+    for name, of_name in by_name.items():
+        kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        family = kind(name, METRICS[name])
+        for row in of_name:
+            family.add_sample(name, row.labels, row.value)
+        yield family
+
+
+class _Scrape:
+    """What prometheus_client takes for a registry."""
+
+    def __init__(self, families: "list[Metric]") -> None:
+        self._families = families
+
+    def collect(self) -> "Iterable[Metric]":
+        """Return all families."""
+        return self._families
+
+
+ROUTES = (Route("GET", "/metrics", "for Prometheus: RocketMQ 5's names and labels", metrics, kind=TEXT),)

@@ -1,0 +1,40 @@
+"""Snapshots over HTTP: what `staticfire snapshot` does, under the same names."""
+
+from staticfire.control import snapshots
+from staticfire.control.routes import ControlCall, Reply, Route
+
+
+async def show(asked: ControlCall) -> Reply:
+    """Answer which snapshots there are."""
+    return Reply({"snapshots": await snapshots.saved(asked.cluster.pool, asked.cluster.view.addresses)})
+
+
+async def save(asked: ControlCall) -> Reply:
+    """Put the cluster away."""
+    return Reply(await snapshots.save(asked.cluster.pool, asked.cluster.view.addresses, asked.place["name"]))
+
+
+async def restore(asked: ControlCall) -> Reply:
+    """Put the cluster back."""
+    cluster = asked.cluster
+    return Reply(await snapshots.restore(cluster.pool, cluster.namesrv, cluster.view.addresses, asked.place["name"]))
+
+
+async def remove(asked: ControlCall) -> Reply:
+    """Remove a snapshot."""
+    name, cluster = asked.place["name"], asked.cluster
+    there = await snapshots.saved(cluster.pool, cluster.view.addresses)
+    if name not in [one["name"] for one in there]:
+        return Reply({"error": f"there is no snapshot {name}"}, 404)
+    await snapshots.remove(cluster.pool, cluster.view.addresses, name)
+    return Reply({"removed": 1})
+
+
+ROUTES = (
+    Route("GET", "/snapshots", "what the cluster was put away as", show),
+    Route("POST", "/snapshots/{name}", "put the cluster away under a name; one of that name is replaced", save),
+    Route("POST", "/snapshots/{name}/restore", "put the cluster back as it was; clients stay connected", restore),
+    Route(
+        "DELETE", "/snapshots/{name}", "remove a snapshot", remove, refusals={404: "there is no snapshot of that name"}
+    ),
+)

@@ -1,0 +1,193 @@
+"""A topic copied from one cluster to another: as it is, in order, once, with where its groups stand."""
+
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import Admin, ClientSettings, ConsumeFromWhere, Message, MessageQueue, Producer
+from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.copying.copier import CopyReport, CopyWish, copy_topic
+from staticfire.client.copying.plan import Bounds, pair_queues
+from staticfire.client.copying.queue_copy import read_records
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.errors import GroupNotFound, NetworkError, TopicNotFound, UsageError
+from staticfire.protocol.names import TOOLS_GROUP
+from staticfire.protocol.record import StoredRecord
+from tests.scenarios.consuming import GROUP, TOPIC, Shop
+
+pytestmark = pytest.mark.row("S8")
+
+SOURCE = "10.1.0.1:9876"
+WHOLE = CopyWish(TOPIC)
+
+
+class Production(Shop):
+    """A cluster elsewhere."""
+
+    async def start_broker(self, name: str = "broker-a", host: str | None = None) -> None:
+        await super().start_broker(f"prod-{name}", None if host is None else host.replace("10.0.", "10.1."))
+
+    async def start_nameserver(self, name: str, host: str | None = None) -> object:  # type: ignore[override]
+        return await super().start_nameserver(f"prod-{name}", host)
+
+
+@pytest_asyncio.fixture
+async def production(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Production]:
+    shop = Production(world, namesrv=SOURCE)
+    await shop.start_servers(getattr(request, "param", 1))
+    producer = Producer("shop", SOURCE, machine=world.machine("till", host="10.1.2.1"))
+    shop.producer = await world.start("till", producer)
+    shop.admin = Admin(client=producer.client)
+    await shop.admin.create_topic(TOPIC, queues=2)
+    yield shop
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld) -> AsyncIterator[Shop]:
+    shop = Shop(world)
+    await shop.start_servers(1)
+    machine = world.machine("shop", host="10.0.2.1")
+    shop.producer = await world.start("shop", Producer("shop", shop.namesrv, machine=machine))
+    shop.admin = Admin(client=shop.producer.client)
+    yield shop
+
+
+async def fill(production: Production, messages: int = 40) -> None:
+    for number in range(messages):
+        message = Message(TOPIC, b"%d" % number * (2_000 if number == 7 else 1), tags="paid", keys=f"k{number}")
+        message.properties["colour"] = "red"
+        await production.producer.send(message)
+
+
+async def bring(production: Production, shop: Shop, wish: CopyWish = WHOLE, protocol: str = "rocketmq") -> CopyReport:
+    settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]
+    source = Admin(SOURCE, settings, machine=production.world.machine(f"copier-{next(NUMBERS)}", "10.0.9.1"))
+    async with source:
+        return await copy_topic(source, shop.admin, wish)
+
+
+NUMBERS: Iterator[int] = count()
+
+
+async def stored(cluster: Shop, queue: MessageQueue) -> list[StoredRecord]:
+    found: list[StoredRecord] = []
+    async with PullConsumer(TOOLS_GROUP, client=cluster.producer.client) as reader:
+        async for records in read_records(reader, queue, Bounds(0, await cluster.admin.max_offset(queue))):
+            found += records
+    return found
+
+
+def as_it_is(records: list[StoredRecord]) -> list[tuple[object, ...]]:
+    return [(one.properties, one.body, one.born_ms, one.born_host, one.sys_flag, one.flag) for one in records]
+
+
+@pytest.mark.parametrize("protocol", ["rocketmq", "staticfire"])
+async def test_messages_come_as_they_are_and_only_once(
+    world: SimulatedWorld, production: Production, shop: Shop, protocol: str
+) -> None:
+    await fill(production)
+    before = production.brokers["prod-broker-a"].state
+    untouched = before.offsets.all_committed(), sorted(before.groups.groups), sorted(before.topics.topics)
+    await world.run_for(minutes=2)
+    report = await bring(production, shop, protocol=protocol)
+    assert (report.copied, report.there_already, report.total) == (40, 0, 40)
+    for queue_id in range(2):
+        there = await stored(production, MessageQueue(TOPIC, "prod-broker-a", queue_id))
+        here = await stored(shop, MessageQueue(TOPIC, "broker-a", queue_id))
+        assert as_it_is(here) == as_it_is(there)
+        assert here[0].stored_ms - there[0].stored_ms >= 120_000
+    again = await bring(production, shop, protocol=protocol)
+    assert (again.copied, again.there_already) == (0, 40)
+    await fill(production, 6)
+    assert (await bring(production, shop, protocol=protocol)).copied == 6
+    assert (before.offsets.all_committed(), sorted(before.groups.groups), sorted(before.topics.topics)) == untouched
+
+
+async def test_a_copy_that_is_broken_off_goes_on(world: SimulatedWorld, production: Production, shop: Shop) -> None:
+    await fill(production, 150)
+
+    def break_off(report: CopyReport) -> None:
+        if report.copied >= 64:
+            world.kill("broker-a")
+
+    async with Admin(SOURCE, machine=world.machine("first", "10.0.9.2")) as source:
+        with pytest.raises(NetworkError):
+            await copy_topic(source, shop.admin, CopyWish(TOPIC), break_off)
+    await shop.start_broker("broker-a", "10.0.1.1")
+    report = await bring(production, shop)
+    assert report.there_already >= 64
+    assert report.copied + report.there_already == 150
+    for queue_id in range(2):
+        there = await stored(production, MessageQueue(TOPIC, "prod-broker-a", queue_id))
+        assert as_it_is(await stored(shop, MessageQueue(TOPIC, "broker-a", queue_id))) == as_it_is(there)
+
+
+async def test_a_group_goes_on_before_the_same_message(
+    world: SimulatedWorld, production: Production, shop: Shop
+) -> None:
+    await fill(production, 40)
+    await production.admin.create_group(GROUP)
+    for queue_id, offset in ((0, 5), (1, 20)):
+        await production.admin.offsets.commit(GROUP, MessageQueue(TOPIC, "prod-broker-a", queue_id), offset)
+    report = await bring(production, shop, CopyWish(TOPIC, [GROUP], limit=18))
+    assert report.copied == 36
+    assert sorted(report.offsets[GROUP].values()) == [3, 18]  # Offset 5 of 20 is the fourth of the last 18.
+    await shop.start("one", consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    await shop.until_heard(15)
+    await world.run_for(seconds=30)
+    wanted = (await stored(production, MessageQueue(TOPIC, "prod-broker-a", 0)))[5:]
+    assert sorted(shop.bodies) == sorted(record.body for record in wanted)
+
+
+async def test_a_copy_is_of_a_time_if_that_is_wished(world: SimulatedWorld, production: Production, shop: Shop) -> None:
+    clock = production.brokers["prod-broker-a"].state.clock
+    await fill(production, 10)
+    await world.run_for(minutes=5)
+    since_ms = clock.message_ms()
+    await world.run_for(minutes=5)
+    await fill(production, 4)
+    await world.run_for(minutes=5)
+    until_ms = clock.message_ms()
+    await fill(production, 6)
+    assert (await bring(production, shop, CopyWish(TOPIC, since_ms=since_ms, until_ms=until_ms))).copied == 4
+    assert (await bring(production, shop, CopyWish(TOPIC, since_ms=since_ms))).copied == 6
+
+
+@pytest.mark.parametrize("production", [3], indirect=True)
+async def test_more_brokers_than_the_stand_has_share_one(production: Production, shop: Shop) -> None:
+    await fill(production, 30)
+    report = await bring(production, shop)
+    assert (report.copied, report.moved_queues) == (30, True)
+    assert sorted(pair.target.queue_id for pair in report.queues) == list(range(6))
+    assert sum(shop.ends().values()) == 30
+
+
+def test_queues_keep_their_ids_where_brokers_can_be_paired() -> None:
+    pairs = pair_queues(TOPIC, {"a": 2, "b": 1}, ["x", "y"])
+    assert [(one.broker_name, one.queue_id, other.broker_name, other.queue_id) for one, other in pairs] == [
+        ("a", 0, "x", 0),
+        ("a", 1, "x", 1),
+        ("b", 0, "y", 0),
+    ]
+    assert {pair.target.broker_name for pair in pair_queues(TOPIC, {"b": 2}, ["a", "b"])} == {"b"}
+
+
+async def test_what_cant_be_copied_is_refused_in_words(production: Production, shop: Shop) -> None:
+    await fill(production, 2)
+    with pytest.raises(TopicNotFound):
+        await bring(production, shop, CopyWish("nope"))
+    with pytest.raises(GroupNotFound, match="no group nope at 10"):
+        await bring(production, shop, CopyWish(TOPIC, ["nope"]))
+    with pytest.raises(UsageError, match="1 or more"):
+        await bring(production, shop, CopyWish(TOPIC, limit=0))
+    with pytest.raises(UsageError, match="nothing between them"):
+        await bring(production, shop, CopyWish(TOPIC, since_ms=5, until_ms=5))
+    with pytest.raises(UsageError, match="topic of the cluster itself"):
+        await bring(production, shop, CopyWish("SCHEDULE_TOPIC_XXXX"))
+    with pytest.raises(UsageError, match="isn't copied to itself"):
+        await copy_topic(shop.admin, shop.admin, CopyWish(TOPIC))
+    await shop.admin.create_topic(TOPIC, queues=1)
+    with pytest.raises(UsageError, match="has 1 queues on broker-a here, and 2 are needed"):
+        await bring(production, shop)

@@ -1,0 +1,17 @@
+"""A hook of mkdocs: links of docs/ that lead out of it, to tests, examples and code, are shown as paths on the site."""
+
+import re
+from typing import Any
+
+OUTWARD = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([^)#]*)[^)]*\)")
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Return a page's text with such links replaced; those that stay inside of docs/ are kept."""
+    depth = page.file.src_uri.count("/")
+
+    def shown(found: re.Match[str]) -> str:
+        ups = found[0].count("../")
+        return found[0] if ups <= depth else f"{found[1]} (`{found[2]}`)"
+
+    return OUTWARD.sub(shown, markdown)
