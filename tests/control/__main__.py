@@ -82,7 +82,7 @@ def ask(program: str, wanted: Round, control: str) -> int:
         config.write_text(wanted.config)
         command = [
             str(Path(program).absolute()), "--config-file", str(config), "run", f"{control}/openapi.json",
-            "--checks", ",".join(wanted.checks), "--max-time", str(wanted.seconds), "--workers", "2",
+            "--checks", ",".join(wanted.checks), "--max-time", str(wanted.seconds), "--workers", "1",
             "--request-timeout", "20", "--no-color", "--phases", "examples,coverage,fuzzing", "--warnings", "off",
             "--generation-database", "none", *wanted.chosen,
         ]  # fmt: skip
