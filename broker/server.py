@@ -139,9 +139,9 @@ class Broker(Service):
     # -- another core --------------------------------------------------------------------------------------------
 
     def _change(self, call: Call) -> None:
-        """Save a snapshot or put it back, and answer then."""
+        """Save, put back or remove a snapshot, and answer then."""
         if self._changing is not None:
-            words = "a snapshot is being saved or put back at this moment: ask again"
+            words = "a snapshot is being saved, put back or removed at this moment: ask again"
             call.answer(refusal(ResponseCode.SYSTEM_BUSY, words))
             return
         self._changing = self.spawn(self._carry_out(call), "snapshot")

@@ -18,7 +18,7 @@ from staticfire.protocol.requests.snapshots import SnapshotsAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 SnapshotCalls = Callable[[Call], None]
-"""Answers a request to save or to restore, later: the core that was asked ends meanwhile."""
+"""Answers a request to save, restore or remove, later: one at a time, and the core that was asked may end meanwhile."""
 
 
 class SnapshotHandlers:
@@ -34,7 +34,7 @@ class SnapshotHandlers:
         dispatcher.handle(RequestCode.SAVE_SNAPSHOT, self._change)
         dispatcher.handle(RequestCode.RESTORE_SNAPSHOT, self._change)
         dispatcher.handle(RequestCode.GET_SNAPSHOTS, self.all)
-        dispatcher.handle(RequestCode.REMOVE_SNAPSHOT, self.remove)
+        dispatcher.handle(RequestCode.REMOVE_SNAPSHOT, self._change)
 
     async def all(self, call: Call) -> Answer:
         """Which there are."""
@@ -42,11 +42,3 @@ class SnapshotHandlers:
 
         folder = SnapshotFolder(self._machine.files, self._root)
         return SnapshotsAnswer(body=await self._machine.workers.run(folder.all))
-
-    async def remove(self, call: Call) -> Answer:
-        """Remove one."""
-        from staticfire.broker.snapshots.folder import SnapshotFolder
-
-        folder = SnapshotFolder(self._machine.files, self._root)
-        await self._machine.workers.run(folder.remove, call.request.name)
-        return Answer()

@@ -1,4 +1,7 @@
-"""One snapshot saved or put back, from its request to its answer: the core of a broker ends, another one begins."""
+"""One snapshot saved, put back or removed, from its request to its answer.
+
+To save one, or to put it back, the core of a broker ends, and another one begins.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -13,6 +16,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.snapshots import (
+    RemoveSnapshot,
     RestoredAnswer,
     RestoredSnapshot,
     RestoreSnapshot,
@@ -36,11 +40,16 @@ class NextCore(NamedTuple):
     """Whom connections ask, and the newest core's own: for clients, then for nameservers."""
 
 
-async def change(request: SaveSnapshot | RestoreSnapshot, state: BrokerState, core: NextCore) -> Answer:
-    """Save, or put back; return the answer. Raises: UsageError, StorageError, and what `begin` raises."""
+async def change(
+    request: SaveSnapshot | RestoreSnapshot | RemoveSnapshot, state: BrokerState, core: NextCore
+) -> Answer:
+    """Save, put back or remove; return the answer. Raises: BrokerAnswer, StorageError, and what `begin` raises."""
     machine, settings = state.machine, state.settings
     folder = SnapshotFolder(machine.files, settings.store_path_root_dir)
     check_name(request.name)
+    if isinstance(request, RemoveSnapshot):
+        await machine.workers.run(folder.remove, request.name)
+        return Answer()
     for dispatcher, _ in core.dispatchers():
         if dispatcher.is_intercepted:
             raise BrokerAnswer(

@@ -14,7 +14,8 @@ journal, what was set aside as damaged, and the snapshots themselves.
 import msgspec
 
 from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE
-from staticfire.protocol.errors import StorageError, UsageError, os_words
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer, StorageError, os_words
 from staticfire.protocol.requests.snapshots import SnapshotInfo, snapshot_name_fault
 from staticfire.runtime.machine import Files
 from staticfire.runtime.state_file import read_state_file
@@ -25,10 +26,10 @@ SNAPSHOTS_MAX = 1_000
 
 
 def check_name(name: str) -> str:
-    """Return the name of a snapshot, which is that of a folder. Raises: UsageError."""
+    """Return the name of a snapshot, which is that of a folder. Raises: BrokerAnswer (no snapshot can have it)."""
     fault = snapshot_name_fault(name)
     if fault is not None:
-        raise UsageError(fault)
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, fault)
     return name
 
 
@@ -46,23 +47,29 @@ class SnapshotFolder:
 
     def all(self) -> list[SnapshotInfo]:
         """Return all snapshots, by name. Raises: StorageError, OSError."""
-        return [self.info(name) for name in self._files.list_folder(self._snapshots) if self._is_whole(name)]
+        read = [self._read(name) for name in self._files.list_folder(self._snapshots)]
+        return [info for info in read if info is not None]  # What isn't whole, or goes at this moment, is none.
 
-    def _is_whole(self, name: str) -> bool:
-        return self._files.exists(f"{self._snapshots}/{name}/info")
+    def _read(self, name: str) -> SnapshotInfo | None:
+        path = f"{self._snapshots}/{name}/info"
+        try:
+            return read_state_file(self._files, path, _read_info, "remove that snapshot")
+        except StorageError:
+            if self._files.exists(path):
+                raise
+            return None  # It was removed meanwhile.
 
     def info(self, name: str) -> SnapshotInfo:
-        """Return what a snapshot is. Raises: UsageError (there is none), StorageError (it can't be read)."""
-        path = f"{self._snapshots}/{check_name(name)}/info"
-        found = read_state_file(self._files, path, _read_info, "remove that snapshot")
+        """Return what a snapshot is. Raises: BrokerAnswer (there is none), StorageError (it can't be read)."""
+        found = self._read(check_name(name))
         if found is None:
-            names = [each for each in self._files.list_folder(self._snapshots) if self._is_whole(each)]
+            names = [info.name for info in self.all()]
             there = f"there are {', '.join(names)}" if names else "there are none"
-            raise UsageError(f"there is no snapshot {name}: {there}")
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"there is no snapshot {name}: {there}")
         return found
 
     def remove(self, name: str) -> None:
-        """Remove a snapshot. Raises: UsageError (there is none), OSError."""
+        """Remove a snapshot. Raises: BrokerAnswer (there is none), OSError."""
         self.info(name)
         self._files.remove(f"{self._snapshots}/{name}/info")
         self._files.remove_folder(f"{self._snapshots}/{name}")
@@ -114,7 +121,7 @@ class SnapshotFolder:
     # -- putting back --------------------------------------------------------------------------------------------
 
     def stage(self, name: str) -> None:
-        """Copy a snapshot beside what is there; nothing else has happened. Raises: UsageError, StorageError."""
+        """Copy a snapshot beside what is there; nothing else has happened. Raises: BrokerAnswer, StorageError."""
         self.info(name)
         source, staged = f"{self._snapshots}/{name}/files", f"{self._restoring}/files"
         try:

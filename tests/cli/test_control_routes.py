@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -103,6 +104,14 @@ def test_a_cluster_is_put_away_and_put_back(cluster: Cluster) -> None:
     assert posted(f"{control}/snapshots/base", b"", "DELETE") == (200, {"removed": 1})
     assert posted(f"{control}/snapshots/base", b"", "DELETE")[0] == 404
     assert "there is no snapshot base" in posted(f"{control}/snapshots/base/restore", b"")[1]["error"]
+
+
+def test_who_asks_while_another_changes_the_same_snapshot_is_told_so(cluster: Cluster) -> None:
+    there = f"{cluster.control}/snapshots/contended"
+    calls = [(there, "POST"), (f"{there}/restore", "POST"), (there, "DELETE"), (f"{cluster.control}/snapshots", "GET")]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        answers = list(threads.map(lambda call: posted(call[0], b"", call[1]), calls * 15))
+    assert {status for status, _ in answers} <= {200, 400, 404, 409}, answers
 
 
 REFUSALS = [

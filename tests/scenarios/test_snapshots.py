@@ -20,10 +20,11 @@ from staticfire.client import (
 from staticfire.control.snapshots import remove, restore, save, saved
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.faults.simulation.process import ProcessKilled
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, UsageError
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.pop import PopMessage
-from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
+from staticfire.protocol.requests.snapshots import GetSnapshots, RemoveSnapshot, RestoreSnapshot, SaveSnapshot
 from tests.scenarios.consuming import NAMESRV, TOPIC, Messages, Shop, failing
 
 pytestmark = pytest.mark.row("S8")
@@ -252,8 +253,24 @@ async def test_bad_requests_are_refused_in_words(world: SimulatedWorld, shop: Sh
     )
     assert "ask again" in (answers[1].remark or "")
     await remove(pool, addresses(shop), "one")
-    with pytest.raises(BrokerAnswer, match="no snapshot one: there are two"):
+    with pytest.raises(BrokerAnswer, match="no snapshot one: there are two") as refused:
         await remove(pool, addresses(shop), "one")
+    assert refused.value.code == ResponseCode.INVALID_PARAMETER
+    for request in (SaveSnapshot("../x"), RestoreSnapshot("one"), RemoveSnapshot("one")):
+        assert (await pool.ask(address, request, 5_000)).code == ResponseCode.INVALID_PARAMETER
+
+
+async def test_a_snapshot_that_is_put_back_is_not_removed_meanwhile(world: SimulatedWorld, shop: Shop) -> None:
+    pool, address = shop.producer.client.pool, addresses(shop)["broker-a"]
+    await put_away(shop, "one")
+    back, removed, listed = await asyncio.gather(
+        *(
+            pool.ask(address, request, 5_000)
+            for request in (RestoreSnapshot("one"), RemoveSnapshot("one"), GetSnapshots())
+        )
+    )
+    assert (back.code, removed.code, listed.code) == (0, ResponseCode.SYSTEM_BUSY, 0)
+    assert [info["name"] for info in await saved(pool, addresses(shop))] == ["one"]
 
 
 async def test_a_topic_that_came_later_is_gone_everywhere_and_one_that_went_is_back(
