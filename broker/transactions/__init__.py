@@ -6,6 +6,6 @@ back; each end is a record of RMQ_SYS_TRANS_OP_HALF_TOPIC. Who says nothing is a
 - `forms.py`: a half message, its final form, the record of an end, the question; pure
 - `open_halves.py`: which half messages are open, when each is to be asked about, the newest in memory; pure
 - `runs.py`: those that compiled parts take; `ending.py`: one record for all that a burst ends
-- `service.py`: stores them, ends them, asks; `kept.py`: finds them again after a start
+- `service.py`: stores them, ends them; `questions.py`: asks about them; `kept.py`: finds them again after a start
 - `aside.py`: those that nobody ended in time, and may be committed all the same
 """

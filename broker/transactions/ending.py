@@ -25,11 +25,18 @@ _Waiting = tuple[OnStored, Any]
 class Ending:
     """Half messages whose ends are on the burst at hand, or wait to be put there."""
 
-    def __init__(self, store: MessageStore, clock: MessageClock, ended: Callable[[list[int]], None]) -> None:
-        """`ended`: called with the offsets of those whose ends are stored."""
+    def __init__(
+        self,
+        store: MessageStore,
+        clock: MessageClock,
+        ended: Callable[[list[int]], None],
+        not_ended: Callable[[list[int]], None],
+    ) -> None:
+        """`ended`: called with the offsets of those whose ends are stored; `not_ended`: of those that stay open."""
         self._store = store
         self._clock = clock
         self._ended = ended
+        self._not_ended = not_ended
         self.offsets: set[int] = set()
         """Being ended: no longer open for who asks, and not closed yet. Never iterated."""
         self._noted: list[int] = []
@@ -72,8 +79,7 @@ class Ending:
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
         offsets, told = context
         self.offsets.difference_update(offsets)
-        if outcome is not PutOutcome.FAILED:
-            self._ended(offsets)
+        (self._not_ended if outcome is PutOutcome.FAILED else self._ended)(offsets)
         for on_stored, call in told:
             on_stored(call, queue_offset, log_position, outcome)
 

@@ -87,6 +87,13 @@ class OpenHalves:
             self.halves[offset] = half._replace(due_ms=due_ms, checks=half.checks if checks is None else checks)
             heappush(self._due, (due_ms, offset, []))
 
+    def forgive(self, offsets: list[int]) -> None:
+        """Count the newest question about these as not asked."""
+        for offset in offsets:
+            half = self.halves.get(offset)
+            if half is not None and half[3]:
+                self.halves[offset] = OpenHalf(*half)._replace(checks=half[3] - 1)
+
     def next_due_ms(self) -> MessageMs | None:
         """Return when the next one is to be asked about."""
         self._skip_ended()

@@ -1,4 +1,4 @@
-"""Half messages: stored, ended, asked about, found again after a start. RocketMQ: TransactionalMessageServiceImpl.
+"""Half messages: stored, ended, set aside, found again after a start. RocketMQ: TransactionalMessageServiceImpl.
 
 The end of a half message is one burst: its final form, and behind all of these the record of what has ended. So a kill
 in between leaves the half message open, and its producer is asked again: the message may come twice then, and is
@@ -8,13 +8,13 @@ Different from RocketMQ
 - What has been ended isn't ended again: a second commit stores nothing (`repeatEndedCommits`: as RocketMQ does it).
 - A half message that waits (DELAY) waits after its commit; RocketMQ loses it.
 - Nothing is stored anew for a question, and the first question comes as soon as it may.
+- A question whose answer could not be stored isn't counted: who says "commit" to a full disk isn't set aside for that.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from staticfire.broker.clock.due_loop import DueLoop
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
@@ -25,31 +25,18 @@ from staticfire.broker.transactions.aside import SetAside
 from staticfire.broker.transactions.ending import Ending
 from staticfire.broker.transactions.kept import KeptTransactions
 from staticfire.broker.transactions.open_halves import RECENT_BODY_BYTES_MAX, OpenHalf, OpenHalves, RecentHalves
+from staticfire.broker.transactions.questions import Questions
 from staticfire.broker.transactions.runs import TransactionRuns
-from staticfire.protocol.codecs import NATIVE
-from staticfire.protocol.errors import ConnectionLost, ProtocolError, StorageError
-from staticfire.protocol.message_ids import offset_id
+from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.protocol.record import StoredRecord, decode_record
-from staticfire.protocol.requests.clock import Unrest
 from staticfire.protocol.requests.topics import TopicConfig
-from staticfire.protocol.requests.transactions import CheckTransaction
-from staticfire.protocol.rocketmq_record import record_for
-from staticfire.protocol.times import MessageMs, UptimeMs
-from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause, Spawn
 
 log = logger("broker")
-
-SLICE_MAX = 64
-# Half messages asked about between two looks at the sockets.
-RETRY_MS = 1_000
-ANSWER_MS_MAX = 5_000
-# So long an advance waits for the answer of a producer that was asked.
-HOUR_MS = 3_600_000
 
 
 class TransactionService:
@@ -60,18 +47,16 @@ class TransactionService:
         self._state = state
         self._store = state.store
         self._intake = intake
-        self._settle = settle
         self._open = OpenHalves()
         self._recent = RecentHalves()
-        self.ending = Ending(state.store, state.clock, self._ended)
-        """Puts on each burst what it ends."""
         self._aside = SetAside(state.store)
-        self._asked: dict[int, tuple[Connection, UptimeMs]] = {}
-        # Questions under way, and until when an answer is waited for.
+        self.questions = Questions(state, self._open, self._half_now, self._set_aside, settle)
+        """About those that nobody ends."""
+        self.ending = Ending(state.store, state.clock, self._ended, self.questions.not_ended)
+        """Puts on each burst what it ends."""
         self._kept = KeptTransactions(state.config_files, state.store, self._open)
         self._tasks: list[asyncio.Task[None]] = []
-        self._due = DueLoop(state.clock, self.next_due_ms, self._check_due, "transactions_not_checked", RETRY_MS)
-        self.runs = TransactionRuns(state, self._open, self._recent, self.ending, self._due.expect)
+        self.runs = TransactionRuns(state, self._open, self._recent, self.ending, self.questions.expect)
         """Those that came in runs of sends."""
 
     def __len__(self) -> int:
@@ -93,7 +78,7 @@ class TransactionService:
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
         """Begin to ask."""
-        self._tasks = [spawn(self._due.run(), "transactions"), spawn(self._kept.loop(pause), "transactions_saved")]
+        self._tasks = [spawn(self.questions.run(), "transactions"), spawn(self._kept.loop(pause), "transactions_saved")]
 
     async def stop(self) -> None:
         """Ask nobody any more."""
@@ -108,7 +93,7 @@ class TransactionService:
         self._recent.clear()
         self.ending.forget()
         self._aside.forget()
-        self._asked.clear()
+        self.questions.forget()
         self._kept.forget()
 
     # -- the two halves ------------------------------------------------------------------------------------------
@@ -133,7 +118,7 @@ class TransactionService:
         wait_ms = forms.immunity_ms(properties, timeout_ms) or timeout_ms
         due_ms = stored_ms + wait_ms + checks * settings.transaction_check_interval
         self._open.begin(offset, OpenHalf(log_position, forms.producer_group(properties), due_ms, checks))
-        self._due.expect(due_ms)
+        self.questions.expect(due_ms)
 
     def half_at(self, log_position: int) -> StoredRecord | None:
         """Return the half message at a position of the log, None when there is none that can be read."""
@@ -167,15 +152,15 @@ class TransactionService:
         """Whether a half message was set aside, and nobody has committed it since."""
         return half.queue_offset not in self.ending.offsets and self._aside.has(half.properties)
 
-    def answered(self, offset: int) -> None:
-        """Note that a producer has answered a question, whatever it said."""
-        self._asked.pop(offset, None)
-
     def end(self, half: StoredRecord, is_commit: bool, on_stored: OnStored, context: Any) -> None:
         """Commit a half message, or roll it back. Raises: BrokerAnswer, StorageError, ProtocolError."""
         if is_commit:
             topic, queue_id = forms.place_of(half)
-            self._intake.put(forms.final_of(half, self._store.queue(topic, queue_id)), on_stored, context)
+            try:
+                self._intake.put(forms.final_of(half, self._store.queue(topic, queue_id)), on_stored, context)
+            except (StorageError, OSError):
+                self.questions.not_ended([half.queue_offset])
+                raise
             self.ending.note(half.queue_offset)
             self._aside.commit(half.queue_offset, half.properties)
         else:
@@ -184,114 +169,21 @@ class TransactionService:
     def _ended(self, offsets: list[int]) -> None:
         self._open.end_all(offsets)
         self._aside.committed(offsets)
-        if self._asked:
-            for offset in offsets:
-                self._asked.pop(offset, None)
-
-    # -- questions -----------------------------------------------------------------------------------------------
-
-    def next_due_ms(self) -> MessageMs | None:
-        """Return when somebody is asked next."""
-        return self._open.next_due_ms()
-
-    def works_until_ms(self) -> MessageMs | None:
-        """Return when the next question comes to a producer that is connected: its own work runs on real time."""
-        table = self._state.producers.producer_table
-        dues = [due_ms for _, group, due_ms, _ in self._open.halves.values() if group in table]
-        return MessageMs(min(dues)) if dues else None
-
-    async def check_until(self, message_ms: MessageMs) -> int:
-        """Ask about everything due by then; return how many that were. Raises: StorageError."""
-        checked = 0
-        while due := self._open.take_due(message_ms, SLICE_MAX):
-            self._check_all(due)
-            checked += len(due)
-            await asyncio.sleep(0)
-        return checked
-
-    def unrest(self) -> list[Unrest]:
-        """Return the questions that connected producers have not answered yet."""
-        now_ms = self._state.machine.clock.uptime_ms()
-        waiting = {
-            offset: connection
-            for offset, (connection, until_ms) in self._asked.items()
-            if connection.is_open and now_ms < until_ms
-        }
-        if len(waiting) < len(self._asked):
-            self._asked = {offset: self._asked[offset] for offset in waiting}
-        end = self._halves.max_offset
-        return [
-            Unrest(
-                self._open.get(offset).group, HALF_TOPIC, 0, offset, offset + 1, end, [connection.client_id or ""],
-                "a producer is asked what has become of its transaction",
-            )
-            for offset, connection in waiting.items()
-            if offset in self._open.halves
-        ]  # fmt: skip
-
-    async def _check_due(self) -> None:
-        await self.check_until(self._state.clock.message_ms())
-
-    def _check_all(self, due: list[int]) -> None:
-        try:
-            for index, offset in enumerate(due):
-                self._check(offset)
-                due[index] = -1
-        finally:
-            for offset in due:
-                if offset >= 0:  # not reached: asked again a moment later
-                    self._open.postpone(offset, MessageMs(self._state.clock.message_ms() + RETRY_MS))
-        self._settle()
-
-    def _check(self, offset: int) -> None:
-        """Ask about one half message, or set it aside when that was enough. Raises: StorageError."""
-        settings, now_ms = self._state.settings, self._state.clock.message_ms()
-        open_half = self._open.get(offset)
-        try:
-            half = self._half_now(open_half.log_position)
-        except OSError as error:
-            self._unreadable(offset, open_half, error)
-            return
-        if half is None:
-            _close(self._open, offset, "its record is gone or damaged")
-            return
-        is_too_old = now_ms - half.born_ms > settings.file_reserved_time * HOUR_MS
-        if open_half.checks >= settings.transaction_check_max or is_too_old:
-            self._set_aside(half, open_half.checks)
-            return
-        checks = open_half.checks + 1
-        self._open.postpone(offset, MessageMs(now_ms + settings.transaction_check_interval), checks)
-        connection = self._state.producers.next_connection(open_half.group)
-        if connection is not None:
-            self._ask(connection, half, checks)
-
-    def _unreadable(self, offset: int, half: OpenHalf, error: OSError) -> None:
-        """Read a half message again when it is due next, as often as its producer would be asked."""
-        settings = self._state.settings
-        if half.checks >= settings.transaction_check_max:
-            _close(self._open, offset, f"its record could not be read {half.checks + 1} times: {error}")
-            return
-        checks, now_ms = half.checks + 1, self._state.clock.message_ms()
-        self._open.postpone(offset, MessageMs(now_ms + settings.transaction_check_interval), checks)
-        log.warning("half_message_unreadable", offset=offset, group=half.group, checks=checks, reason=str(error))
-
-    def _ask(self, connection: Connection, half: StoredRecord, times: int) -> None:
-        try:
-            connection.tell(_question(connection, half, times, self._state.settings.broker_name))
-        except (ConnectionLost, ProtocolError) as error:
-            log.warning("transaction_not_checked", offset=half.queue_offset, reason=str(error))
-            return
-        until_ms = UptimeMs(self._state.machine.clock.uptime_ms() + ANSWER_MS_MAX)
-        self._asked[half.queue_offset] = connection, until_ms
+        self.questions.ended(offsets)
 
     def _set_aside(self, half: StoredRecord, checks: int) -> None:
-        """Put a half message where people find it. Raises: StorageError."""
+        """Put a half message where people find it; one that can't be stored there stays open. Raises: StorageError."""
         if self._state.topics.get(CHECK_MAX_TIME_TOPIC) is None:
             self._state.topics.put(TopicConfig(CHECK_MAX_TIME_TOPIC, 1, 1, READ_WRITE))
         aside = forms.set_aside(half, self._store.queue(CHECK_MAX_TIME_TOPIC, 0))
-        self._store.put(aside, self._state.clock.message_ms(), _no_word)
-        self._aside.add(half.properties)
+        self._store.put(aside, self._state.clock.message_ms(), self._aside_stored, (half, checks))
         self.ending.note(half.queue_offset)
+
+    def _aside_stored(self, context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        half, checks = context
+        if outcome is PutOutcome.FAILED:
+            return
+        self._aside.add(half.properties)
         log.warning(
             "transaction_set_aside",
             group=forms.producer_group(half.properties),
@@ -300,24 +192,3 @@ class TransactionService:
             checks=checks,
             way_out=f"nobody has ended it; it is in {CHECK_MAX_TIME_TOPIC}",
         )
-
-
-def _close(halves: OpenHalves, offset: int, reason: str) -> None:
-    """Give up a half message that there is no more."""
-    log.error("half_message_gone", offset=offset, group=halves.get(offset).group, reason=reason)
-    halves.end_all([offset])
-
-
-def _no_word(_context: Any, _queue_offset: int, _log_position: int, _outcome: PutOutcome) -> None:
-    """Nobody waits for this record."""
-
-
-def _question(connection: Connection, half: StoredRecord, times: int, broker_name: str) -> CheckTransaction:
-    """Return the question in the form of the other side's codec. Raises: ProtocolError."""
-    unique_id = text_property(half.properties, UNIQ_KEY)
-    asked = forms.question(half, times)
-    body = record_for(asked, connection.codec.number == NATIVE, connection.store_host)
-    return CheckTransaction(
-        half.queue_offset, half.log_position, unique_id, unique_id,
-        offset_id(connection.store_id_prefix, half.log_position), HALF_TOPIC, broker_name, body=body,
-    )  # fmt: skip

@@ -27,7 +27,7 @@ class OffsetsGrow(Checker):
 
     A queue that changes hands is excused, in groups that take no locks: the new owner may have asked where to begin
     before the old one told how far it had come, and tells its own offsets from there on, as with RocketMQ. A
-    loss of power makes a queue shorter than its readers know (rewinds.py).
+    loss of power makes a queue shorter than its readers know (rewinds.py): what they tell then is kept over a start.
     """
 
     promise = "a group never goes back while its broker and its members stay, and never stands beyond what exists"
@@ -38,15 +38,20 @@ class OffsetsGrow(Checker):
         self._last: dict[tuple[str, QueuePlace], OffsetSeen] = {}
         self._troubled = TroubledTimes()
         self._rewinds = Rewinds(workload)
+        self._told_by_readers: dict[tuple[str, QueuePlace], int] = {}
 
     def see(self, event: RunEvent) -> None:
         if not isinstance(event, OffsetSeen):
             self._troubled.see(event)
             self._rewinds.see(event)
             return
-        before = self._last.get((event.group, event.place))
-        self._last[event.group, event.place] = event
+        key = event.group, event.place
+        before = self._last.get(key)
+        self._last[key] = event
         if not event.is_own and self._rewinds.matter(event.group, event.place, event.at_ms):
+            self._told_by_readers[key] = event.offset
+            return
+        if event.is_own and self._told_by_readers.get(key) == event.offset:
             return
         if event.offset > event.end:
             self.broken(

@@ -48,7 +48,12 @@ class BothWithHalves(Both):
 def _known(side: Side) -> tuple[object, ...]:
     """Return the open half messages, those that are being ended, those that are kept, and when somebody is asked."""
     service = side.broker.transactions
-    return service._open.halves, service.ending.offsets, list(service._recent.by_position), service.next_due_ms()
+    return (
+        service._open.halves,
+        service.ending.offsets,
+        list(service._recent.by_position),
+        service.questions.next_due_ms(),
+    )
 
 
 def half(codec: int = NATIVE, opaque: int = 7, **fields: Any) -> bytes:

@@ -5,10 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from staticfire.client import Message, MessageQueue, Producer, ProducerSettings, SendResult
+from staticfire import Cluster
+from staticfire.client import Message, MessageQueue, Producer, ProducerSettings, ReceivedMessage, SendResult
+from staticfire.client.admin.peek import peek_messages
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.consume.pull import PullConsumer
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
+from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.requests.topics import UpdateTopic
 
 if TYPE_CHECKING:
@@ -44,6 +48,16 @@ def numbered(topic: str, count: int, start: int = 0) -> list[Message]:
     """Return messages whose bodies count up; every third is tagged `paid`, the next `open`, the third isn't."""
     tags = ("paid", "open", "")
     return [Message(topic, b"%d" % number, tags=tags[number % 3]) for number in range(start, start + count)]
+
+
+def messages(cluster: Cluster, topic: str) -> list[ReceivedMessage]:
+    """Return all messages of a topic, read by our own client."""
+
+    async def run() -> list[ReceivedMessage]:
+        async with PullConsumer(TOOLS_GROUP, cluster.namesrv) as reader:
+            return await peek_messages(reader, await reader.queues(topic), 100_000)
+
+    return asyncio.run(run())
 
 
 def rows(spark: "SparkSession", namesrv: str, topics: str, **options: object) -> "list[Row]":

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from staticfire import Cluster
 from staticfire.client import Message, MessageQueue
-from tests.pipeline.stand import bodies, frame, rows, send, send_to
+from staticfire.pipeline.rows import ROW_ID
+from tests.pipeline.stand import bodies, frame, messages, rows, send, send_to
 
 pytestmark = pytest.mark.spark
 
@@ -111,3 +112,53 @@ def test_readers_hold_no_connections_so_that_spark_can_send_them(spark: SparkSes
     send(cluster.namesrv, [Message("orders", b"%d" % number) for number in range(10)])
     read = frame(spark, cluster.namesrv, "orders")
     assert bodies(read.repartition(3).collect()) == bodies(rows(spark, cluster.namesrv, "orders")) == list(range(10))
+
+
+KILLED_WRITE = f"""
+import os, signal, sys
+from pathlib import Path
+from threading import Event
+from staticfire.pipeline import session
+
+what, begun, sent = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+
+def parent(pid):
+    return int(Path(f"/proc/{{pid}}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+def die_once(batches):
+    for number, batch in enumerate(batches):
+        if number == 5 and not begun.exists():
+            begun.touch()
+            while not sent.exists():
+                Event().wait(0.01)
+            # The worker's parent is PySpark's daemon, and that one's is the executor.
+            os.kill(os.getpid() if what == "task" else parent(parent(os.getpid())), signal.SIGKILL)
+        yield batch
+
+with session("killed write", "local-cluster[2,1,1024]") as spark:
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
+    frame = spark.range(0, {MESSAGES * 10}, 1, 2).selectExpr("repeat(concat(id, ' '), 200) AS value")
+    writing = frame.mapInArrow(die_once, frame.schema).write.format("staticfire").mode("append")
+    writing.option("topic", "out").option("rowsPerSend", "50").save()
+"""
+
+
+@pytest.mark.row("E4")
+@pytest.mark.parametrize("what", ["task", "executor"])
+def test_a_killed_writer_writes_again_and_its_copies_can_be_told(cluster: Cluster, tmp_path: Path, what: str) -> None:
+    cluster.create_topic("out", queues=2)
+    begun, sent = tmp_path / "begun", tmp_path / "sent"
+    environment = os.environ | {"NAMESRV_ADDR": cluster.namesrv}
+    command = [sys.executable, "-c", KILLED_WRITE, what, str(begun), str(sent)]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as writing:
+        _wait_for(begun)
+        while not messages(cluster, "out"):
+            threading.Event().wait(0.05)
+        sent.touch()
+        _, words = writing.communicate()
+    assert writing.returncode == 0, words[-3_000:]
+    found = messages(cluster, "out")
+    row_of = {one.properties[ROW_ID]: one.body for one in found}
+    assert sorted(int(body.split()[0]) for body in row_of.values()) == list(range(MESSAGES * 10))
+    assert len(found) > len(row_of)
+    assert all(row_of[one.properties[ROW_ID]] == one.body for one in found)

@@ -1,6 +1,5 @@
 """Rows that become messages, in a real Spark."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,24 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from staticfire import Cluster
-from staticfire.client import ReceivedMessage
-from staticfire.client.admin.peek import peek_messages
-from staticfire.client.consume.pull import PullConsumer
 from staticfire.pipeline.rows import ROW_ID
 from staticfire.pipeline.sink import write_rows
 from staticfire.pipeline.sink_options import SinkOptions
-from staticfire.protocol.names import TOOLS_GROUP
-from tests.pipeline.stand import bodies, numbered, rows, send
+from tests.pipeline.stand import bodies, messages, numbered, rows, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4")]
-
-
-def messages(cluster: Cluster, topic: str) -> list[ReceivedMessage]:
-    async def run() -> list[ReceivedMessage]:
-        async with PullConsumer(TOOLS_GROUP, cluster.namesrv) as reader:
-            return await peek_messages(reader, await reader.queues(topic), 100_000)
-
-    return asyncio.run(run())
 
 
 def write(frame: DataFrame, cluster: Cluster, **options: object) -> None:

@@ -277,6 +277,25 @@ async def test_a_transaction_that_was_set_aside_can_be_committed_once(stand: Sta
     assert await stand.stored() == [b"late"]
 
 
+@pytest.mark.parametrize(("answer", "place"), [(COMMIT, TOPIC), (UNKNOWN, CHECK_MAX_TIME_TOPIC)])
+async def test_what_a_full_disk_refuses_is_asked_about_until_it_can_be_stored(
+    stand: Stand, answer: TransactionState, place: str
+) -> None:
+    """Whether that is its commit, or that it is set aside; a commit that was refused is no question too many."""
+    stand.answer = lambda _: answer
+    disk = stand.world.disk("broker-a")
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"paid"), ending(UNKNOWN))
+        disk.bytes_left = 0
+        await stand.world.run_for(seconds=600)
+        assert len(stand.asked) > 15
+        assert len(stand.brokers["broker-a"].transactions) == 1
+        disk.bytes_left = None
+        await stand.world.run_for(seconds=600)
+    assert len(stand.brokers["broker-a"].transactions) == 0
+    assert await stand.stored(place) == [b"paid"]
+
+
 async def test_a_commit_after_a_rollback_brings_nothing_back(stand: Stand) -> None:
     async with stand.producer() as producer:
         request = await half_of(stand, producer)

@@ -93,6 +93,16 @@ def test_members_stand_behind_the_end_of_a_queue_that_has_become_shorter_for_a_w
     assert bool(said(OffsetsGrow(SYNC), [*BEGINNING, *LOSS, stands])) is not is_excused
 
 
+@pytest.mark.parametrize(("offset", "is_excused"), [(6, True), (7, False)])
+def test_what_a_member_told_of_a_shorter_queue_is_still_there_after_the_next_start(
+    offset: int, is_excused: bool
+) -> None:
+    told = OffsetSeen(40, "billing", PLACE, 6, 5, 2, is_own=False)
+    again = [ProcessEnded(50, "broker-a", "killed"), ProcessBegan(60, "broker-a")]
+    kept = OffsetSeen(61, "billing", PLACE, offset, 5, 3, is_own=True)
+    assert bool(said(OffsetsGrow(SYNC), [*BEGINNING, *LOSS, told, *again, kept])) is not is_excused
+
+
 @pytest.mark.parametrize(("topic", "is_kept"), [("orders", True), (CHECK_MAX_TIME_TOPIC, True), ("", False)])
 def test_a_committed_message_is_delivered_or_set_aside(topic: str, is_kept: bool) -> None:
     events: list[RunEvent] = [
