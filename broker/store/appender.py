@@ -48,8 +48,9 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         self._name = name
         self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
         self._is_open = False
-        self._refusals: dict[str, StorageError] = {}
-        self.failure: StorageError | None = None
+        self._refusals: dict[str, str] = {}
+        # By cause, as the failure below: words, since an exception holds what was on the stack when it was raised.
+        self._failure = ""
         self.last_stored_ms = MessageMs(0)
         self.last_position = -1
         """Where the last record of the log begins, if known."""
@@ -82,13 +83,18 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         if reason is None:
             self._refusals.pop(cause, None)
         else:
-            self._refusals[cause] = reason
+            self._refusals[cause] = str(reason)
         self._set_room_end(self._room_end)
 
     @property
     def refusal(self) -> StorageError | None:
         """Why no append is taken now."""
-        return next(iter(self._refusals.values()), None)
+        return StorageError(next(iter(self._refusals.values()))) if self._refusals else None
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Why the last burst that failed did so."""
+        return StorageError(self._failure) if self._failure else None
 
     def _set_room_end(self, position: int) -> None:
         self._room_end = position
@@ -288,7 +294,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         if not self._is_open:
             raise StorageError(f"the store in {self._name} is closed")
         if (refusal := self.refusal) is not None:
-            raise StorageError(str(refusal))
+            raise refusal
         if queue.deleted:
             raise StorageError(
                 f"the queues of {queue.topic} were deleted while a message was on its way; send it again"
@@ -338,8 +344,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
 
     def _fail(self, error: OSError) -> None:
         settlements = self._settlements
-        self.failure = StorageError(f"the log of {self._name} can't be written: {error}; nothing was stored")
-        self.failure.__cause__ = error
+        self._failure = f"the log of {self._name} can't be written: {error}; nothing was stored"
         for queue in self._queues:
             queue.roll_back()
         self._log.cut_stale_tail()

@@ -1,7 +1,9 @@
 """`staticfire simulate` as it is typed."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,3 +71,20 @@ def test_an_interrupt_leaves_the_verdict_so_far(
     told = capsys.readouterr().out
     assert "simulate: interrupted; so far:" in told
     assert "simulate: 2 seeds, 0 failed" in told
+
+
+def test_processes_are_replaced_after_some_runs_and_every_seed_is_played(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools: list[int] = []
+
+    class Counted(ProcessPoolExecutor):
+        def __init__(self, jobs: int, *arguments: Any, **more: Any) -> None:
+            pools.append(jobs)
+            super().__init__(jobs, *arguments, **more)
+
+    monkeypatch.setattr(many, "RUNS_PER_PROCESS", 2)
+    monkeypatch.setattr(many, "ProcessPoolExecutor", Counted)
+    seen = many.play_many(path, (Play(seed, 0.002) for seed in range(1, 6)), jobs=1)
+    assert sorted(outcome.seed for outcome in seen) == [1, 2, 3, 4, 5]
+    assert pools == [1, 1, 1]

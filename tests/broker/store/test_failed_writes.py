@@ -37,6 +37,18 @@ def fill_disk(stand: StoreStand, at_write: int, partly: bool) -> None:
     stand.disk.on_write = on_write
 
 
+def test_why_a_write_failed_is_kept_as_words(stand: StoreStand) -> None:
+    """An exception that is raised again and again grows, and holds all that was on the stack."""
+    fill_disk(stand, 1, partly=False)
+    stand.send(b"lost")
+    for _ in range(2):
+        failure = stand.store.failure
+        assert failure is not None
+        assert (failure.__traceback__, failure.__cause__) == (None, None)
+        with pytest.raises(StorageError, match="No space left"):
+            raise failure
+
+
 @pytest.mark.parametrize("partly", [False, True], ids=["not at all", "in part"])
 @pytest.mark.parametrize("at_write", [1, 2, 3])
 def test_a_burst_over_three_segments_is_stored_as_a_whole_or_not_at_all(
