@@ -21,7 +21,8 @@ from tests.containers.ports import free_ports
 
 __all__ = ["image"]
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.foreign, pytest.mark.timeout(BRING_TIMEOUT_S + 60)]
+# Maven, npm and Go bring what an example needs, the first time.
 EXAMPLES = ROOT / "examples" / "testing"
 HEALTHY_TIMEOUT_S = 60
 
@@ -57,8 +58,10 @@ def test_node(copied: Path) -> None:
 
 @pytest.mark.parametrize("copied", ["junit"], indirect=True)
 def test_junit_with_testcontainers(copied: Path, image: str) -> None:
-    # Without Ryuk, an image of Testcontainers' own that removes what a killed run leaves.
-    run(copied, "mvn", "-B", "test", f"-Dstaticfire.image={image}", TESTCONTAINERS_RYUK_DISABLED="true")
+    # Without images of others: Ryuk, which removes what a killed run leaves, and Alpine, which is asked for the host's
+    # address where the test is in a container itself.
+    settings = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"}
+    run(copied, "mvn", "-B", "test", f"-Dstaticfire.image={image}", **settings)
     (report,) = (copied / "target" / "surefire-reports").glob("*.txt")
     assert "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0" in report.read_text()
 
