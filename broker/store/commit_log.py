@@ -47,7 +47,8 @@ class CommitLog:
         self.end_position = 0
         self.synced_position = 0
         self._stale_tail = False
-        self._rewrite = False
+        self.has_failed_sync = False
+        """Since the last success, or perhaps before a kill: what isn't safe may be gone; the next one writes it again."""
         self._rewrite_above = 0
         self._under_way: LogSync | None = None
         self._is_spoilt = False
@@ -66,7 +67,7 @@ class CommitLog:
         Unless the last process closed the log, one of its fsyncs may have failed: what is read then is what memory
         has, and the next fsync would succeed without it.
         """
-        self._rewrite = not was_closed
+        self.has_failed_sync = not was_closed
         self._rewrite_above = end_position - REWRITE_BYTES_MAX
         self.end_position = end_position
         self.synced_position = min(synced_position, end_position)
@@ -110,7 +111,7 @@ class CommitLog:
         try:
             self.segments.cut(self.end_position)
         except OSError:
-            self._rewrite = self._is_spoilt = True
+            self.has_failed_sync = self._is_spoilt = True
             raise
         self._stale_tail = False
 
@@ -132,7 +133,7 @@ class CommitLog:
             if segment.end > self.synced_position and segment.start < self.end_position:
                 start = max(self.synced_position, segment.start) - segment.start
                 stop = min(self.end_position, segment.end) - segment.start
-                is_rewritten = self._rewrite and segment.end > self._rewrite_above
+                is_rewritten = self.has_failed_sync and segment.end > self._rewrite_above
                 file = self.segments.file_of(segment)
                 spans.append(Span(file, segment.path, segment.start, start, stop, is_rewritten))
         self._is_spoilt = self._is_cut_meanwhile = False
@@ -145,16 +146,20 @@ class CommitLog:
             self.sync_failed()
             raise OSError(errno.EIO, "another sync of the same file failed meanwhile")
         self._under_way = None
-        self._rewrite = False
+        self.has_failed_sync = False
         self.synced_position = max(self.synced_position, sync.target_position)
         self.segments.pinned_position = self.synced_position
 
     def sync_failed(self) -> None:
         """Note that a sync has failed: what it was to make safe is written again with the next one."""
         self._under_way = None
-        self._rewrite = True
+        self.has_failed_sync = True
         if self._is_cut_meanwhile:
             self._stale_tail = True  # The cut may be lost, too.
+
+    def is_in_doubt(self, position: int) -> bool:
+        """Whether the disk may have lost what lies there: it isn't safe, and a sync has failed, or is under way."""
+        return position >= self.synced_position and (self.has_failed_sync or self._under_way is not None)
 
     def sync(self) -> None:
         """Make everything written so far safe, here and now. Blocks. Raises: OSError, UnsyncedLost."""

@@ -169,6 +169,10 @@ class ReadProof:
                 continue
             place, entry = places.get(offset), _entry(queue, offset)
             if place is None:
+                if self._log.is_in_doubt(entry.log_position):
+                    # Nobody is to pass it over: it is written again, or a start gives its offset to another message.
+                    place_words = f"offset {offset} of queue {queue.queue_id} of {queue.topic}"
+                    raise StorageError(f"{place_words} can't be read: the disk has not taken it; ask again")
                 queue.unreadable.add(offset)
                 self._findings.damaged(self._damaged(queue, offset, entry))
                 continue

@@ -338,7 +338,9 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
                     self._proof.mend(queue, wrong.offset, wrong.offset + WRONG_ENTRIES_MAX)
                     continue
                 if not found.positions or (
-                    found.positions[0] >= log.synced_position and found.first_offset >= queue.tail_offset
+                    found.positions[0] >= log.synced_position
+                    and found.first_offset >= queue.tail_offset
+                    and not log.has_failed_sync
                 ):
                     return found
                 proven = self._proof.prove(queue, found)

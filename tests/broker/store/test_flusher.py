@@ -184,6 +184,26 @@ async def test_what_a_failed_fsync_lost_from_memory_as_well_ends_the_store(world
     keeper.send(b"goes on")
 
 
+@pytest.mark.parametrize("first", [0, 1])
+async def test_what_a_failed_fsync_lost_is_passed_over_by_nobody(world: SimulatedWorld, first: int) -> None:
+    """It has an offset that another message gets after the next start: who has been told to go on would miss that."""
+    keeper = await start(world)
+    keeper.send(b"safe")
+    await world.run_for(seconds=5)
+    disk = world.disk("broker")
+    disk.evicts = True
+    disk.fail_sync()
+    keeper.send(b"lost")
+    await world.run_for(ms=ASYNC.flush_ms + 10)
+    with pytest.raises(StorageError, match="the disk has not taken it; ask again"):
+        keeper.store.read(keeper.store.queue("orders", 0), first)
+    assert keeper.store.findings.damaged_records == 0
+    world.kill("broker", power_loss=True)
+    keeper = await start(world)
+    keeper.send(b"next")
+    assert keeper.bodies() == [b"safe", b"next"]
+
+
 async def test_after_a_second_failed_fsync_nothing_is_taken_until_one_succeeds(world: SimulatedWorld) -> None:
     keeper = await start(world)
     await world.run_for(seconds=5)
