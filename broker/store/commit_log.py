@@ -48,7 +48,7 @@ class CommitLog:
         self.synced_position = 0
         self._stale_tail = False
         self.has_failed_sync = False
-        """Since the last success, or perhaps before a kill: what isn't safe may be gone; the next one writes it again."""
+        """Since the last success, or before a kill: what isn't safe may be gone; the next one writes it again."""
         self._rewrite_above = 0
         self._under_way: LogSync | None = None
         self._is_spoilt = False
