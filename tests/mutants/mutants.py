@@ -21,6 +21,7 @@ from staticfire.broker.store.log_sync import Span
 from staticfire.broker.store.settling import Settling
 from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.broker.transactions import kept
+from staticfire.broker.transactions.questions import Questions
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.client.consume import concurrent_policy, ordered_consumption
 from staticfire.client.consume.consume_results import ConsumeStatus
@@ -281,7 +282,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a start forgets what waits": _waiting_messages_forgotten,
     "what was rolled back is delivered": lambda patch: _all_end_as(patch, True),
     "what was committed is dropped": lambda patch: _all_end_as(patch, False),
-    "nobody is asked about open transactions": _set(TransactionService, "_check_all", nothing),
+    "nobody is asked about open transactions": _set(Questions, "_check_all", nothing),
     "who is gone is never missed": _nobody_leaves,
     "a new owner begins a queue anew": _begins_at_zero,
     "a new owner begins one message too late": _begins_at_the_end,
