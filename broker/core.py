@@ -119,7 +119,7 @@ class BrokerCore(Service):
         self.transactions = TransactionService(state, self._intake, self.settle)
         self.pops = PopDoor(state, self._dead_letters, self.settle, self.spawn, self.pause_for)
         self._clock_control = ClockControl(
-            state, self.delays, self.timers, self.transactions, self.pops, self._disk_watch
+            state, self.delays, self.timers, self.transactions.questions, self.pops, self._disk_watch
         )
         self.asked_by_nameservers = Dispatcher(self.settle)
         self._clock_control.register(self.asked_by_nameservers)

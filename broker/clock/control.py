@@ -11,7 +11,7 @@ from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.state import BrokerState
 from staticfire.broker.timers.service import TimerService
-from staticfire.broker.transactions.service import TransactionService
+from staticfire.broker.transactions.questions import Questions
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clock import (
@@ -35,14 +35,14 @@ class ClockControl:
         state: BrokerState,
         delays: DelayService,
         timers: TimerService,
-        transactions: TransactionService,
+        questions: Questions,
         pops: PopDoor,
         disk_watch: DiskWatch,
     ) -> None:
         self._state = state
         self._delays = delays
         self._timers = timers
-        self._transactions = transactions
+        self._questions = questions
         self._pops = pops
         self._disk_watch = disk_watch
         self._waiting: list[asyncio.Future[None]] = []
@@ -64,7 +64,7 @@ class ClockControl:
         """Deliver everything due by now, ask about transactions, and remove what has become too old."""
         message_ms = self._state.clock.message_ms()
         delivered = await self._delays.deliver_until(message_ms) + await self._timers.deliver_until(message_ms)
-        checked = await self._transactions.questions.check_until(message_ms)
+        checked = await self._questions.check_until(message_ms)
         expired = await self._pops.return_until(message_ms)
         await self._disk_watch.remove_passed()
         return DeliverAnswer(delivered, checked, expired)
@@ -85,7 +85,7 @@ class ClockControl:
         next_due_ms = _earliest(
             self._delays.next_due_ms(),
             self._timers.next_due_ms(),
-            self._transactions.questions.next_due_ms(),
+            self._questions.next_due_ms(),
             self._pops.next_due_ms(),
         )
         return RestAnswer(
@@ -98,7 +98,7 @@ class ClockControl:
         )
 
     def _unrest(self) -> list[Unrest]:
-        return [*self._transactions.questions.unrest(), *self._pops.unrest(), *self._state.quiescence.unrest()]
+        return [*self._questions.unrest(), *self._pops.unrest(), *self._state.quiescence.unrest()]
 
     def _skips_to_ms(self, next_due_ms: int) -> int:
         """Return when the next thing is due that a skipping clock may jump to; -1 for none.
@@ -106,18 +106,15 @@ class ClockControl:
         While a producer that is connected has a transaction open, or a consumer a popped message, it works, and that
         takes real time.
         """
-        is_question_next = self._transactions.questions.next_due_ms() == next_due_ms
-        works = [
-            self._transactions.questions.works_until_ms() if is_question_next else None,
-            self._pops.works_until_ms(),
-        ]
+        is_question_next = self._questions.next_due_ms() == next_due_ms
+        works = [self._questions.works_until_ms() if is_question_next else None, self._pops.works_until_ms()]
         return -1 if any(until_ms is not None and until_ms <= next_due_ms for until_ms in works) else next_due_ms
 
     def settled(self) -> None:
         """Look again after a burst, if anybody waits for rest."""
         if not self._waiting or not self._state.quiescence.is_at_rest:
             return
-        if not self._transactions.questions.unrest() and not self._pops.unrest():
+        if not self._questions.unrest() and not self._pops.unrest():
             self.look_now()
 
     def look_now(self) -> None:

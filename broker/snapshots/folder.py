@@ -50,12 +50,15 @@ class SnapshotFolder:
         read = [self._read(name) for name in self._files.list_folder(self._snapshots)]
         return [info for info in read if info is not None]  # What isn't whole, or goes at this moment, is none.
 
+    def _is_whole(self, name: str) -> bool:
+        return self._files.exists(f"{self._snapshots}/{name}/info")
+
     def _read(self, name: str) -> SnapshotInfo | None:
         path = f"{self._snapshots}/{name}/info"
         try:
             return read_state_file(self._files, path, _read_info, "remove that snapshot")
         except StorageError:
-            if self._files.exists(path):
+            if self._is_whole(name):
                 raise
             return None  # It was removed meanwhile.
 
@@ -63,7 +66,7 @@ class SnapshotFolder:
         """Return what a snapshot is. Raises: BrokerAnswer (there is none), StorageError (it can't be read)."""
         found = self._read(check_name(name))
         if found is None:
-            names = [info.name for info in self.all()]
+            names = [each for each in self._files.list_folder(self._snapshots) if self._is_whole(each)]
             there = f"there are {', '.join(names)}" if names else "there are none"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"there is no snapshot {name}: {there}")
         return found

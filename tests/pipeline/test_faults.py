@@ -89,17 +89,22 @@ with session("cluster", "local-cluster[2,1,1024]") as spark:
 """
 
 
-def test_local_cluster_reads_in_its_own_processes(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.create_topic("orders", queues=2)
-    send(cluster.namesrv, [Message("orders", b"%d" % number) for number in range(500)])
+def _of_its_own(cluster: Cluster) -> dict[str, str]:
+    """Return the environment of a Spark that isn't this process's."""
     environment = os.environ | {"NAMESRV_ADDR": cluster.namesrv}
     for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH"):
         environment.pop(name, None)
+    return environment
+
+
+def test_local_cluster_reads_in_its_own_processes(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create_topic("orders", queues=2)
+    send(cluster.namesrv, [Message("orders", b"%d" % number) for number in range(500)])
     # From another folder: a checkout that is installed is found as well as a wheel.
     done = subprocess.run(
         [sys.executable, "-c", LOCAL_CLUSTER],
         cwd=tmp_path,
-        env=environment,
+        env=_of_its_own(cluster),
         capture_output=True,
         text=True,
         check=False,
@@ -148,15 +153,16 @@ with session("killed write", "local-cluster[2,1,1024]") as spark:
 def test_a_killed_writer_writes_again_and_its_copies_can_be_told(cluster: Cluster, tmp_path: Path, what: str) -> None:
     cluster.create_topic("out", queues=2)
     begun, sent = tmp_path / "begun", tmp_path / "sent"
-    environment = os.environ | {"NAMESRV_ADDR": cluster.namesrv}
     command = [sys.executable, "-c", KILLED_WRITE, what, str(begun), str(sent)]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as writing:
-        _wait_for(begun)
-        while not messages(cluster, "out"):
+    told = tmp_path / "told"
+    with (
+        told.open("w") as words,
+        subprocess.Popen(command, cwd=tmp_path, env=_of_its_own(cluster), stderr=words) as writing,
+    ):
+        while writing.poll() is None and not (begun.exists() and messages(cluster, "out")):
             threading.Event().wait(0.05)
         sent.touch()
-        _, words = writing.communicate()
-    assert writing.returncode == 0, words[-3_000:]
+    assert writing.returncode == 0, told.read_text()[-3_000:]
     found = messages(cluster, "out")
     row_of = {one.properties[ROW_ID]: one.body for one in found}
     assert sorted(int(body.split()[0]) for body in row_of.values()) == list(range(MESSAGES * 10))
