@@ -11,6 +11,7 @@ from functools import partial
 
 from staticfire.broker.core import BrokerCore, Surface
 from staticfire.broker.delay.service import DelayService
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
@@ -88,6 +89,10 @@ class Broker(Service):
     @property
     def transactions(self) -> TransactionService:
         return self._core.transactions
+
+    @property
+    def pops(self) -> PopDoor:
+        return self._core.pops
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
   queue has become shorter
 - `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
 - `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
+- `popping.py`: whose a popped message is, and for how long
 - `ending.py`: rest, tables, nothing unnoticed
 
 They know nothing of virtual time: fed with the events of a real cluster they say the same.
@@ -23,6 +24,7 @@ from staticfire.faults.checkers.delivery import (
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
 from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
+from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
@@ -35,6 +37,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     OwnersAgree,
     OffsetsGrow,
     BeginsWhereItStands,
+    HeldUntilItsTime,
+    AcknowledgedForGood,
     NothingEarly,
     DeadAfterMax,
     TransactionsKept,

@@ -61,6 +61,10 @@ class Seen(NamedTuple):
     reconsume_times: int
     is_retry: bool
     """It came by the group's retry topic."""
+    popped_ms: int = -1
+    """When its broker handed it out, if it was popped."""
+    until_ms: int = -1
+    """When its broker hands it out again, unless it is told otherwise."""
 
 
 class CallBegan(RunEvent, frozen=True):

@@ -31,7 +31,7 @@ class OffsetsGrow(Checker):
     """
 
     promise = "a group never goes back while its broker and its members stay, and never stands beyond what exists"
-    hears = (OffsetSeen, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+    hears = (OffsetSeen, CallBegan, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -39,19 +39,37 @@ class OffsetsGrow(Checker):
         self._troubled = TroubledTimes()
         self._rewinds = Rewinds(workload)
         self._told_by_readers: dict[tuple[str, QueuePlace], int] = {}
+        self._read: dict[tuple[str, QueuePlace], int] = {}
+        """Behind what each group has read."""
+        self._read_before: dict[tuple[str, QueuePlace], int] = {}
+        """The same when the broker's last life but one ended: members may have told it unseen in its last."""
+        self._read_last: dict[str, dict[tuple[str, QueuePlace], int]] = {}
+        """The same when its last life ended, by brokers."""
 
     def see(self, event: RunEvent) -> None:
-        if not isinstance(event, OffsetSeen):
+        if isinstance(event, CallBegan):
+            key = event.group, event.place
+            self._read[key] = max(self._read.get(key, 0), event.messages[-1].offset + 1)
+        elif isinstance(event, OffsetSeen):
+            self._stands(event)
+        else:
             self._troubled.see(event)
             self._rewinds.see(event)
-            return
+            if isinstance(event, ProcessEnded):
+                self._ended(event.who)
+
+    def _ended(self, broker: str) -> None:
+        self._read_before |= self._read_last.pop(broker, {})
+        self._read_last[broker] = {key: offset for key, offset in self._read.items() if key[1][0] == broker}
+
+    def _stands(self, event: OffsetSeen) -> None:
         key = event.group, event.place
         before = self._last.get(key)
         self._last[key] = event
         if not event.is_own and self._rewinds.matter(event.group, event.place, event.at_ms):
             self._told_by_readers[key] = event.offset
             return
-        if event.is_own and self._told_by_readers.get(key) == event.offset:
+        if event.is_own and (self._told_by_readers.get(key) == event.offset or self._was_told_unseen(event)):
             return
         if event.offset > event.end:
             self.broken(
@@ -62,6 +80,10 @@ class OffsetsGrow(Checker):
         is_in_order = self.groups[event.group].ordered
         if is_in_order or self._troubled.during(event.at_ms - CHANGING_HANDS_MS, event.at_ms) is None:
             self.broken(event.at_ms, f"{event.group} went back from {before.offset} to {event.offset} of {event.place}")
+
+    def _was_told_unseen(self, event: OffsetSeen) -> bool:
+        key = event.group, event.place
+        return self._rewinds.have_been(*key) and event.end < event.offset <= self._read_before.get(key, 0)
 
 
 class BeginsWhereItStands(Checker):
@@ -88,7 +110,7 @@ class BeginsWhereItStands(Checker):
                 if stood and stood[-1].life != event.life:
                     stood.clear()
                 stood.append(event)
-            case CallBegan():
+            case CallBegan(group=group) if not self.groups[group].popped:  # It moves on when they are handed out.
                 self._began(event)
             case FaultBegan(what=what) | FaultEnded(what=what) if what not in _MEMBERS_COME_AND_GO:
                 self._troubled.see(event)

@@ -21,6 +21,7 @@ from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels
 from staticfire.protocol.errors import StaticfireError, StorageError
+from staticfire.protocol.requests.assignment import MODE_POP
 from staticfire.runtime.service import Service
 
 NAMESERVER, OBSERVER = "nameserver", "observer"
@@ -28,6 +29,7 @@ NAMESRV = "10.0.0.1:9876"
 START_PAUSE_MS = 1_000
 # Between two attempts to start what can't start yet.
 START_TRIES_MAX = 120
+# While nothing is broken: what can't start as long as something is, is tried again.
 
 
 class RunCluster:
@@ -43,6 +45,7 @@ class RunCluster:
         self.lives: dict[str, int] = {}
         self.up: set[str] = set()
         self.disks: dict[str, DiskTrouble] = {}
+        self.faults_in_force = 0
         self.listener = MemberListener(world.run_for)
         self.started: list[Callable[[], None]] = []
         """Called when a process is up."""
@@ -118,6 +121,8 @@ class RunCluster:
                 await admin.create_topic(topic.name, queues=topic.queues)
             for group in self.workload.groups:
                 await admin.create_group(group.name)
+                for topic in group.topics if group.popped else ():
+                    await admin.set_consume_mode(topic, group.name, MODE_POP)
         for group in self.workload.groups:
             for number in range(1, group.members + 1):
                 await self.start(f"{group.name}-{number}")
@@ -134,8 +139,11 @@ class RunCluster:
             return
         self._starting.add(name)
         try:
-            for attempt in range(1, START_TRIES_MAX + 1):
-                if await self._try_to_start(name, is_last=attempt == START_TRIES_MAX):
+            tries_left = START_TRIES_MAX
+            while tries_left:
+                if not self.faults_in_force:
+                    tries_left -= 1
+                if await self._try_to_start(name, is_last=not tries_left):
                     return
                 await self.world.run_for(START_PAUSE_MS)
         finally:

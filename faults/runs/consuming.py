@@ -1,7 +1,7 @@
 """A member of a group in the simulated world: the real push consumer, and a listener that notes its calls."""
 
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 
 from staticfire.client import (
@@ -14,12 +14,15 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.faults.checkers.events import CallBegan, CallEnded, Seen
+from staticfire.client.pop.popped import PoppedMessage
+from staticfire.faults.checkers.events import CallBegan, CallEnded, QueuePlace, Seen
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.chance import number_from, source_of_chance
 from staticfire.faults.workload.description import Group
-from staticfire.protocol.names import RETRY_PREFIX
+from staticfire.protocol.names import RETRY_PREFIX, pop_retry_topic
+from staticfire.protocol.pop_handles import NORMAL
+from staticfire.runtime.machine import Clock
 
 _SHARES = 1 << 20
 _BROADCASTS = "BROADCASTING"
@@ -45,6 +48,7 @@ class MemberListener:
                 "consume_message_batch_max_size": group.batch,
                 "max_reconsume_times": group.retries_max,
                 "suspend_current_queue_time_ms": 500,
+                "client_rebalance": not group.popped,
                 **group.settings,
             }
         )
@@ -67,14 +71,12 @@ class MemberListener:
         self, group: Group, seat: Seat, chance: Random, messages: tuple[ReceivedMessage, ...],
         context: ConsumeContext | OrderedContext,
     ) -> Outcome:  # fmt: skip
-        call, clock, record = next(self._calls), seat.machine.clock, seat.record
-        queue = context.queue
-        record.note(
-            CallBegan(
-                clock.uptime_ms(), call, group.name, seat.machine.identity.host_name,
-                (queue.broker_name, queue.topic, queue.queue_id), tuple(map(_seen, messages)), group.ordered,
-            )
-        )  # fmt: skip
+        clock, record = seat.machine.clock, seat.record
+        calls = []
+        for place, seen in _by_place(group.name, clock, messages, context):
+            calls.append(next(self._calls))
+            who = seat.machine.identity.host_name
+            record.note(CallBegan(clock.uptime_ms(), calls[-1], group.name, who, place, seen, group.ordered))
         is_success = False
         try:
             await self._pause(chance.randint(*group.takes_ms))
@@ -82,7 +84,8 @@ class MemberListener:
             is_success = outcome in (ConsumeStatus.CONSUME_SUCCESS, OrderedStatus.SUCCESS)
             return outcome
         finally:
-            record.note(CallEnded(clock.uptime_ms(), call, is_success))
+            for call in calls:
+                record.note(CallEnded(clock.uptime_ms(), call, is_success))
 
     async def _answer(
         self, group: Group, seed: int, chance: Random, messages: tuple[ReceivedMessage, ...],
@@ -103,6 +106,29 @@ def _is_poison(group: Group, seed: int, message: ReceivedMessage) -> bool:
     return number_from(seed, "poison", group.name, name) % _SHARES < group.poison * _SHARES
 
 
-def _seen(message: ReceivedMessage) -> Seen:
-    is_retry = message.record.topic.startswith(RETRY_PREFIX)
-    return Seen(message.get(NAME_PROPERTY) or "", message.queue_offset, message.reconsume_times, is_retry)
+def _by_place(
+    group: str, clock: Clock, messages: tuple[ReceivedMessage, ...], context: ConsumeContext | OrderedContext
+) -> Iterable[tuple[QueuePlace, tuple[Seen, ...]]]:
+    """Return the messages of a call by the queues that they lie in: those of a pop come from several."""
+    queue = context.queue
+    found: dict[QueuePlace, list[Seen]] = {}
+    for message in messages:
+        if isinstance(message, PoppedMessage):
+            place, seen = _popped(group, clock, message)
+        else:
+            place = queue.broker_name, queue.topic, queue.queue_id
+            is_retry = message.record.topic.startswith(RETRY_PREFIX)
+            seen = Seen(message.get(NAME_PROPERTY) or "", message.queue_offset, message.reconsume_times, is_retry)
+        found.setdefault(place, []).append(seen)
+    return [(place, tuple(seen)) for place, seen in found.items()]
+
+
+def _popped(group: str, clock: Clock, message: PoppedMessage) -> tuple[QueuePlace, Seen]:
+    handle = message.handle
+    is_retry = handle.flag != NORMAL
+    topic = pop_retry_topic(message.topic, group, handle.flag) if is_retry else message.topic
+    popped_ms = clock.uptime_ms() - (clock.wall_ms() - handle.pop_time_ms)
+    return (handle.broker_name, topic, handle.queue_id), Seen(
+        message.get(NAME_PROPERTY) or "", handle.queue_offset, message.reconsume_times, is_retry,
+        popped_ms, popped_ms + handle.invisible_ms,
+    )  # fmt: skip

@@ -74,6 +74,8 @@ class Interest:
         for seen in call.messages:
             if (call.group, call.place, seen.offset) in self._done:
                 self.states["a message came again after it was consumed"] += 1
+            if seen.popped_ms >= 0 and seen.is_retry:
+                self.states["a popped message came again"] += 1
             failed_by = self._failed_by.get((call.group, seen.name))
             if failed_by not in (None, call.member):
                 self.states["a retry went to another member"] += 1

@@ -10,7 +10,14 @@ from staticfire.faults.checkers.events import MessageFound, OffsetSeen, OwnersSe
 from staticfire.faults.runs.cluster import RunCluster
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.process import Process
-from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, is_dead_letter_topic, is_system_topic, retry_topic
+from staticfire.protocol.names import (
+    CHECK_MAX_TIME_TOPIC,
+    is_dead_letter_topic,
+    is_system_topic,
+    pop_retry_topic,
+    retry_topic,
+)
+from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.properties import find_property
 from staticfire.protocol.record import decode_records, join_records
 
@@ -70,6 +77,7 @@ class Observer:
         reasons = [f"{name} isn't up" for name in cluster.names if name not in cluster.up]
         for name, broker in self._up():
             reasons += [f"{reason} on {name}" for reason in self._unrest_of(name, broker)]
+        reasons += self._not_popped()
         for group, owners in self._owners().items():
             reasons += [
                 f"{place} belongs to {' and '.join(members) or 'nobody'} in {group}"
@@ -88,7 +96,12 @@ class Observer:
         if len(broker.transactions):
             yield f"{len(broker.transactions)} transactions are open"
         for group in self._cluster.workload.groups:
-            for topic in (*group.topics, retry_topic(group.name)):
+            popped = sum(queue.count for queue in broker.pops.taken_by(group.name))
+            if popped:
+                yield f"{group.name} has popped {popped} messages and not acknowledged them"
+            versions = (RETRY, RETRY_V2) if group.popped else ()
+            retries = [pop_retry_topic(topic, group.name, version) for topic in group.topics for version in versions]
+            for topic in (*group.topics, retry_topic(group.name), *retries):
                 config = state.topics.topics.get(topic)
                 for queue_id in range(config.read_queue_nums if config else 0):
                     end = state.store.queue(topic, queue_id).max_offset
@@ -96,9 +109,21 @@ class Observer:
                     if end and offset < end:
                         yield f"{group.name} stands at {offset} of {end} in {topic} {queue_id}"
 
+    def _not_popped(self) -> Iterator[str]:
+        """Each member of a group that pops does so at all brokers."""
+        cluster = self._cluster
+        for group in cluster.workload.groups:
+            wanted = {(broker, topic) for broker in cluster.workload.brokers.names for topic in group.topics}
+            members = [f"{group.name}-{number}" for number in range(1, group.members + 1)] if group.popped else []
+            for member in sorted(cluster.up.intersection(members)):
+                popped = {(queue.broker_name, queue.topic) for queue in cluster.members[member].assignment}
+                yield from (f"{member} doesn't pop {topic} on {broker}" for broker, topic in sorted(wanted - popped))
+
     def _owners(self) -> dict[str, dict[QueuePlace, list[str]]]:
         found: dict[str, dict[QueuePlace, list[str]]] = {}
         for group in self._cluster.workload.groups:
+            if group.popped:
+                continue
             owners: dict[QueuePlace, list[str]] = {
                 (broker, topic.name, queue_id): []
                 for topic in self._cluster.workload.topics
@@ -163,6 +188,9 @@ def _tables_of(broker: Broker) -> dict[str, int]:
         "held pulls": len(state.held),
         "queue locks": len(state.queue_locks),
         "open transactions": len(broker.transactions),
+        "popped messages": sum(
+            queue.count for group in state.consumers.consumer_table for queue in broker.pops.taken_by(group)
+        ),
     }
 
 

@@ -60,8 +60,10 @@ class Striker:
             return
         self._cluster.record.note(FaultBegan(self._cluster.now_ms, strike.kind, strike.target))
         self._cluster.record.states[strike.kind] += 1
+        self._cluster.faults_in_force += 1
         restore = await self._strike(strike)
         await self._is_over_within(strike.lasts_ms)
+        self._cluster.faults_in_force -= 1
         await restore()
         self._cluster.record.note(FaultEnded(self._cluster.now_ms, strike.kind, strike.target))
 

@@ -5,6 +5,7 @@ Each run leaves many things out, so that what only happens without them happens,
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
@@ -30,6 +31,8 @@ SLOW_MS, LESS_SLOW_MS, SLOW_THREADS_MIN = (50, 800), (50, 300), 4
 # Of a listener. Fewer threads in a group would not be through by then with what is sent in the longest runs.
 LASTS_S = ((0.1, 5.0), (0.5, 45.0), (20.0, 200.0), (130.0, 300.0))
 # Of faults. A silent member is out of its group after 120 s: in the last case all are that are cut off.
+POPPED_SHARE = 0.3
+# Of the runs.
 SHORT_DELAYS = "1s 2s 3s 5s 8s 13s"
 
 
@@ -45,7 +48,7 @@ def maker_of(path: str, changes: Mapping[str, str] | None = None) -> WorkloadMak
 def swarm_workload(chance: Random) -> Workload:
     """Return what a seed has to do."""
     topics = [Topic(name, chance.choice((1, 2, 4, 8))) for name in ("orders", "payments")[: chance.choice((1, 2))]]
-    return Workload(
+    workload = Workload(
         brokers=Brokers(chance.choice((1, 1, 2, 3)), _broker_settings(chance)),
         topics=topics,
         producers=list(_producers(chance, topics)),
@@ -55,6 +58,21 @@ def swarm_workload(chance: Random) -> Workload:
         timer_jitter_ms=chance.choice((0.0, 0.3, 3.0)),
         settles_within_seconds=SETTLES_WITHIN_S,
     )
+    return _popping(chance, workload) if chance.random() < POPPED_SHARE else workload
+
+
+def _popping(chance: Random, workload: Workload) -> Workload:
+    """Return it with a group that pops instead of pulling."""
+    first, *others = workload.groups
+    settings = _some(chance, {"pop_invisible_time_ms": (5_000, 20_000), "pop_batch_nums": (1, 4),
+                              "pop_threshold_for_queue": (2,)})  # fmt: skip
+    at_brokers = _some(
+        chance,
+        {"pop_dead_letters": (True,), "enable_retry_topic_v2": (True,), "wake_pops_of_returning": (True,)},
+    )
+    popping = replace(first, popped=True, settings={**first.settings, **settings})
+    brokers = replace(workload.brokers, settings={**workload.brokers.settings, **at_brokers})
+    return replace(workload, groups=[popping, *others], brokers=brokers)
 
 
 def _some(chance: Random, settings: dict[str, Sequence[Any]], share: float = 0.4) -> dict[str, Any]:

@@ -106,6 +106,8 @@ class Group:
     topic: str | Sequence[str]
     members: int = 1
     ordered: bool = False
+    popped: bool = False
+    """Members pop what brokers say, instead of pulling queues that they share (RocketMQ's POP)."""
     expression: str = "*"
     takes_ms: tuple[int, int] = (0, 50)
     """How long a listener takes for a call."""
@@ -130,6 +132,7 @@ class Group:
         low, high = self.takes_ms
         _require(0 <= low <= high, f"{owner}: takes_ms={self.takes_ms}; write (least, most)")
         _check_share(owner, fails=self.fails, poison=self.poison)
+        _require(not (self.ordered and self.popped), f"{owner}: push consumers don't pop in order; drop one of the two")
         _require(
             not (self.ordered and self.poison and self.retries_max < 0),
             f"{owner}: poison holds an ordered queue for ever; give it retries_max",

@@ -14,6 +14,7 @@ from staticfire.faults.runs.swarm import swarm_workload
 from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.faults.workload.loading import WorkloadMaker
 from tests.mutants.mutants import MUTANTS
+from tests.mutants.pop_mutants import POP_MUTANTS
 
 HOURS = 0.02
 SEEDS_MAX = 200
@@ -79,6 +80,26 @@ def members_workload(chance: Random) -> Workload:
     return replace(workload, nemesis=Nemesis(("kill member", "restart member"), EVERY_S, LASTS_S))
 
 
+def popping_workload(chance: Random) -> Workload:
+    """Return one whose members pop, and come and go."""
+    return Workload(
+        brokers=Brokers(chance.choice((1, 2))),
+        topics=[Topic("orders", chance.choice((2, 4)))],
+        producers=[Producers("orders", 5)],
+        groups=[
+            Group("billing", "orders", members=2, popped=True, takes_ms=(20, 4_000), fails=0.05, poison=0.02,
+                  retries_max=2, settings={"pop_invisible_time_ms": 5_000}),
+        ],
+        nemesis=Nemesis(MEMBER_STRIKES, EVERY_S, LASTS_S),
+        settles_within_seconds=SETTLES_WITHIN_S,
+    )  # fmt: skip
+
+
+def calm_workload(chance: Random) -> Workload:
+    """Return the same, and nothing happens to them."""
+    return replace(popping_workload(chance), nemesis=Nemesis(may=()))
+
+
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")
 MEMBER_STRIKES = ("kill member", "restart member", "kill broker", "restart broker")
 LEANS: dict[str, WorkloadMaker] = {
@@ -102,6 +123,8 @@ LEANS: dict[str, WorkloadMaker] = {
         ordered_workload,
     ),
     "a new owner begins a queue anew": members_workload,
+    **dict.fromkeys(POP_MUTANTS, popping_workload),
+    "half of what was popped isn't acknowledged": calm_workload,
 }
 """What is too rare in the swarm; the others are found there."""
 

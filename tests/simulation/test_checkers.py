@@ -10,6 +10,7 @@ from staticfire.faults.checkers.events import (
     CallBegan,
     CallEnded,
     FaultBegan,
+    FaultEnded,
     MessageFound,
     OffsetSeen,
     ProcessBegan,
@@ -21,6 +22,7 @@ from staticfire.faults.checkers.events import (
     TransactionEnded,
 )
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
+from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 from staticfire.faults.workload import Brokers, Group, Topic, Workload
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 
@@ -116,3 +118,79 @@ def test_an_answer_may_have_been_under_way_when_its_broker_lost_power() -> None:
     began, told = SendBegan(1, "web/1", "orders"), SendAcknowledged(25, "web/1", PLACE, 0, 100)
     assert not said(NothingLost(ASYNC), [*BEGINNING, began, ProcessEnded(20, "broker-a", "without power", 50), told])
     assert said(NothingLost(ASYNC), [*BEGINNING, began, ProcessEnded(20, "broker-a", "without power", 500), told])
+
+
+@pytest.mark.parametrize(
+    ("read_at_ms", "is_excused"), [(15, True), (35, False)], ids=["known since before the loss", "ahead of the log"]
+)
+def test_what_a_member_told_between_two_losses_may_be_there_though_nobody_saw_it(
+    read_at_ms: int, is_excused: bool
+) -> None:
+    read = CallBegan(read_at_ms, 1, "billing", "billing-1", PLACE, (Seen("web/1", 5, 0, False),))
+    second = [ProcessEnded(50, "broker-a", "crashed"), ProcessBegan(60, "broker-a")]
+    events = sorted([*BEGINNING, *LOSS, read, *second], key=lambda event: event.at_ms)
+    stands = OffsetSeen(61, "billing", PLACE, 6, 5, 3, is_own=True)
+    assert bool(said(OffsetsGrow(SYNC), [*events, stands])) is not is_excused
+
+
+# -- popped messages ---------------------------------------------------------------------------------------------------
+
+RETRIES = ("broker-a", "%RETRY%billing_orders", 0)
+
+
+def popped(call: int, at_ms: int, popped_ms: int, member: str = "billing-1", reconsume_times: int = 0) -> CallBegan:
+    place = RETRIES if reconsume_times else PLACE
+    seen = Seen("web/1", 0, reconsume_times, bool(reconsume_times), popped_ms, popped_ms + 5_000)
+    return CallBegan(at_ms, call, "billing", member, place, (seen,))
+
+
+@pytest.mark.parametrize(
+    ("between", "popped_ms", "is_said"),
+    [
+        ([], 5_500, True),
+        ([], 6_000, False),
+        ([CallEnded(2_000, 1, False)], 5_500, False),
+        ([ProcessEnded(2_000, "broker-a", "killed"), ProcessBegan(2_001, "broker-a")], 5_500, False),
+        ([ProcessEnded(2_000, "billing-1", "stopping")], 5_500, False),
+        ([ProcessEnded(2_000, "billing-3", "stopping")], 5_500, True),
+        ([FaultBegan(500, "failing writes", "broker-a"), FaultEnded(900, "failing writes", "broker-a")], 5_500, True),
+        ([FaultBegan(2_000, "failing writes", "broker-a")], 5_500, False),
+    ],
+    ids=[
+        "early", "in time", "it was put off", "its broker has ended", "its member has left", "another has left",
+        "a disk that failed before", "a disk that fails",
+    ],
+)  # fmt: skip
+def test_a_popped_message_comes_to_nobody_else_before_its_time(
+    between: list[RunEvent], popped_ms: int, is_said: bool
+) -> None:
+    first, second = popped(1, 1_010, 1_000), popped(2, popped_ms, popped_ms, "billing-2", 1)
+    events = sorted([*BEGINNING, first, *between], key=lambda event: event.at_ms)
+    assert bool(said(HeldUntilItsTime(SYNC), [*events, second])) is is_said
+
+
+def test_an_answer_that_came_late_is_older_than_what_came_after_it() -> None:
+    assert not said(HeldUntilItsTime(SYNC), [popped(1, 8_000, 7_000, "billing-2", 1), popped(2, 8_100, 1_000)])
+
+
+def test_a_message_that_lies_there_twice_is_two_messages() -> None:
+    events = [popped(1, 1_010, 1_000), popped(2, 1_020, 1_010, "billing-2")]
+    found = [MessageFound(9_000, "web/1", PLACE, 0), MessageFound(9_000, "web/1", PLACE, 1)]
+    assert said(HeldUntilItsTime(SYNC), [*events, found[0]])
+    assert not said(HeldUntilItsTime(SYNC), [*events, *found])
+
+
+@pytest.mark.parametrize(
+    ("ended_ms", "between", "is_said"),
+    [
+        (2_000, [], True),
+        (5_900, [], False),
+        (2_000, [FaultBegan(1_500, "cut", "billing-1"), FaultEnded(2_500, "cut", "billing-1")], False),
+        (2_000, [FaultBegan(300, "cut", "billing-1"), FaultEnded(400, "cut", "billing-1")], True),
+    ],
+    ids=["nothing was broken", "too late", "its acknowledgement may be lost", "that was before"],
+)
+def test_what_was_consumed_in_time_comes_no_more(ended_ms: int, between: list[RunEvent], is_said: bool) -> None:
+    call = [popped(1, 1_010, 1_000), CallEnded(ended_ms, 1, True)]
+    events = sorted([ProcessBegan(0, "broker-a"), *call, *between], key=lambda event: event.at_ms)
+    assert bool(said(AcknowledgedForGood(SYNC), [*events, popped(2, 6_100, 6_050, "billing-2", 1)])) is is_said

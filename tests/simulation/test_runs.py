@@ -38,6 +38,18 @@ def test_a_seed_is_the_same_run_under_any_hash_seed() -> None:
     assert there.stdout.strip() == here, there.stderr
 
 
+def test_a_group_pops_where_its_workload_says_so() -> None:
+    group = Group("billing", "orders", members=2, popped=True, fails=0.2, settings={"pop_invisible_time_ms": 5_000})
+    workload = Workload([Topic("orders")], [Producers("orders", per_second=2)], [group])
+    outcome = play(workload, Play(1, HOURS, keeps_events=True))
+    assert outcome.passed, outcome
+    calls = [event for event in outcome.events if isinstance(event, CallBegan)]
+    assert calls
+    assert all(seen.popped_ms >= 0 and seen.until_ms > seen.popped_ms for call in calls for seen in call.messages)
+    assert {place for _, place, _ in {call.place for call in calls}} == {"orders", "%RETRY%billing_orders"}
+    assert outcome.states["a popped message came again"]
+
+
 def test_seeds_differ_in_what_breaks() -> None:
     plans = [planned(WORKLOAD, Play(seed, 0.1)) for seed in range(20)]
     assert len({str(plan) for plan in plans}) == 20
