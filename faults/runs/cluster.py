@@ -121,8 +121,8 @@ class RunCluster:
                 await admin.create_topic(topic.name, queues=topic.queues)
             for group in self.workload.groups:
                 await admin.create_group(group.name)
-                for topic in group.topics if group.popped else ():
-                    await admin.set_consume_mode(topic, group.name, MODE_POP)
+                for name in group.topics if group.popped else ():
+                    await admin.set_consume_mode(name, group.name, MODE_POP)
         for group in self.workload.groups:
             for number in range(1, group.members + 1):
                 await self.start(f"{group.name}-{number}")
