@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 SETTLES_WITHIN_S = 900.0
 SLOW_MS, LESS_SLOW_MS, SLOW_THREADS_MIN = (50, 800), (50, 300), 4
-# Of a listener. Fewer threads in a group would not be through by then with what is sent in the longest runs.
+# Of a listener. Fewer threads in a group would not be through by then with what is sent in the longest runs, nor fewer
+# queues if they are consumed in order.
 LASTS_S = ((0.1, 5.0), (0.5, 45.0), (20.0, 200.0), (130.0, 300.0))
 # Of faults. A silent member is out of its group after 120 s: in the last case all are that are cut off.
 POPPED_SHARE = 0.3
@@ -122,9 +123,10 @@ def _groups(chance: Random, topics: list[Topic]) -> list[Group]:
     names = [topic.name for topic in topics]
     groups = [Group("billing", names, **_member_words(chance), **_concurrent_words(chance))]
     if chance.random() < 0.7:
-        groups.append(
-            Group("shipping", names[0], ordered=True, **_member_words(chance), fails=chance.choice((0, 0.05)))
-        )
+        words = _member_words(chance)
+        if words["takes_ms"] == SLOW_MS and topics[0].queues < SLOW_THREADS_MIN:
+            words["takes_ms"] = LESS_SLOW_MS
+        groups.append(Group("shipping", names[0], ordered=True, **words, fails=chance.choice((0, 0.05))))
     return groups
 
 
