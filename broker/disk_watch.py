@@ -75,7 +75,10 @@ class DiskWatch:
         try:
             state.disk_use = state.machine.files.disk_usage(self._folder)
         except OSError as error:
-            raise StorageError(f"the disk of {self._folder} can't be looked at: {error}") from error
+            trouble = StorageError(f"the disk of {self._folder} can't be looked at: {error}")
+            if isinstance(error, FileNotFoundError):
+                state.store.refuse(trouble)  # What is stored now would be gone with the process.
+            raise trouble from error
         refusal = self._policy.refusal(self._folder, state.disk_use)
         state.store.refuse(refusal)
         if refusal is not None and not self._is_full:

@@ -37,6 +37,8 @@ log = logger("nameserver")
 
 SETTLE_MS_MAX = 30_000
 BROKER_TIMEOUT_MS = 10_000
+ANSWER_MS = 1_000
+# So long an answer may take beside what was asked to be waited for, and that of a broker that gave none the last time.
 REST_WAIT_MS_MAX = 1_000
 IDLE_MS = 5
 # How often a clock that skips looks whether something falls due, and how often a lost broker is looked for.
@@ -63,6 +65,8 @@ class ClockOwner:
         self.brokers: dict[Connection, str] = {}
         """Names of the brokers that follow this clock, by the connection that they registered on."""
         self._skipping = asyncio.Event()
+        self._silent: set[str] = set()
+        """Brokers that gave no answer the last time."""
         self._driving = ""
         """What moves the clock now: two at once are refused."""
         self._expected: set[str] = set()
@@ -221,7 +225,7 @@ class ClockOwner:
             answers: dict[str, Answer] = {}
             if not missing:
                 wait_ms = 0 if seen else max(0, min(left_ms, REST_WAIT_MS_MAX))
-                answers = await self._ask_all(GetRest(wait_ms))
+                answers = await self._ask_all(GetRest(wait_ms), max(left_ms, 0) + ANSWER_MS)
             rests = {name: answer for name, answer in answers.items() if isinstance(answer, RestAnswer)}
             if not missing and len(rests) == len(answers) and all(rest.at_rest for rest in rests.values()):
                 counters = {name: rest.activity for name, rest in rests.items()}
@@ -231,7 +235,7 @@ class ClockOwner:
                 continue
             seen = {}
             if left_ms <= 0:
-                raise _not_at_rest(settle_ms_max, _describe(missing, rests))
+                raise _not_at_rest(settle_ms_max, _describe(missing, answers))
             if missing or len(rests) < len(answers):
                 await self._pause(IDLE_MS)
 
@@ -247,17 +251,27 @@ class ClockOwner:
                 return
             message_ms = max(shown)
 
-    async def _ask_all(self, request: Request) -> dict[str, Answer]:
+    async def _ask_all(self, request: Request, timeout_ms: int = BROKER_TIMEOUT_MS) -> dict[str, Answer]:
         """Ask every broker; one that is lost meanwhile answers with a refusal. It gets the clock when it registers."""
         asked = {name: connection for connection, name in self.brokers.items()}
-        answers = await asyncio.gather(*(self._ask(connection, request) for connection in asked.values()))
+        answers = await asyncio.gather(
+            *(
+                self._ask(
+                    connection, request, min(timeout_ms, ANSWER_MS if name in self._silent else BROKER_TIMEOUT_MS)
+                )
+                for name, connection in asked.items()
+            )
+        )
         return dict(zip(asked, answers, strict=True))
 
-    async def _ask(self, connection: Connection, request: Request) -> Answer:
+    async def _ask(self, connection: Connection, request: Request, timeout_ms: int) -> Answer:
+        name = self.brokers.get(connection, "")
         try:
-            answer = await connection.ask(request, BROKER_TIMEOUT_MS)
+            answer = await connection.ask(request, timeout_ms)
         except NetworkError as error:
+            self._silent.add(name)
             return Answer(code=int(ResponseCode.SYSTEM_ERROR), remark=str(error))
+        self._silent.discard(name)
         if answer.code != ResponseCode.SUCCESS:
             log.warning("clock_refused", broker=self.brokers.get(connection), code=answer.code, remark=answer.remark)
         return answer
@@ -277,11 +291,14 @@ def _not_at_rest(waited_ms: int, reasons: list[str]) -> NotAtRest:
     return NotAtRest(ResponseCode.NOT_AT_REST, f"not at rest within {waited_ms} ms: {words}")
 
 
-def _describe(missing: list[str], rests: dict[str, RestAnswer]) -> list[str]:
+def _describe(missing: list[str], answers: dict[str, Answer]) -> list[str]:
     """Say in words who keeps the cluster from resting."""
     reasons = [f"broker {name} is gone" for name in missing]
-    for name, rest in rests.items():
-        reasons += [_of_queue(name, unrest) for unrest in rest.body or []]
+    for name, answer in answers.items():
+        if isinstance(answer, RestAnswer):
+            reasons += [_of_queue(name, unrest) for unrest in answer.body or []]
+        elif answer.code != ResponseCode.SUCCESS:
+            reasons.append(f"broker {name} doesn't say whether it rests ({answer.remark})")
     return reasons
 
 

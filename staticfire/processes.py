@@ -124,9 +124,10 @@ class ProcessCluster:
     def stop(self) -> list[str]:
         """Stop the gRPC endpoint, the brokers, then the nameservers; remove a temporary folder.
 
-        Returns who had to be killed.
+        Returns in words who had to be killed, and who has failed at its end.
         """
         late: list[Child] = []
+        ended = [name for name in self.names if name in self.children and self.children[name].exit_code is not None]
         try:
             running = [self.children[name] for name in self.names if name in self.children]
             late += self.children.stop([child for child in running if child.name == PROXY])
@@ -137,7 +138,9 @@ class ProcessCluster:
             self.children.close()
             self._ports.close()
             self.folder.remove()
-        return [child.name for child in late]
+        words = [f"{child.name} didn't stop in time and was killed" for child in late]
+        failed = (self.children[name] for name in self.names if name in self.children and name not in ended)
+        return words + [child.how_it_ended() for child in failed if (child.exit_code or 0) > 0]
 
     def on_death(self, tell: Callable[[Child], None]) -> None:
         """Have `tell` called with each process that ends unasked."""

@@ -10,6 +10,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.delay_levels import queue_of_level
 from staticfire.protocol.names import SCHEDULE_TOPIC
+from staticfire.protocol.requests.statistics import STORE_REFUSAL
 from staticfire.runtime.sampled_counter import SampledCounter
 
 VERSION_WORDS = "V5_3_3"
@@ -64,6 +65,8 @@ class RuntimeInfo:
         yield "scrubRounds", store.findings.scrub_rounds
         yield "mendedQueueEntries", store.findings.mended_entries
         yield "rebuiltQueues", store.findings.rebuilt_queues
+        if store.refusal is not None:
+            yield STORE_REFUSAL, store.refusal
         for name in ("dispatchBehindBytes", "pageCacheLockTimeMills", "dispatchMaxBuffer", "putMessageFailedTimes"):
             yield name, 0
         yield "remainTransientStoreBufferNumbs", 2**31 - 1

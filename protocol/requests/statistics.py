@@ -129,6 +129,10 @@ class QueryConsumeTimeSpan(Request, rename="camel"):
     bname: str | None = None
 
 
+STORE_REFUSAL = "storeRefusal"
+"""Why the broker stores nothing, among the texts of RuntimeInfoAnswer; only while it does so. staticfire's own."""
+
+
 class RuntimeInfoAnswer(Answer, rename="camel"):
     """What the broker is doing, as texts by name."""
 

@@ -27,6 +27,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+EXIT_STOPPED, EXIT_INTERRUPTED = 0, 130
+# As in runtime/exit_codes.py, which nobody has imported when somebody presses Ctrl-C.
 COLLECT_AFTER = 50_000
 # Objects. Python's own 700 lets a start look a hundred times at what it has imported, which stays.
 
@@ -36,6 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _start(given)
+    except KeyboardInterrupt:  # Nothing takes signals yet, or nothing any more.
+        return EXIT_STOPPED if given[:1] == ["up"] else EXIT_INTERRUPTED
+
+
+def _start(given: list[str]) -> int:
+    """`main`, after the first moment."""
     if given[:1] not in (["up"], ["run"]) or "--help" in given:
         return _main(given)
     # Before anything else: what these start takes as long as finding out what the flags say.

@@ -11,7 +11,7 @@ import signal
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from staticfire.places import FLAGS, WantedCluster, WantedControl, url_of
 from staticfire.processes import ProcessCluster
@@ -36,6 +36,8 @@ class Stand:
     control_socket: socket.socket
     signals: SignalInbox
     control: WantedControl
+    ended_badly: list[str] = field(default_factory=list)
+    """Filled at its end: which processes didn't stop in order, in words."""
 
     @property
     def control_url(self) -> str:
@@ -57,9 +59,10 @@ def standing(
     try:
         flags.control.check()
         control_socket = listen_on(flags.control.host, flags.control.port, FLAGS.ports)
+        ended_badly: list[str] = []
         try:
-            with _running_cluster(flags.wanted, stdout, signals, early) as cluster:
-                yield Stand(cluster, control_socket, signals, flags.control)
+            with _running_cluster(flags.wanted, stdout, signals, early, ended_badly) as cluster:
+                yield Stand(cluster, control_socket, signals, flags.control, ended_badly)
         finally:
             control_socket.close()
     finally:
@@ -68,7 +71,7 @@ def standing(
 
 @contextmanager
 def _running_cluster(
-    wanted: WantedCluster, stdout: int | None, signals: SignalInbox, early: EarlyStart | None
+    wanted: WantedCluster, stdout: int | None, signals: SignalInbox, early: EarlyStart | None, ended_badly: list[str]
 ) -> Iterator[ProcessCluster]:
     cluster = ProcessCluster.prepare(wanted, stdout, signals, early)
     try:
@@ -77,13 +80,9 @@ def _running_cluster(
             raise StopAsked(number)
         yield cluster
     finally:
-        tell_late(cluster.stop())
-
-
-def tell_late(names: list[str]) -> None:
-    """Say who had to be killed."""
-    for name in names:
-        tell(f"{name} didn't stop in time and was killed")
+        ended_badly += cluster.stop()
+        for words in ended_badly:
+            tell(words)
 
 
 def tell(words: str) -> None:

@@ -7,7 +7,7 @@ from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
 from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
 from staticfire.plan import BROKER_PORT, CONTROL_PORT, GRPC_PORT, NAMESRV_PORT
 from staticfire.runtime.children import ChildFailed
-from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_STOPPED
+from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_FAILED, EXIT_STOPPED
 from staticfire.runtime.log_sink import say
 from staticfire.runtime.signals import StopAsked
 
@@ -46,7 +46,8 @@ def up(flags: ClusterFlags) -> int:
             say(ready_line(stand))
             if not grpc_is_installed():
                 tell(f"there is no gRPC endpoint for RocketMQ 5's clients; to have one: {HOW_TO_GET_IT}")
-            return _stay(stand)
+            exit_code = _stay(stand)
+        return EXIT_FAILED if exit_code == EXIT_STOPPED and stand.ended_badly else exit_code
     except StopAsked:
         return EXIT_STOPPED
     except ChildFailed as failed:

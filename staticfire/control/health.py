@@ -8,6 +8,7 @@ import asyncio
 from staticfire.control.view import ClusterView
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
 from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo, GetRoute, RouteAnswer
+from staticfire.protocol.requests.statistics import STORE_REFUSAL, GetRuntimeInfo, RuntimeInfoAnswer
 from staticfire.protocol.requests.topics import GetTopicConfig
 from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
@@ -47,16 +48,20 @@ async def _registered_addresses(pool: ConnectionPool, namesrv: str) -> dict[str,
 
 
 async def _broker_complaint(pool: ConnectionPool, namesrv: str, name: str, address: str | None) -> str:
-    """Return what is wrong with one broker: it is registered, it answers, and its own topic has a route."""
+    """Return what is wrong with one broker: it is registered, it answers and stores, and its own topic has a route."""
     if address is None:
         return f"{name} isn't registered at the nameserver {namesrv}"
     try:
         config = await pool.ask(address, GetTopicConfig(topic=name), ASK_TIMEOUT_MS)
+        info = await pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
         route = await pool.ask(namesrv, GetRoute(topic=name), ASK_TIMEOUT_MS)
     except (NetworkError, ProtocolError) as error:
         return f"{name}: {error}"
     if config.code != 0:
         return f"{name} at {address}: {config.remark}"
+    texts = info.body.table if isinstance(info, RuntimeInfoAnswer) and info.body is not None else {}
+    if STORE_REFUSAL in texts:
+        return f"{name} stores nothing: {texts[STORE_REFUSAL]}"
     brokers = route.body.broker_datas if isinstance(route, RouteAnswer) and route.body is not None else []
     if not any(broker.broker_name == name for broker in brokers):
         return f"{name}: its topics have no route at the nameserver {namesrv}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from staticfire import cli
 from staticfire.cli.stand import Stand
 from staticfire.cli.stay import until_exit, until_stopped
 from staticfire.places import WantedCluster, WantedControl
@@ -97,3 +98,14 @@ async def test_run_passes_on_what_came_before(
     assert stand.signals.take_stop() in (None, signal.SIGTERM)  # As the end of a start looks for it.
     signal.raise_signal(number)
     assert await asyncio.wait_for(until_exit(stand, command), 30) == 128 + number
+
+
+@pytest.mark.parametrize(("command", "exit_code"), [("up", 0), ("topics", 130)])
+def test_ctrl_c_before_anybody_takes_signals_is_an_ordinary_end(
+    command: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_start", interrupted)
+    assert cli.main([command]) == exit_code

@@ -1,6 +1,8 @@
 """`staticfire up`: real processes, from the ready line to the last exit code."""
 
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -33,6 +35,21 @@ def test_interrupt_stops_it_and_a_folder_of_yours_stays(tmp_path: Path) -> None:
         exit_code, _ = up.stop(signal.SIGINT)
     assert exit_code == 0
     assert (tmp_path / "broker-a" / "commitlog").is_dir()
+
+
+def test_a_folder_that_is_gone_is_told_while_it_runs_and_at_the_end(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    with Up("up", "--dir", str(folder), "--set", "cleanResourceInterval=50", *FREE_PORTS) as up:
+        control = up.told("CONTROL")
+        shutil.rmtree(folder / "broker-a")
+        answer = get(f"{control}/health")
+        while answer[0] == 200:
+            answer = get(f"{control}/health")
+        exit_code, err = up.stop(signal.SIGTERM)
+    assert answer[0] == 503
+    assert re.match(r"broker-a stores nothing: the disk of .*broker-a can't be looked at", answer[1]["problems"][0])
+    assert exit_code == 1
+    assert re.search(r"staticfire: broker-a \(pid \d+\) ended with exit code 1", err)
 
 
 def test_child_that_dies_is_named_with_its_signal_and_ends_it_all() -> None:

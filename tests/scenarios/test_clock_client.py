@@ -138,3 +138,15 @@ async def test_nobody_there_and_no_address_are_told(stand: Stand) -> None:
         await ClusterClock(stand.pool, "10.0.0.1:1234").now()
     with pytest.raises(UsageError, match="host:port"):
         ClusterClock(stand.pool)
+
+
+async def test_a_broker_that_stands_still_is_named_in_time(
+    world: SimulatedWorld, stand: Stand, clock: ClusterClock
+) -> None:
+    await clock.now()
+    world.freeze("broker-a")
+    before_ms = world.uptime_ms
+    with pytest.raises(NotAtRest, match=r"broker broker-a doesn't say whether it rests \(.*no answer"):
+        await clock.advance(by_ms=HOUR_MS, settle_ms_max=2_000)
+    assert world.uptime_ms - before_ms < 16_000  # To stop its time took 10 s, in vain.
+    world.thaw("broker-a")
