@@ -37,8 +37,8 @@ log = logger("nameserver")
 
 SETTLE_MS_MAX = 30_000
 BROKER_TIMEOUT_MS = 10_000
-ANSWER_MS = 1_000
-# So long an answer may take beside what was asked to be waited for, and that of a broker that gave none the last time.
+SILENT_TIMEOUT_MS = 1_000
+# Of a broker that gave no answer the last time.
 REST_WAIT_MS_MAX = 1_000
 IDLE_MS = 5
 # How often a clock that skips looks whether something falls due, and how often a lost broker is looked for.
@@ -225,7 +225,7 @@ class ClockOwner:
             answers: dict[str, Answer] = {}
             if not missing:
                 wait_ms = 0 if seen else max(0, min(left_ms, REST_WAIT_MS_MAX))
-                answers = await self._ask_all(GetRest(wait_ms), max(left_ms, 0) + ANSWER_MS)
+                answers = await self._ask_all(GetRest(wait_ms), wait_ms)
             rests = {name: answer for name, answer in answers.items() if isinstance(answer, RestAnswer)}
             if not missing and len(rests) == len(answers) and all(rest.at_rest for rest in rests.values()):
                 counters = {name: rest.activity for name, rest in rests.items()}
@@ -251,29 +251,25 @@ class ClockOwner:
                 return
             message_ms = max(shown)
 
-    async def _ask_all(self, request: Request, timeout_ms: int = BROKER_TIMEOUT_MS) -> dict[str, Answer]:
-        """Ask every broker; one that is lost meanwhile answers with a refusal. It gets the clock when it registers."""
+    async def _ask_all(self, request: Request, waits_ms: int = 0) -> dict[str, Answer]:
+        """Ask every broker; one that is lost meanwhile answers with a refusal. It gets the clock when it registers.
+
+        `waits_ms`: so long a broker may wait itself before it answers.
+        """
         asked = {name: connection for connection, name in self.brokers.items()}
-        answers = await asyncio.gather(
-            *(
-                self._ask(
-                    connection, request, min(timeout_ms, ANSWER_MS if name in self._silent else BROKER_TIMEOUT_MS)
-                )
-                for name, connection in asked.items()
-            )
-        )
+        answers = await asyncio.gather(*(self._ask(name, asked[name], request, waits_ms) for name in asked))
         return dict(zip(asked, answers, strict=True))
 
-    async def _ask(self, connection: Connection, request: Request, timeout_ms: int) -> Answer:
-        name = self.brokers.get(connection, "")
+    async def _ask(self, name: str, connection: Connection, request: Request, waits_ms: int) -> Answer:
+        answers_in_ms = SILENT_TIMEOUT_MS if name in self._silent else BROKER_TIMEOUT_MS
         try:
-            answer = await connection.ask(request, timeout_ms)
+            answer = await connection.ask(request, waits_ms + answers_in_ms)
         except NetworkError as error:
             self._silent.add(name)
             return Answer(code=int(ResponseCode.SYSTEM_ERROR), remark=str(error))
         self._silent.discard(name)
         if answer.code != ResponseCode.SUCCESS:
-            log.warning("clock_refused", broker=self.brokers.get(connection), code=answer.code, remark=answer.remark)
+            log.warning("clock_refused", broker=name, code=answer.code, remark=answer.remark)
         return answer
 
 
