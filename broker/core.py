@@ -52,7 +52,7 @@ from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.delay_levels import DelayLevels
-from staticfire.protocol.names import SCHEDULE_TOPIC
+from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
@@ -133,6 +133,13 @@ class BrokerCore(Service):
         """Return what the broker answers, family by family."""
         state = self.state
         surface = self._surface
+        assignments = AssignmentHandlers(state, self.registration, surface.pool)
+        config = ConfigHandlers(state, self.registration, surface.pool)
+        forget_with = {
+            SCHEDULE_TOPIC: self.delays.forget,
+            HALF_TOPIC: self.transactions.forget,
+            WHEEL_TIMER_TOPIC: self.timers.forget,
+        }
         dispatcher = Dispatcher(self.settle, None if state.journals is None else state.journals.tap)
         for family in (
             SendHandlers(state, self._targets, self._intake, self.transactions),
@@ -145,13 +152,15 @@ class BrokerCore(Service):
             OffsetHandlers(state),
             LockHandlers(state),
             self.pops,
-            AssignmentHandlers(state, self.registration, surface.pool),
+            assignments,
             TopicHandlers(state, self.registration, self.pops),
             GroupHandlers(state, self.pops),
             GroupStateHandlers(state, self.delays, self.timers, self.transactions, self.pops),
             MetricHandlers(state, self.delays, self.timers, self.transactions),
-            ResetHandlers(state, self._targets, self._pull, self.delays, self.transactions, self.timers, self.pops),
-            ConfigHandlers(state, self.registration, surface.pool),
+            ResetHandlers(
+                state, self._targets, self._pull, self.pops, forget_with, (assignments.forget, config.forget)
+            ),
+            config,
             JournalHandlers(state),
             FaultHandlers(state, surface.dispatcher, surface.connections),
             SnapshotHandlers(state, surface.change),

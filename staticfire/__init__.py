@@ -11,7 +11,8 @@ a name's module is loaded when the name is first asked for.
 - `cluster_faults.py`: what goes wrong there on purpose; `fault_rules.py`: for who has connections;
   `process_faults.py`: with its processes
 - `compat.py`: as close to RocketMQ as can be
-- `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
+- `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes;
+  `temporary_folder.py`: one that goes in the end
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `message_fields.py`: a message as fields of JSON
 - `grpc_extra.py`: whether RocketMQ 5's clients can be served

@@ -4,7 +4,7 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
 from staticfire.plan import (
@@ -21,6 +21,9 @@ from staticfire.plan import (
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
 from staticfire.runtime.ports import listen_on, port_of
+
+if TYPE_CHECKING:
+    from staticfire.temporary_folder import TemporaryFolder
 
 PORT_MAX = 65_535
 
@@ -139,13 +142,15 @@ def _as_text(value: object) -> str:
 class ClusterFolder:
     """Where a cluster keeps its data: the user's folder, or a temporary one that is removed in the end."""
 
+    _temporary: "TemporaryFolder | None" = None
+
     def __init__(self, path: str | None, words: Words = FLAGS) -> None:
         """Make the folder. Raises: UsageError."""
-        self.temporary = path is None
         if path is None:
-            import tempfile  # here, since its own imports cost as much as the rest of this module
+            from staticfire.temporary_folder import TemporaryFolder  # here: it imports as much as all of this module
 
-            self.path = tempfile.mkdtemp(prefix="staticfire-")
+            self._temporary = TemporaryFolder()
+            self.path = self._temporary.path
             return
         if not path:
             raise UsageError(f"{words.directory} is empty: a path is needed; left out, it is a temporary folder")
@@ -160,12 +165,15 @@ class ClusterFolder:
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             raise UsageError(f"{self.path} can't be read and written; choose another with {words.directory}")
 
+    @property
+    def temporary(self) -> bool:
+        """Whether it goes in the end."""
+        return self._temporary is not None
+
     def remove(self) -> None:
         """Remove it if it is temporary."""
-        if self.temporary:
-            import shutil
-
-            shutil.rmtree(self.path, ignore_errors=True)
+        if self._temporary is not None:
+            self._temporary.remove()
 
     def __str__(self) -> str:
         return f"{self.path} (temporary, removed at the end)" if self.temporary else self.path

@@ -38,6 +38,8 @@ PROGRAMS = (NameserverSettings, BrokerSettings, ProxySettings)
 """Whose settings may stand in the same flags and file."""
 
 S = TypeVar("S")
+_OF_HOSTS = "-._:%[]"
+# Beside letters and digits.
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,8 @@ def plan_cluster(
         _load(BrokerSettings, given, _broker_place(directory, listen, name, port, namesrv), defaults)
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]
+    for broker in brokers:
+        _refuse_unusable(broker)
     proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv))
     return ClusterPlan(directory, tuple(nameservers), tuple(brokers), proxy, host)
 
@@ -177,6 +181,15 @@ def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults
         defaults=defaults,
         source=given.source,
     )
+
+
+def _refuse_unusable(broker: BrokerSettings) -> None:
+    """Refuse a broker that would be ready and of no use. Raises: UsageError."""
+    if broker.broker_id:
+        raise UsageError(f"brokerId={broker.broker_id}: brokers are masters here, whose id is 0")
+    if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
+        words = "no host that clients could connect to; write an IP address or a name"
+        raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
 
 
 def _refuse_places(given: GivenSettings) -> None:

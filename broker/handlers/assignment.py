@@ -68,6 +68,11 @@ class AssignmentHandlers:
 
     # -- modes ---------------------------------------------------------------------------------------------------
 
+    async def forget(self) -> None:
+        """Forget what was set for any group. It is saved with whatever else changes."""
+        self._routes.clear()
+        self._all().forget()
+
     async def set_mode(self, call: Call) -> Answer:
         """Have a group pull a topic, or pop it. Raises: BrokerAnswer, StorageError."""
         mode: MessageRequestMode | None = call.request.body

@@ -112,6 +112,7 @@ class ConfigHandlers:
         self._registration = registration
         self._pool = pool
         self._version = DataVersion()
+        self._at_start = state.settings
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -146,6 +147,12 @@ class ConfigHandlers:
         if move is not None:
             await self._move_clock(move)
         return Answer()
+
+    async def forget(self) -> None:
+        """Put the settings of the start in place again."""
+        changed = as_properties(self._state.settings).items() - as_properties(self._at_start).items()
+        if changed:
+            await self._apply(Change(self._at_start, dict(changed)))
 
     async def _apply(self, change: Change[BrokerSettings]) -> None:
         """Put other settings in place and make them known where they show."""

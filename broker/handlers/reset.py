@@ -1,8 +1,8 @@
 """A broker as if it were new. staticfire's own.
 
 Behaviour
-- All messages are gone, those of system topics and delayed ones included; topics and groups are those of a first
-  start; no group stands anywhere. Queues begin with offset 0 again.
+- All messages are gone, those of system topics and delayed ones included; topics, groups, request modes and settings
+  are those of a first start; no group stands anywhere. Queues begin with offset 0 again.
 - Pulls that are held look once more, so that those of a forgotten topic are answered that there is none.
 - Clients stay connected and registered: the next send creates its topic anew.
 - The answer comes when all of it is on the disk.
@@ -11,17 +11,16 @@ Not done
 - The log keeps its records; retention removes them with their segments.
 """
 
-from staticfire.broker.delay.service import DelayService
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import NotForGood
-from staticfire.broker.timers.service import TimerService
-from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC, is_system_group
+from staticfire.protocol.names import is_system_group
 from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
@@ -34,18 +33,17 @@ class ResetHandlers:
         state: BrokerState,
         targets: TargetTable,
         pulls: PullHandlers,
-        delays: DelayService,
-        transactions: TransactionService,
-        timers: TimerService,
         pops: PopDoor,
+        forget_with: Mapping[str, Callable[[], None]],
+        more: Sequence[Callable[[], Awaitable[None]]],
     ) -> None:
+        """`forget_with`: what to forget together with the messages of a topic. `more`: whatever else there is."""
         self._state = state
         self._targets = targets
         self._pulls = pulls
-        self._delays = delays
-        self._transactions = transactions
-        self._timers = timers
         self._pops = pops
+        self._forget_with = forget_with
+        self._more = more
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -69,6 +67,8 @@ class ResetHandlers:
         for pull in state.held.take_all():
             self._pulls.look_last(pull)
         state.config_files.changed("consumerOffset.json")
+        for forget in self._more:
+            await forget()
         await state.config_files.saved()
         return ResetAnswer(body=forgotten)
 
@@ -86,12 +86,8 @@ class ResetHandlers:
         for topic in topics:
             self._state.offsets.forget_topic(topic)
             self._pops.forget_topic(topic)
-        if SCHEDULE_TOPIC in topics:
-            self._delays.forget()
-        if HALF_TOPIC in topics:
-            self._transactions.forget()
-        if WHEEL_TIMER_TOPIC in topics:
-            self._timers.forget()
+        for topic in self._forget_with.keys() & set(topics):
+            self._forget_with[topic]()
         if trouble is not None:
             raise trouble
 

@@ -36,6 +36,12 @@ class RequestModes:
         self._config_files.changed(FILE)
         await self._config_files.saved(FILE)
 
+    def forget(self) -> None:
+        """Forget all of them. It is saved soon."""
+        if self.modes.message_request_mode_map:
+            self.modes = MessageRequestModes({})
+            self._config_files.changed(FILE)
+
     def _snapshot(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self.modes), indent=1)
 

@@ -21,7 +21,7 @@ ACK_MS = 1_000
 # A listener that answers so shortly before the time of its messages is over may be too late for them.
 
 
-class _Taken(NamedTuple):
+class _Popped(NamedTuple):
     """A message as a member got it."""
 
     member: str
@@ -42,7 +42,7 @@ class HeldUntilItsTime(Checker):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        self._held: dict[tuple[str, str, str], _Taken] = {}
+        self._held: dict[tuple[str, str, str], _Popped] = {}
         self._calls: dict[int, CallBegan] = {}
         self._troubled_until_ms: dict[str, float] = {}
         self._early: list[tuple[int, str, str]] = []
@@ -71,7 +71,7 @@ class HeldUntilItsTime(Checker):
         key = _key(call, seen)
         before = self._held.get(key)
         if before is None or seen.popped_ms > before.seen.popped_ms:  # Its answer may have come late.
-            self._held[key] = _Taken(call.member, call.place[0], seen)
+            self._held[key] = _Popped(call.member, call.place[0], seen)
             if before is not None and seen.popped_ms < before.seen.until_ms and not self._is_excused(before):
                 words = (
                     f"{seen.name} was handed out to {call.member} at {seen.popped_ms} ms, and {before.member} had it "
@@ -79,7 +79,7 @@ class HeldUntilItsTime(Checker):
                 )
                 self._early.append((call.at_ms, seen.name, words))
 
-    def _is_excused(self, taken: _Taken) -> bool:
+    def _is_excused(self, taken: _Popped) -> bool:
         return any(self._troubled_until_ms.get(who, -1) >= taken.seen.popped_ms for who in (taken.member, taken.broker))
 
     def finish(self) -> None:

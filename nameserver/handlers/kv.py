@@ -1,7 +1,7 @@
 """Key-value configuration. RocketMQ: DefaultRequestProcessor, KVConfigManager.
 
 Behaviour: a change is on the disk before it is answered, where a folder is configured; what can't be saved is refused
-(RocketMQ answers success) and didn't happen.
+(RocketMQ answers success) and didn't happen. RESET, staticfire's own, leaves nothing of it.
 """
 
 from staticfire.nameserver.kv_config import KVConfig
@@ -35,6 +35,7 @@ class KVHandlers:
             RequestCode.GET_KV_CONFIG: self.get,
             RequestCode.DELETE_KV_CONFIG: self.delete,
             RequestCode.GET_KVLIST_BY_NAMESPACE: self.get_list,
+            RequestCode.RESET: self.forget,
         }
 
     def put(self, call: Call) -> Answer:
@@ -61,6 +62,10 @@ class KVHandlers:
         if table is None:
             return refusal(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {request.namespace}")
         return KVTableAnswer(body=KVTable(table))
+
+    def forget(self, _: Call) -> Answer:
+        """Be as if nothing had ever been put."""
+        return self._keep(KVConfig()) if self._state.kv.encode() != KVConfig().encode() else Answer()
 
     def _keep(self, changed: KVConfig) -> Answer:
         if changed is not self._state.kv:

@@ -1,4 +1,4 @@
-"""A broker as if it were new: what a test asks for between two cases. staticfire's own, not RocketMQ's."""
+"""A server as if it were new: what a test asks for between two cases. staticfire's own, not RocketMQ's."""
 
 from typing import Any, ClassVar
 
@@ -23,4 +23,4 @@ class ResetAnswer(Answer, rename="camel"):
 
 @request(RequestCode.RESET, answer=ResetAnswer)
 class Reset(Request, rename="camel"):
-    """Forget all messages, the topics and groups that aren't the system's, and all offsets."""
+    """Forget all messages, the topics and groups that aren't the system's, all offsets; a nameserver: its KV config."""

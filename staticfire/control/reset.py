@@ -1,13 +1,16 @@
 """A cluster as if it were new, in milliseconds: brokers forget what they have, then the nameservers their routes.
 
-Fault rules go first, since one of them may be about any of this. Killed and frozen processes stay so.
+Fault rules go first, since one of them may be about any of this. Message time runs again, from where it is: it never
+goes back. Killed and frozen processes stay so.
 """
 
 import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from staticfire.protocol.command import Request
 from staticfire.protocol.errors import broker_answer
+from staticfire.protocol.requests.clock import NOW, REAL, RUN, Clock, ClockAnswer
 from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
@@ -25,15 +28,21 @@ async def reset(pool: ConnectionPool, namesrv: str, addresses: Iterable[str]) ->
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it is told.
-    deletions = (
-        pool.ask(address, DeleteTopicInNameserver(topic=topic), TIMEOUT_MS)
-        for address in nameservers
-        for topic in topics
-    )
-    for answer in await asyncio.gather(*deletions):
+    deletions: list[Request] = [DeleteTopicInNameserver(topic=topic) for topic in topics]
+    told = (pool.ask(address, what, TIMEOUT_MS) for address in nameservers for what in (Reset(), *deletions))
+    for answer in await asyncio.gather(*told):
         if answer.code != 0:
             raise broker_answer(answer.code, answer.remark, f"reset of nameserver {namesrv}")
+    await _let_time_run(pool, nameservers[0])
     return {"topics": topics, "groups": groups}
+
+
+async def _let_time_run(pool: ConnectionPool, address: str) -> None:
+    reading = await pool.ask(address, Clock(NOW), TIMEOUT_MS)
+    if isinstance(reading, ClockAnswer) and reading.mode != REAL:
+        answer = await pool.ask(address, Clock(RUN), TIMEOUT_MS)
+        if answer.code != 0:
+            raise broker_answer(answer.code, answer.remark, f"reset of message time at {address}")
 
 
 async def _reset_broker(pool: ConnectionPool, address: str) -> Forgotten:

@@ -38,7 +38,6 @@ class StandTarget:
         if not self._is_fresh:
             self._mend()
             self._cluster.reset()
-            self._cluster.clock.run()
         self._is_fresh = False
         thread, running = self._cluster._behind()
         core = RunningRocketMQ(running.cluster.namesrv, "staticfire", "", self._cluster.deaths)

@@ -12,18 +12,22 @@ import pytest
 
 from staticfire import Cluster
 from staticfire.client import (
+    Admin,
     ConsumeContext,
     ConsumeStatus,
     Message,
     Producer,
     PullConsumer,
     PushConsumer,
+    PushSettings,
     ReceivedMessage,
 )
 from staticfire.protocol.errors import ClientError, TopicNotFound, UsageError
+from staticfire.protocol.requests.config import GetBrokerConfig, UpdateBrokerConfig
 from tests.cli.commands import get
 
 HOUR_MS = 3_600_000
+TIMEOUT_MS = 5_000
 
 
 async def sent_and_read(namesrv: str, topic: str, count: int) -> int:
@@ -84,6 +88,34 @@ async def test_reset_forgets_messages_topics_and_offsets() -> None:
         with pytest.raises(TopicNotFound):
             await read(cluster.namesrv, "orders")
         assert await sent_and_read(cluster.namesrv, "orders", 5) == 5
+
+
+async def test_after_a_reset_nothing_is_as_somebody_has_set_it() -> None:
+    async with Cluster() as cluster, Admin(cluster.namesrv) as admin:
+        await cluster.create_topic("orders", queues=2)
+        await admin.create_group("billing")
+        await admin.set_consume_mode("orders", "billing", "POP")
+        broker = cluster.addresses["broker-a"]
+        changed = UpdateBrokerConfig(body=b"maxMessageSize=1000\nbrokerPermission=4\n")
+        assert (await admin.client.pool.ask(broker, changed, TIMEOUT_MS)).code == 0
+        await admin.put_kv("ORDER_TOPIC_CONFIG", "orders", "broker-a:2")
+        ahead = await cluster.clock.advance(hours=5)
+        await cluster.clock.freeze()
+
+        await cluster.reset()
+
+        now = await cluster.clock.now()
+        assert (now.mode, now.message_ms >= ahead.message_ms) == ("real", True)
+        config = (await admin.client.pool.ask(broker, GetBrokerConfig(), TIMEOUT_MS)).body
+        assert {b"maxMessageSize=4194304", b"brokerPermission=6"} <= set(config.splitlines())
+        assert await sent_and_read(cluster.namesrv, "orders", 3) == 3
+        members = PushSettings(client_rebalance=False)
+        consumer = PushConsumer("billing", cluster.namesrv, members)
+        consumer.subscribe("orders")
+        consumer.listener(lambda *_: None)
+        async with consumer:
+            assert {queue.queue_id for queue in consumer.assignment} == {0, 1, 2, 3}
+        assert await admin.get_kv("ORDER_TOPIC_CONFIG", "orders") is None
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -281,6 +313,8 @@ def test_a_cluster_with_frozen_processes_stops_in_order() -> None:
         ({"directory": "/dev/null/x"}, "choose another with directory="),
         ({"settings": ["autoCreateTopicEnable"]}, "a dictionary is needed"),
         ({"settings": {"autoCreateTopicEnable": "maybe"}}, r"autoCreateTopicEnable=maybe \(settings=\) is no value"),
+        ({"settings": {"brokerId": 1}}, "brokerId=1: brokers are masters here"),
+        ({"settings": {"brokerIP1": "###"}}, "brokerIP1='###': no host that clients could connect to"),
         ({"settings": {"listenPort": 1234}}, r"listenPort \(settings=\) can't be set for a whole cluster"),
         ({"settings": {"storePathRootDir": "/x"}}, "storePathRootDir"),
         ({"settings": {"brokerName": "x"}}, "brokerName"),
