@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from staticfire.faults.workload.loading import WorkloadMaker
 
 HOURS_MAX = 48.0
-SEEDS_SHOWN_MAX = 20
+SEEDS_SHOWN_MAX, SEEDS_TRIED_MAX = 20, 10
 LOGGED, LOGGED_SHOWN_MAX = "log: ", 8
 
 
@@ -213,9 +213,7 @@ def _write_page(path: str, outcome: "RunOutcome") -> bool:
 
 
 def _many(played: _Played, seeds: range, jobs: int, shrink: bool) -> int:
-    from staticfire.faults.runs.seeds import made_for
-
-    made_for(played.maker(), seeds[0])  # What is wrong with it is told before anything is started.
+    _check(played.maker(), seeds)
     summary = _Summary(played)
     try:
         _follow(summary, played, seeds, jobs)
@@ -227,6 +225,24 @@ def _many(played: _Played, seeds: range, jobs: int, shrink: bool) -> int:
     if summary.first_failed is not None and shrink:
         _shrink(played, summary.first_failed)
     return EXIT_FAILED if summary.failed else 0
+
+
+def _check(make: "WorkloadMaker", seeds: range) -> None:
+    """Tell what is wrong before anything is started; a function may fail for some seeds, but not for all of the first.
+
+    Raises: UsageError.
+    """
+    from staticfire.faults.runs.seeds import made_for
+    from staticfire.faults.workload.loading import NotMade
+
+    failures = []
+    for seed in seeds[:SEEDS_TRIED_MAX]:
+        try:
+            made_for(make, seed)
+            return
+        except NotMade as error:
+            failures.append(error)
+    raise failures[0]
 
 
 def _follow(summary: "_Summary", played: _Played, seeds: range, jobs: int) -> None:

@@ -94,10 +94,13 @@ def test_what_is_no_checker_is_told_before_anything_is_played(wrong: str, capsys
         assert "shop.py:4: Workload: checkers=" in capsys.readouterr().err
 
 
-def test_a_seed_without_a_workload_has_failed_and_the_others_are_played(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("first", [3, 6], ids=["in the middle", "at first"])
+def test_a_seed_without_a_workload_has_failed_and_the_others_are_played(
+    first: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = "made = []\ndef workload(chance):\n    if chance.random() < 0.4: sys.exit(0)\n    "
     shop = SHOP.format("", "", "").replace("workload =", "return")
-    assert main(["simulate", "--first", "3", "--seeds", "6", "--jobs", "1", *HOURS, _written(text + shop)]) == 1
+    assert main(["simulate", "--first", str(first), "--seeds", "6", "--jobs", "1", *HOURS, _written(text + shop)]) == 1
     told = capsys.readouterr()
     assert "simulate: 6 seeds," in told.out
     assert "simulate: 6 seeds, 0 failed" not in told.out
