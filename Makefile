@@ -195,7 +195,7 @@ test-simulation: $(READY) ## clusters simulated from seeds: all that ever failed
 
 .PHONY: simulate-night
 simulate-night: $(READY) ## fresh seeds for hours, on all cores; what failed, and what was seen, stays in .venv/simulation (HOURS=8)
-	$(BIN)/python -m tests.simulation --minutes $$(( 60 * $(or $(HOURS),8) )) --night $(ARGS)
+	$(BIN)/python -m tests.simulation --hours $(or $(HOURS),8) --night $(ARGS)
 
 .PHONY: mutants
 mutants: $(READY) ## looks anew for a seed that finds each mutant of our own code, within 200 (ARGS='delayed' some; about an hour of a core)

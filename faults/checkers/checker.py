@@ -10,6 +10,7 @@ import msgspec
 
 from staticfire.faults.checkers.events import RunEvent
 from staticfire.faults.workload.description import Group, Workload
+from staticfire.faults.workload.own_code import OWN_ERRORS, told
 
 VIOLATIONS_MAX = 20
 # Of one checker; the rest is counted.
@@ -51,15 +52,21 @@ class Checker:
         if len(self.violations) >= VIOLATIONS_MAX:
             self.further += 1
         else:
-            self.violations.append(Violation(type(self).__name__, at_ms, words))
+            self.violations.append(Violation(type(self).__name__, int(at_ms), str(words)))
 
 
 class Checkers:
-    """All checkers of a run."""
+    """All checkers of a run. One that raises has failed, is told with its line, and hears no more."""
 
     def __init__(self, workload: Workload, kinds: Sequence[type[Checker]]) -> None:
-        self.all = [kind(workload) for kind in (*kinds, *workload.checkers)]
+        self._found: list[Violation] = []
         self._listening: dict[type[RunEvent], list[Checker]] = {}
+        self.all: list[Checker] = []
+        for kind in (*kinds, *workload.checkers):
+            try:
+                self.all.append(kind(workload))
+            except OWN_ERRORS as error:
+                self._fail(kind, 0, error, kind.__init__)
 
     def see(self, event: RunEvent) -> None:
         """Tell those who want to hear of such an event."""
@@ -68,11 +75,27 @@ class Checkers:
         if listening is None:
             listening = self._listening[kind] = [one for one in self.all if issubclass(kind, one.hears)]
         for checker in listening:
-            checker.see(event)
+            try:
+                checker.see(event)
+            except OWN_ERRORS as error:
+                self._give_up(checker, event.at_ms, error, checker.see)
 
     def finish(self) -> list[Violation]:
         """Return what was broken, the earliest first."""
-        for checker in self.all:
-            checker.finish()
-        found = [violation for checker in self.all for violation in checker.violations]
-        return sorted(found, key=lambda violation: violation.at_ms)
+        for checker in list(self.all):
+            try:
+                checker.finish()
+                self._found += checker.violations
+            except OWN_ERRORS as error:
+                self._give_up(checker, 0, error, checker.finish)
+        return sorted(self._found, key=lambda violation: violation.at_ms)
+
+    def _give_up(self, checker: Checker, at_ms: int, error: BaseException, called: object) -> None:
+        """Note what it has found so far, and that it failed."""
+        self._found += getattr(checker, "violations", ())
+        self._fail(type(checker), at_ms, error, called)
+        self.all = [one for one in self.all if one is not checker]
+        self._listening = {}
+
+    def _fail(self, kind: type[Checker], at_ms: int, error: BaseException, called: object) -> None:
+        self._found.append(Violation(kind.__name__, at_ms, f"the checker itself failed: {told(error, called)}"))

@@ -7,6 +7,7 @@ from staticfire.faults.checkers.events import (
     FaultBegan,
     FaultEnded,
     MessageFound,
+    NotSettled,
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
@@ -30,17 +31,21 @@ class NothingLost(Checker):
 
     With ASYNC_FLUSH a loss of power takes what the disk hadn't got yet; so does any end of a broker that has answered
     that the disk was slow, but not what a later sync covered. Of a disk that gives back nothing, or what lies
-    elsewhere, nothing can be promised but that it is told: what is read so counts as damaged.
+    elsewhere, nothing can be promised but that it is told: what is read so counts as damaged. What is due after the
+    end of a run that has not come to rest waits elsewhere; that it does is Settles'.
     """
 
     promise = "what was acknowledged is there at the end; with ASYNC_FLUSH but for what a loss of power took"
-    hears = (SendBegan, SendAcknowledged, FaultBegan, ProcessEnded, MessageFound)
+    hears = (SendBegan, SendAcknowledged, FaultBegan, ProcessEnded, MessageFound, NotSettled)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._acknowledged: dict[str, SendAcknowledged] = {}
         self._halves: set[str] = set()
         self._began_ms: dict[str, int] = {}
+        self._due_ms: dict[str, int] = {}
+        self._gave_up_ms: int | None = None
+        """When the cluster should have been at rest and wasn't."""
         self._ends: dict[str, list[tuple[int, int, bool]]] = {}
         """Of each broker: when it ended, up to where it was synced, whether it took what was acknowledged as safe."""
         self._found: set[str] = set()
@@ -51,10 +56,14 @@ class NothingLost(Checker):
         match event:
             case SendBegan(name=name, is_half=True):
                 self._halves.add(name)  # TransactionsKept has it.
-            case SendBegan(at_ms=at_ms, name=name):
+            case SendBegan(at_ms=at_ms, name=name, due_ms=due_ms):
                 self._began_ms[name] = at_ms
+                if due_ms:
+                    self._due_ms[name] = due_ms
             case SendAcknowledged(name=name):
                 self._acknowledged[name] = event
+            case NotSettled(at_ms=at_ms):
+                self._gave_up_ms = at_ms
             case FaultBegan(what="misdirected reads" | "failing reads", target=who):
                 self._lying.add(who)
             case ProcessEnded(at_ms=at_ms, who=who, how=how, safe_position=safe):
@@ -64,6 +73,9 @@ class NothingLost(Checker):
                 self._found.add(name)
             case _:
                 pass
+
+    def _still_waits(self, name: str) -> bool:
+        return self._gave_up_ms is not None and self._due_ms.get(name, 0) > self._gave_up_ms
 
     def _may_be_gone(self, name: str, sent: SendAcknowledged) -> bool:
         """Whether it may be gone with a process; its answer may have been under way when that ended."""
@@ -78,7 +90,7 @@ class NothingLost(Checker):
             broker, topic, queue_id = sent.place
             if name in self._found or name in self._halves or broker in self._lying:
                 continue
-            if not self._may_be_gone(name, sent):
+            if not self._still_waits(name) and not self._may_be_gone(name, sent):
                 self.broken(
                     sent.at_ms, f"{name} was acknowledged at offset {sent.offset} of {topic} {queue_id} on {broker} "
                     "and isn't there at the end",

@@ -2,7 +2,9 @@
 
 import itertools
 from collections.abc import Awaitable, Callable, Iterable
+from inspect import isawaitable
 from random import Random
+from typing import Any
 
 from staticfire.client import (
     ConsumeContext,
@@ -15,20 +17,25 @@ from staticfire.client import (
     ReceivedMessage,
 )
 from staticfire.client.pop.popped import PoppedMessage
-from staticfire.faults.checkers.events import CallBegan, CallEnded, QueuePlace, Seen
+from staticfire.faults.checkers.events import CallBegan, CallEnded, QueuePlace, Seen, WentWrong
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.chance import number_from, source_of_chance
-from staticfire.faults.workload.description import Group
+from staticfire.faults.workload.description import Group, ProgramListener
+from staticfire.faults.workload.own_code import told
 from staticfire.protocol.names import RETRY_PREFIX, pop_retry_topic
 from staticfire.protocol.pop_handles import NORMAL
 from staticfire.runtime.machine import Clock
+from staticfire.runtime.ranges import shown
 
 _SHARES = 1 << 20
-_BROADCASTS = "BROADCASTING"
 
 Outcome = ConsumeStatus | OrderedStatus | None
 Pause = Callable[[int], Awaitable[None]]
+
+
+class _NoListener(Exception):
+    """What the workload has for a listener is none."""
 
 
 class MemberListener:
@@ -39,6 +46,8 @@ class MemberListener:
         self.fails_by_chance = True
         self._pause = pause
         self._calls = itertools.count(1)
+        self._told: set[str] = set()
+        """Groups whose listener is none."""
 
     def consumer(self, group: Group, seat: Seat) -> PushConsumer:
         """Return a member, not started."""
@@ -83,6 +92,11 @@ class MemberListener:
             outcome = await self._answer(group, seat.seed, chance, messages, context)
             is_success = outcome in (ConsumeStatus.CONSUME_SUCCESS, OrderedStatus.SUCCESS)
             return outcome
+        except _NoListener as error:
+            if group.name not in self._told:
+                self._told.add(group.name)
+                record.note(WentWrong(clock.uptime_ms(), seat.machine.identity.host_name, f"its listener: {error}"))
+            raise
         finally:
             for call in calls:
                 record.note(CallEnded(clock.uptime_ms(), call, is_success))
@@ -94,11 +108,24 @@ class MemberListener:
         later = OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT if group.ordered else ConsumeStatus.RECONSUME_LATER
         success = OrderedStatus.SUCCESS if group.ordered else ConsumeStatus.CONSUME_SUCCESS
         if group.listener is not None:
-            returned = await group.listener(messages, context)
-            return success if returned is None else returned  # type: ignore[return-value]
+            returned = await _called(group.listener, messages, context)
+            if returned is None or isinstance(returned, type(success)):
+                return returned or success
+            raise _NoListener(f"it returned {shown(repr(returned))}; return a {type(success).__name__}, or nothing")
         if group.poison and any(_is_poison(group, seed, message) for message in messages):
             return later
         return later if self.fails_by_chance and chance.random() < group.fails else success
+
+
+async def _called(listen: ProgramListener, *arguments: Any) -> object:
+    """Return what a person's own listener answers. Raises: what it raises, _NoListener (it is no listener)."""
+    try:
+        answer = listen(*arguments)
+        if not isawaitable(answer):
+            raise _NoListener(f"it returned {type(answer).__name__}, nothing to await; write it as `async def`")
+        return await answer
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _NoListener(told(error, listen)) from None
 
 
 def _is_poison(group: Group, seed: int, message: ReceivedMessage) -> bool:

@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import (
     BrokenExecutor,
@@ -17,7 +18,8 @@ from staticfire.faults.runs.outcome import RunOutcome
 from staticfire.faults.runs.play import Play, play
 from staticfire.faults.runs.swarm import maker_of
 from staticfire.faults.workload.loading import WorkloadMaker
-from staticfire.protocol.errors import ClientError
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.exit_codes import EXIT_FAILED
 
 AHEAD = 4
 # Seeds that wait, per process.
@@ -41,7 +43,7 @@ def play_many(
 
     `path`: of a workload file; empty: each seed makes up its own. `changes`: what is to be otherwise in it.
 
-    Raises: UsageError (the workload), ClientError (a process has died).
+    Raises: ClientError (a process has died; what the others have finished comes before).
     """
     waiting = iter(plays)
     for first in waiting:
@@ -54,14 +56,17 @@ def _play_some(
     """`play_many`, in processes that end behind these."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(path, changes))
+    running: set[Future[RunOutcome]] = set()
     try:
-        running: set[Future[RunOutcome]] = {pool.submit(_play, what) for what in islice(waiting, jobs * AHEAD)}
+        running |= _submitted(pool, islice(waiting, jobs * AHEAD))
         while running:
             done = next(as_completed(running))
+            outcome = done.result()
             running.discard(done)
-            running |= {pool.submit(_play, what) for what in islice(waiting, 1)}
-            yield done.result()
+            running |= _submitted(pool, islice(waiting, 1))
+            yield outcome
     except BrokenExecutor as error:
+        yield from [one.result() for one in running if one.done() and one.exception() is None]
         raise ClientError(f"a process of the simulation has died: {error}; is there enough memory?") from None
     finally:
         children = multiprocessing.active_children()
@@ -70,13 +75,37 @@ def _play_some(
             child.terminate()
 
 
+def _submitted(pool: ProcessPoolExecutor, plays: Iterator[Play]) -> set[Future[RunOutcome]]:
+    """Return the futures of these runs. The pool starts its processes here: an interrupt, which is the parent's
+    business, must not find them before they have come to ignore it, so they are born with it blocked.
+    """
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        return {pool.submit(_play, what) for what in plays}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
 def _begin(path: str, changes: Mapping[str, str] | None) -> None:
-    """Get ready, once per process. An interrupt is the parent's business."""
+    """Get ready, once per process. An interrupt is the parent's business; so is the end of it, however that comes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, name="waits for the parent's end", daemon=True).start()
     _makers.append(maker_of(path, changes))
     gc.collect()
     gc.freeze()  # For all runs: to look at all modules before each takes a tenth of a short one.
 
 
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(EXIT_FAILED)  # Nothing here is worth being put in order, and nobody is left to read a word of it.
+
+
 def _play(what: Play) -> RunOutcome:
-    return play(_makers[-1], what)
+    try:
+        return play(_makers[-1], what)
+    except UsageError as error:
+        return RunOutcome.not_played(what.seed, str(error))
+    except KeyboardInterrupt as error:  # Of the workload's own code: a real one is ignored.
+        return RunOutcome.not_played(what.seed, repr(error))

@@ -21,6 +21,12 @@ class RunOutcome(msgspec.Struct, frozen=True):
     """The same for two runs in which the same happened at the same time."""
     events: list[RunEvent] = []
     """Of a run that was asked to keep them."""
+    was_played: bool = True
+
+    @classmethod
+    def not_played(cls, seed: int, words: str) -> "RunOutcome":
+        """Return what is told of a seed whose workload could not be made."""
+        return cls(seed, [Violation("Workload", 0, words)], [], {}, 0, 0.0, "", was_played=False)
 
     @property
     def passed(self) -> bool:

@@ -118,7 +118,7 @@ class _Run:
             simulate(scenario, self._what.seed, self._workload.network, self._what.hours + HOURS_ON_TOP)
         except (LeftOver, SimulationStuck) as error:
             self._record.note(WentWrong(self.virtual_ms, "the world", str(error)))
-        except Exception:  # noqa: BLE001 (whatever it is, the other seeds are to be played, too)
+        except (Exception, SystemExit):  # noqa: BLE001 (whatever it is, the other seeds are to be played, too)
             self._record.note(WentWrong(self.virtual_ms, "the run", traceback.format_exc(limit=-FRAMES_MAX)))
         finally:
             self._record.is_open = False
@@ -160,6 +160,17 @@ class _Run:
             observer.note_owners()
             observer.note_tables()
         observer.note_messages()
+        self._note_vain(cluster)
+
+    def _note_vain(self, cluster: RunCluster) -> None:
+        """A run in which nothing was ever stored has tried nothing, and is no success."""
+        programs = cluster.programs.values()
+        failures = [program.failure for program in programs if program.failure]
+        if not failures or any(program.stored_count for program in programs):
+            return
+        self._record.states["nothing was ever stored"] += 1
+        if not self._strikes and not any(program.has_told for program in programs):
+            self._note(WentWrong(cluster.now_ms, "the run", f"nothing was ever stored, the last time: {failures[-1]}"))
 
     def _note(self, event: RunEvent) -> None:
         self._record.note(event)

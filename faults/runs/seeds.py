@@ -11,7 +11,7 @@ from pathlib import Path
 
 from staticfire.faults.simulation.chance import source_of_chance
 from staticfire.faults.workload.description import Workload
-from staticfire.faults.workload.loading import WorkloadMaker
+from staticfire.faults.workload.loading import NotMade, WorkloadMaker
 from staticfire.protocol.errors import UsageError
 
 DIGITS = 6
@@ -33,7 +33,10 @@ def again_command(seed: int, path: str, hours: float, changes: Mapping[str, str]
 
 def made_for(make: WorkloadMaker, seed: int) -> Workload:
     """Return the workload of a seed. Raises: UsageError."""
-    return make(source_of_chance(seed, "workload"))
+    try:
+        return make(source_of_chance(seed, "workload"))
+    except NotMade as error:
+        raise NotMade(f"{error} (for seed {seed})") from None
 
 
 def read_seed(text: str) -> tuple[int, str]:

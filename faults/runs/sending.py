@@ -9,12 +9,13 @@ from staticfire.client import (
     TransactionState,
     by_hash,
 )
-from staticfire.faults.checkers.events import SendAcknowledged, SendBegan, SendFailed, TransactionEnded
+from staticfire.faults.checkers.events import SendAcknowledged, SendBegan, SendFailed, TransactionEnded, WentWrong
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.simulation.chance import number_from, source_of_chance
 from staticfire.faults.workload.description import Producers, Transactions
+from staticfire.faults.workload.own_code import OWN_ERRORS, told
 from staticfire.protocol.delay_levels import DelayLevels
-from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.errors import ClientError, MessageIllegal, NoPermission, StaticfireError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.runtime.service import Service
@@ -22,6 +23,8 @@ from staticfire.runtime.service import Service
 NAME_PROPERTY = "simulated_name"
 UNDER_WAY_MAX = 200
 # Of one program; above it, it waits for the next turn.
+NEVER_SENT = (UsageError, ClientError, MessageIllegal, NoPermission)
+# Reasons that are the workload's own: no fault that ends makes the next send better.
 _SHARES = 1 << 20
 
 
@@ -41,6 +44,11 @@ class SendingProgram(Service):
         self._is_over = False
         self._under_way = 0
         self._number = 0
+        self.stored_count = 0
+        self.failure = ""
+        """Why the last send failed, of those that have."""
+        self.has_told = False
+        """Whether it was noted that what it sends can never be stored."""
         level = description.delay_level
         self._delay_ms = levels.delay_ms(levels.clamp(level)) if level else description.delay_ms
         self._producer: Producer
@@ -87,11 +95,19 @@ class SendingProgram(Service):
             result = await self._sent(self._message(name, number), name)
             self._acknowledged(name, result)
         except StaticfireError as error:
-            self._record.note(SendFailed(self._now(), name, f"{type(error).__name__}: {error}"))
+            self._failed(name, error)
         finally:
             self._under_way -= 1
 
+    def _failed(self, name: str, error: StaticfireError) -> None:
+        words = self.failure = f"{type(error).__name__}: {error}"
+        self._record.note(SendFailed(self._now(), name, words))
+        if isinstance(error, NEVER_SENT) and not self.has_told:
+            self.has_told = True
+            self._record.note(WentWrong(self._now(), self._who, f"what it sends can never be stored: {words}"))
+
     def _acknowledged(self, name: str, result: SendResult) -> None:
+        self.stored_count += 1
         place = (result.queue.broker_name, result.queue.topic, result.queue.queue_id)
         is_safe = result.status is SendStatus.SEND_OK
         offset, position = result.queue_offset, result.log_position
@@ -105,11 +121,25 @@ class SendingProgram(Service):
 
     def _message(self, name: str, number: int) -> Message:
         description = self._description
-        body = name.encode() if description.body is None else description.body(number)
         return Message(
-            description.topic, body, properties={NAME_PROPERTY: name},
+            description.topic, self._body(name, number), properties={NAME_PROPERTY: name},
             delay_level=description.delay_level, delay_ms=description.delay_ms or None,
         )  # fmt: skip
+
+    def _body(self, name: str, number: int) -> bytes:
+        """Raises: UsageError (the workload's own function makes none)."""
+        make, owner = self._description.body, f"the body of Producers({self._description.topic!r})"
+        if make is None:
+            return name.encode()
+        try:
+            body = make(number)
+        except (*OWN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C doesn't come up here: asyncio has it.
+            raise UsageError(f"{owner}: {told(error, make)}") from None
+        if not isinstance(body, bytes):
+            raise UsageError(
+                f"{owner} is {type(body).__name__} for message {number}; return bytes, as text.encode() is"
+            )
+        return body
 
     async def _sent(self, message: Message, name: str) -> SendResult:
         if isinstance(self._producer, TransactionProducer):

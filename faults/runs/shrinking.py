@@ -3,7 +3,8 @@
 Delta debugging (Zeller): halves of the list are left out, then quarters, and so on, as long as the run still fails.
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic  # noqa: TID251 (how long a person is kept waiting)
 
 from staticfire.faults.runs.outcome import RunOutcome
@@ -73,12 +74,16 @@ def minimal(items: Sequence[Strike], fails: Callable[[list[Strike]], bool]) -> l
     return kept
 
 
-def as_scenario(outcome: RunOutcome, hours: float, path: str) -> str:
-    """Return a test that plays a run again, ready to be pasted."""
-    maker = f'load_workload("{path}")' if path else "swarm_workload"
-    loads = "workload.loading import load_workload" if path else "runs.swarm import swarm_workload"
+def as_scenario(outcome: RunOutcome, hours: float, path: str, changes: Mapping[str, str] | None = None) -> str:
+    """Return a test that plays a run again, ready to be pasted. `changes`: what was otherwise than the file says."""
+    if changes:
+        maker, loads = f"maker_of({json.dumps(path)}, {json.dumps(dict(changes))})", "runs.swarm import maker_of"
+    elif path:
+        maker, loads = f"load_workload({json.dumps(path)})", "workload.loading import load_workload"
+    else:
+        maker, loads = "swarm_workload", "runs.swarm import swarm_workload"
     strikes = "\n".join(f"        {_strike_words(strike)}," for strike in outcome.strikes)
-    promise = str(outcome.violations[0]).replace("\\", "\\\\").replace('"""', "'''") if outcome.violations else ""
+    promise = str(outcome.violations[0]).replace("\\", "\\\\").replace('"', "'") if outcome.violations else ""
     return f'''from staticfire.faults.runs.play import Play, play
 from staticfire.faults.{loads}
 from staticfire.faults.workload.strikes import Strike

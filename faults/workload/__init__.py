@@ -7,10 +7,11 @@
         nemesis=Nemesis(may=["kill broker", "freeze member"]),
     )
 
-- `description.py`: these words, and what is wrong with them when something is
+- `description.py`: these words, and what is wrong with them when something is; `kinds.py`: whether a value is of its
+  word's kind
 - `strikes.py`: what can break
 - `varying.py`: a workload with something else than its file says
-- `loading.py`: a workload from a file; `spelling.py`: did you mean
+- `loading.py`: a workload from a file; `own_code.py`: what a person's own code raises; `spelling.py`: did you mean
 """
 
 from staticfire.faults.workload.description import (

@@ -10,17 +10,19 @@ from typing import Any
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ConsumeContext, OrderedContext, ReceivedMessage
 from staticfire.faults.simulation.link import LinkQuality
+from staticfire.faults.workload.kinds import check_kinds
 from staticfire.faults.workload.spelling import check_known
 from staticfire.faults.workload.strikes import STRIKES, USUAL_STRIKES
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import group_fault, topic_fault
-from staticfire.runtime.ranges import check_ranges
+from staticfire.runtime.ranges import check_ranges, shown
 
 BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
 PER_SECOND_MAX = 1_000.0
 SECONDS_MAX = 86_400.0
 HOURS_OF_A_RUN_MAX = 72.0
+BATCH_MAX, RETRIES_MAX = 1_024, 1_000
 
 ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | OrderedContext], Awaitable[object]]
 """A listener as push consumers take it."""
@@ -36,33 +38,46 @@ def _check_share(owner: str, **shares: float) -> None:
         _require(0 <= share <= 1, f"{owner}: {name}={share} is no share; write 0 to 1")
 
 
+class Word:
+    """What all of them are: checked when they are written down, first that each value is of its kind."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_kinds(type(self).__name__, self)
+        self.check()
+
+    def check(self) -> None:
+        """Raises: UsageError (what is written there can't be)."""
+
+
 @dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Word):
     """A topic, on all brokers."""
 
     name: str
     queues: int = 4
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         fault = topic_fault(self.name)
         _require(fault is None, f"topic {self.name!r}: {fault}")
         _require(1 <= self.queues <= QUEUES_MAX, f"topic {self.name}: {self.queues} queues; 1 to {QUEUES_MAX} can be")
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
+class Transactions(Word):
     """How the transactions of a producer end: shares of its messages. The rest is said when a broker asks back."""
 
     commit: float = 0.7
     rollback: float = 0.2
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_share("Transactions", commit=self.commit, rollback=self.rollback)
         _require(self.commit + self.rollback <= 1, "Transactions: commit and rollback are more than all together")
 
 
 @dataclass(frozen=True, slots=True)
-class Producers:
+class Producers(Word):
     """Programs that send to a topic, at a rate that all of them have together."""
 
     topic: str
@@ -78,7 +93,7 @@ class Producers:
     body: Callable[[int], bytes] | None = None
     """Makes the body of a producer's n-th message."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         owner = f"Producers({self.topic!r})"
         _require(
             0 < self.per_second <= PER_SECOND_MAX,
@@ -89,6 +104,8 @@ class Producers:
         _require(0 <= self.delay_level <= 18, f"{owner}: delay_level={self.delay_level}; 0 (none) to 18 can be")
         _require(self.delay_ms >= 0, f"{owner}: delay_ms={self.delay_ms} is below 0")
         _require(not (self.delay_level and self.delay_ms), f"{owner}: delay_level and delay_ms exclude each other")
+        fault = group_fault(self.program)
+        _require(fault is None, f"{owner}: its name is that of a group, too: {fault}")
         is_plain = not (self.delay_level or self.delay_ms or self.keys)
         _require(self.transactions is None or is_plain, f"{owner}: transactions have neither delays nor keys here")
 
@@ -99,7 +116,7 @@ class Producers:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Word):
     """A consumer group: members on machines of their own, group-1, group-2 ..., with push consumers."""
 
     name: str
@@ -123,7 +140,7 @@ class Group:
     listener: ProgramListener | None = None
     """Your own, awaited after the call was noted; what it returns or raises counts."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         fault = group_fault(self.name)
         _require(fault is None, f"group {self.name!r}: {fault}")
         owner = f"Group({self.name!r})"
@@ -137,6 +154,11 @@ class Group:
             not (self.ordered and self.poison and self.retries_max < 0),
             f"{owner}: poison holds an ordered queue for ever; give it retries_max",
         )
+        _require(1 <= self.batch <= BATCH_MAX, f"{owner}: batch={self.batch}; 1 to {BATCH_MAX} can be")
+        _require(
+            -1 <= self.retries_max <= RETRIES_MAX,
+            f"{owner}: retries_max={self.retries_max}; 0 to {RETRIES_MAX} can be, or -1 (what RocketMQ has)",
+        )
         self.check_settings()
 
     @property
@@ -146,19 +168,25 @@ class Group:
 
     def check_settings(self) -> None:
         """Raises: UsageError (no such setting, or a value that it can't have)."""
-        from staticfire.client import PushSettings
+        from staticfire.client import MessageModel, PushSettings
 
-        _check_settings(f"Group({self.name!r})", PushSettings, self.settings)
+        owner = f"Group({self.name!r})"
+        _check_settings(owner, PushSettings, self.settings)
+        _require(
+            self.settings.get("message_model") is not MessageModel.BROADCASTING,
+            f"{owner}: no checker knows what BROADCASTING promises: each member gets all, and keeps its own offsets; "
+            "leave it out, or try such a group in a scenario on virtual time",
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Brokers:
+class Brokers(Word):
     """The brokers, broker-a, broker-b ..., each with what `settings` says, by the names of BrokerSettings."""
 
     count: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _require(1 <= self.count <= BROKERS_MAX, f"Brokers: count={self.count}; 1 to {BROKERS_MAX} can be")
         _check_settings("Brokers", BrokerSettings, self.settings)
         DelayLevels.parse(str(self.settings.get("message_delay_level", "1s")))
@@ -181,6 +209,7 @@ def _check_settings(owner: str, kind: type[Any], settings: dict[str, Any]) -> No
         except UsageError as error:
             raise UsageError(f"{owner}: {error}") from None
     made = kind(**settings)
+    check_kinds(owner, made, settings)
     for each in fields(kind):
         choices = each.metadata.get("choices")
         if choices and each.name in settings:
@@ -189,7 +218,7 @@ def _check_settings(owner: str, kind: type[Any], settings: dict[str, Any]) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class Nemesis:
+class Nemesis(Word):
     """What breaks: one thing every so often, for a while. Each seed picks some of what `may` happen."""
 
     may: Iterable[str] = USUAL_STRIKES
@@ -197,7 +226,7 @@ class Nemesis:
     """On average, from one to the next."""
     lasts_seconds: tuple[float, float] = (0.5, 45.0)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         for name in self.kinds:
             check_known(name, STRIKES, "fault")
         _require(
@@ -213,7 +242,7 @@ class Nemesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Word):
     """All of it."""
 
     topics: Sequence[Topic]
@@ -230,13 +259,18 @@ class Workload:
     checkers: Sequence[type[Any]] = ()
     """Your own, beside the built-in ones: subclasses of `staticfire.faults.checkers.Checker`."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         names = [topic.name for topic in self.topics]
         _require(bool(names), "the workload has no topic")
         for what, given in (("topic", names), ("group", [group.name for group in self.groups]),
                             ("producer", [one.program for one in self.producers])):  # fmt: skip
             twice = {name for name in given if given.count(name) > 1}
             _require(not twice, f"{what} {min(twice, default='')!r} is there twice; give them different names")
+        both = {one.program for one in self.producers}.intersection(group.name for group in self.groups)
+        _require(not both, f"{min(both, default='')!r} is a group and producers: their machines are called so, too")
+        check_kinds("network", self.network)
+        for kind in self.checkers:
+            _require(_is_checker(kind), f"Workload: checkers={shown(repr(kind))}; it takes subclasses of Checker")
         for producers in self.producers:
             check_known(producers.topic, names, "topic")
         for group in self.groups:
@@ -248,3 +282,9 @@ class Workload:
         )
         clients = sum(group.members for group in self.groups) + sum(one.clients for one in self.producers)
         _require(clients <= CLIENTS_MAX, f"the workload has {clients} clients; {CLIENTS_MAX} can be")
+
+
+def _is_checker(kind: type[Any]) -> bool:
+    from staticfire.faults.checkers.checker import Checker  # It knows these words, too.
+
+    return issubclass(kind, Checker)

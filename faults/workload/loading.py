@@ -17,6 +17,11 @@ from staticfire.protocol.errors import UsageError
 NAME = "workload"
 _UNKNOWN_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 
+
+class NotMade(UsageError):
+    """A function that makes workloads has made none for this seed."""
+
+
 WorkloadMaker = Callable[[Random], Workload]
 
 
@@ -40,7 +45,7 @@ def run_file(path: str) -> dict[str, Any]:
         return runpy.run_path(path)
     except SyntaxError as error:
         raise UsageError(f"{path}:{error.lineno}: {error.msg}") from None
-    except Exception as error:  # noqa: BLE001 (whatever a person's own file raises is told with its line)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a person's own file raises is told with its line)
         raise UsageError(f"{path}:{_line(error, path)}: {_words(error)}") from None
 
 
@@ -48,22 +53,22 @@ def _checked(path: str, make: WorkloadMaker) -> WorkloadMaker:
     def make_checked(chance: Random) -> Workload:
         try:
             workload = make(chance)
-        except Exception as error:  # noqa: BLE001 (as above)
-            raise UsageError(f"{path}:{_line(error, path)}: {_words(error)}") from None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (as above)
+            raise NotMade(f"{path}:{_line(error, path)}: {_words(error)}") from None
         if not isinstance(workload, Workload):
-            raise UsageError(f"{path}: {NAME}(chance) returned {type(workload).__name__}, no Workload")
+            raise NotMade(f"{path}: {NAME}(chance) returned {type(workload).__name__}, no Workload")
         return workload
 
     return make_checked
 
 
-def _line(error: Exception, path: str) -> int:
+def _line(error: BaseException, path: str) -> int:
     """Return the last line of the file on the way to an error."""
     lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return lines[-1] if lines else 0
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     if isinstance(error, UsageError):
         return str(error)
     unknown = _UNKNOWN_ARGUMENT.search(str(error))

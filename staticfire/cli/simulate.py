@@ -1,14 +1,20 @@
 """`staticfire simulate`: whole clusters on virtual time, from seeds. Exit code 1: a promise was broken."""
 
+import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from staticfire.cli.options import Assignments, Whole
-from staticfire.protocol.errors import UsageError
+from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
+from staticfire.runtime.signals import stop_signals
 
 if TYPE_CHECKING:
     from staticfire.faults.runs.outcome import RunOutcome
@@ -16,9 +22,8 @@ if TYPE_CHECKING:
     from staticfire.faults.workload.loading import WorkloadMaker
 
 HOURS_MAX = 48.0
-SEEDS_SHOWN_MAX = 20
+SEEDS_SHOWN_MAX, SEEDS_TRIED_MAX = 20, 10
 LOGGED, LOGGED_SHOWN_MAX = "log: ", 8
-SIGINT = 2
 
 
 class Hours(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
@@ -74,17 +79,41 @@ def simulate(
         if seeds is not None or trace:
             raise UsageError(f"{workload} tells a trouble, once per way: there are neither --seeds nor --trace for it")
         return _tell(trouble, seed)
-    if seed is not None:
-        if seeds is not None:
-            raise UsageError("--seed and --seeds exclude each other: one run, or many")
-        return _one(_Played(workload, hours, dict(assignments)), seed, trace, shrink)
-    if trace:
+    if seed is not None and seeds is not None:
+        raise UsageError("--seed and --seeds exclude each other: one run, or many")
+    if seed is None and trace:
         raise UsageError("--trace needs --seed: a page shows one run")
     from staticfire.faults.runs.many import cores
 
     count = 100 if seeds is None else seeds
     played = _Played(workload, hours, dict(assignments))
-    return _many(played, range(first, first + count), jobs or min(cores(), count), shrink)
+    with _stops_as_interrupts() as came:
+        try:
+            if seed is not None:
+                return _one(played, seed, trace, shrink)
+            return _many(played, range(first, first + count), jobs or min(cores(), count), shrink)
+        except KeyboardInterrupt:  # What was known by then has been told.
+            return EXIT_SIGNAL_BASE + (came[0] if came else signal.SIGINT)
+
+
+@contextmanager
+def _stops_as_interrupts() -> Iterator[list[int]]:
+    """Let the other signals that end a program come up as Ctrl-C does, which asyncio has its way with; yield them."""
+    came: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # As shells have it for what runs in the background.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+
+    others = [number for number in stop_signals() if number != signal.SIGINT]
+    usual = {number: signal.signal(number, interrupt) for number in others}
+    try:
+        yield came
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 class _Played(NamedTuple):
@@ -141,15 +170,18 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
             f"{played.version()}): it may do something else",
             err=True,
         )
-    outcome = play(make, Play(seed, played.hours, keeps_events=trace))
-    if trace:
-        click.echo(f"simulate: {_write_page(played.path, outcome)}")
+    try:
+        outcome = play(make, Play(seed, played.hours, keeps_events=trace))
+    except KeyboardInterrupt:
+        click.echo(f"simulate: interrupted; there is no verdict over seed {seed} yet")
+        raise
     click.echo(str(outcome))
     for strike in outcome.strikes:
         click.echo(f"  {strike}")
+    is_written = not trace or _write_page(played.path, outcome)
     if not outcome.passed and shrink:
         _shrink(played, outcome)
-    return 0 if outcome.passed else EXIT_FAILED
+    return 0 if outcome.passed and is_written else EXIT_FAILED
 
 
 def _shrink(played: _Played, outcome: "RunOutcome") -> None:
@@ -161,37 +193,56 @@ def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     smallest = shrinker.shrink()
     faults = f"{len(smallest.strikes)} of {len(outcome.strikes)} faults"
     click.echo(f"simulate: {faults} are enough, found in {shrinker.tries} tries; as a test:\n")
-    click.echo(as_scenario(smallest, shrinker.hours, played.path))
-    if played.changes:
-        click.echo(f"# with {' '.join(f'{name}={value}' for name, value in played.changes.items())}")
+    click.echo(as_scenario(smallest, shrinker.hours, played.path, played.changes))
 
 
-def _write_page(path: str, outcome: "RunOutcome") -> str:
-    """Write the timeline of a run into the current folder; return the file's name."""
+def _write_page(path: str, outcome: "RunOutcome") -> bool:
+    """Write the timeline of a run into the current folder and say its name, or why there is none; whether there is."""
     from staticfire.faults.runs.trace_page import trace_page
 
-    path = path or "the swarm"
-    name = f"simulation-{outcome.seed}.html"
-    with open(name, "w", encoding="utf-8") as file:
-        file.write(trace_page(outcome, path))
-    return name
+    page = Path(f"simulation-{outcome.seed}.html")
+    text = trace_page(outcome, path or "the swarm")
+    try:
+        page.write_text(text, encoding="utf-8")
+    except OSError as error:
+        words = f"the page {page} can't be written into {Path.cwd()}: {error.strerror}"
+        click.echo(f"simulate: {words}; run the same command in a folder that takes it", err=True)
+        return False
+    click.echo(f"simulate: {page}")
+    return True
 
 
 def _many(played: _Played, seeds: range, jobs: int, shrink: bool) -> int:
-    from staticfire.faults.runs.seeds import made_for
-
-    made_for(played.maker(), seeds[0])  # What is wrong with it is told before anything is started.
+    _check(played.maker(), seeds)
     summary = _Summary(played)
     try:
         _follow(summary, played, seeds, jobs)
-    except KeyboardInterrupt:
-        click.echo("simulate: interrupted; so far:")
+    except (KeyboardInterrupt, ClientError) as error:
+        click.echo(f"simulate: {'stopped' if isinstance(error, ClientError) else 'interrupted'}; so far:")
         summary.show()
-        return EXIT_SIGNAL_BASE + SIGINT
+        raise
     summary.show()
     if summary.first_failed is not None and shrink:
         _shrink(played, summary.first_failed)
     return EXIT_FAILED if summary.failed else 0
+
+
+def _check(make: "WorkloadMaker", seeds: range) -> None:
+    """Tell what is wrong before anything is started; a function may fail for some seeds, but not for all of the first.
+
+    Raises: UsageError.
+    """
+    from staticfire.faults.runs.seeds import made_for
+    from staticfire.faults.workload.loading import NotMade
+
+    failures = []
+    for seed in seeds[:SEEDS_TRIED_MAX]:
+        try:
+            made_for(make, seed)
+            return
+        except NotMade as error:
+            failures.append(error)
+    raise failures[0]
 
 
 def _follow(summary: "_Summary", played: _Played, seeds: range, jobs: int) -> None:
@@ -237,7 +288,8 @@ class _Summary:
         self._states.update(outcome.states)
         if not outcome.passed:
             self.failed.append(outcome.seed)
-            if self.first_failed is None or outcome.seed < self.first_failed.seed:
+            is_first = self.first_failed is None or outcome.seed < self.first_failed.seed
+            if is_first and outcome.was_played:
                 self.first_failed = outcome
 
     @property

@@ -93,6 +93,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("--seeds", type=int, default=0, metavar="COUNT", help="seeds 1 to COUNT, and no fresh ones")
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--hours", type=float, help="instead of --minutes")
     parser.add_argument("--night", action="store_true", help="print what was seen, too")
     parser.add_argument("--jobs", type=int, default=cores())
     arguments = parser.parse_args()
@@ -104,7 +105,8 @@ def main() -> int:
             night.add(outcome, hours[outcome.seed])
         night.known = {row["seed"] for row in json.loads(OPEN.read_text())} if arguments.seeds else set()
         fixed = (Play(seed, hours_of(seed)) for seed in range(1, 1 + arguments.seeds))
-        chosen = fixed if arguments.seeds else fresh(time.monotonic() + 60 * arguments.minutes)
+        minutes = arguments.minutes if arguments.hours is None else 60 * arguments.hours
+        chosen = fixed if arguments.seeds else fresh(time.monotonic() + 60 * minutes)
         for outcome in play_many("", chosen, arguments.jobs):
             night.add(outcome, hours_of(outcome.seed))
             if night.runs % 50 == 0:

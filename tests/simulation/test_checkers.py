@@ -12,6 +12,7 @@ from staticfire.faults.checkers.events import (
     FaultBegan,
     FaultEnded,
     MessageFound,
+    NotSettled,
     OffsetSeen,
     ProcessBegan,
     ProcessEnded,
@@ -194,3 +195,17 @@ def test_what_was_consumed_in_time_comes_no_more(ended_ms: int, between: list[Ru
     call = [popped(1, 1_010, 1_000), CallEnded(ended_ms, 1, True)]
     events = sorted([ProcessBegan(0, "broker-a"), *call, *between], key=lambda event: event.at_ms)
     assert bool(said(AcknowledgedForGood(SYNC), [*events, popped(2, 6_100, 6_050, "billing-2", 1)])) is is_said
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "end", "is_lost"),
+    [
+        (7_200_000, [NotSettled(600_000, ("1 messages wait for their delay",))], False),
+        (5_000, [NotSettled(600_000, ("1 messages wait for their delay",))], True),
+        (7_200_000, [], True),
+    ],
+    ids=["it still waits", "it was due", "nothing waits"],
+)
+def test_what_is_due_after_the_end_waits_and_is_not_lost(due_ms: int, end: list[RunEvent], is_lost: bool) -> None:
+    sent = [SendBegan(1, "later", "orders", due_ms), SendAcknowledged(2, "later", PLACE, 0, 100)]
+    assert bool(said(NothingLost(SYNC), [*BEGINNING, *sent, *end])) is is_lost

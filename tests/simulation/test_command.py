@@ -88,3 +88,35 @@ def test_processes_are_replaced_after_some_runs_and_every_seed_is_played(
     seen = many.play_many(path, (Play(seed, 0.002) for seed in range(1, 6)), jobs=1)
     assert sorted(outcome.seed for outcome in seen) == [1, 2, 3, 4, 5]
     assert pools == [1, 1, 1]
+
+
+def test_a_run_that_fails_by_a_change_is_told_as_a_test_that_fails(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "--seed", "3", "--hours", "0.002", "--set", "max_message_size=10", path]) == 1
+    text = capsys.readouterr().out.partition("as a test:\n\n")[2]
+    program: dict[str, Any] = {}
+    exec(text, program)
+    with pytest.raises(AssertionError, match="MESSAGE_ILLEGAL"):
+        program["test_seed_3"]()
+
+
+def test_a_page_that_cant_be_written_costs_no_verdict(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "simulation-3.html").mkdir()
+    assert main(["simulate", "--seed", "3", "--hours", "0.002", "--trace", path]) == 1
+    told = capsys.readouterr()
+    assert "seed 3: all promises kept" in told.out
+    assert f"the page simulation-3.html can't be written into {tmp_path}: Is a directory; run the same" in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_a_run_that_stores_nothing_is_no_success(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "from staticfire.faults.workload import Group, Producers, Topic, Workload\n"
+    shop = 'workload = Workload([Topic("orders")], [Producers("orders", 5)], [Group("billing", "orders")])\n'
+    (tmp_path / "shop.py").write_text(text + shop)
+    arguments = ["simulate", "--seed", "1", "--hours", "0.003", "--no-shrink"]
+    assert main([*arguments, "--set", "broker_permission=4", "shop.py"]) == 1
+    assert "what it sends can never be stored: ClientError: topic orders has no queue" in capsys.readouterr().out
+    assert main([*arguments, "--set", "reject_transaction_message=true", "shop.py"]) == 0

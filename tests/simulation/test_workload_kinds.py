@@ -1,0 +1,57 @@
+"""Values of another kind than a word takes are told, and what such words can't have."""
+
+import pytest
+
+from staticfire.client import MessageModel
+from staticfire.faults.simulation.link import LinkQuality
+from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
+from staticfire.protocol.errors import UsageError
+
+pytestmark = pytest.mark.row("S3")
+
+ORDERS = [Topic("orders")]
+HERE = {
+    "Topic": Topic, "Group": Group, "Producers": Producers, "Workload": Workload, "Nemesis": Nemesis, "ORDERS": ORDERS,
+    "Brokers": Brokers, "LinkQuality": LinkQuality, "MessageModel": MessageModel,
+}  # fmt: skip
+
+WRONG = {
+    "Topic('orders', 2.5)": "Topic: queues=2.5; it takes a whole number",
+    "Topic('orders', True)": "Topic: queues=True; it takes a whole number",
+    "Group('g', 'o', members=2.5)": "Group: members=2.5; it takes a whole number",
+    "Group('g', 5)": "Group: topic=5; it takes a text or a list, each a text",
+    "Group('g', 'o', takes_ms=(0.5, 1.5))": "takes_ms=(0.5, 1.5); it takes (a whole number, a whole number)",
+    "Group('g', 'o', listener=5)": "listener=5; it takes a function or nothing",
+    "Group('g', 'o', batch=0)": "Group('g'): batch=0; 1 to 1024 can be",
+    "Group('g', 'o', retries_max=-7)": "retries_max=-7; 0 to 1000 can be",
+    "Group('g', 'o', retries_max=99999999999)": "retries_max=99999999999; 0 to 1000 can be",
+    "Group('g', 'o', settings={'client': {}})": "Group('g'): client={}; it takes ClientSettings",
+    "Group('g', 'o', settings={'message_model': MessageModel.BROADCASTING})": "no checker knows what BROADCASTING",
+    "Producers('orders', name='ünï/..')": "contains characters other than",
+    "Producers('orders', per_second=float('nan'))": "per_second=nan; it takes a number",
+    "Brokers(settings={'flush_disk_type': 5})": "Brokers: flush_disk_type=5; it takes a text",
+    "Nemesis(may=5)": "may=5; it takes a list, each a text",
+    "Workload('orders')": "topics='orders'; it takes a list, each Topic",
+    "Workload(ORDERS, Producers('orders'))": "it takes a list, each Producers",
+    "Workload(ORDERS, network='slow')": "network='slow'; it takes LinkQuality",
+    "Workload(ORDERS, network=LinkQuality(delay_ms='x'))": "network: delay_ms='x'; it takes a number",
+    "Workload(ORDERS, checkers=[Topic])": "it takes subclasses of Checker",
+    "Workload(ORDERS, [Producers('orders', name='g')], [Group('g', 'orders')])": "'g' is a group and producers",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_of_another_kind_is_told(text: str) -> None:
+    with pytest.raises(UsageError) as told:
+        eval(text, HERE)
+    assert WRONG[text] in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_what_is_as_good_is_taken() -> None:
+    Workload(
+        tuple(ORDERS),
+        groups=[Group("billing", ("orders",), takes_ms=[0, 5])],  # type: ignore[arg-type]
+        nemesis=Nemesis("kill broker", every_seconds=5),
+        network=LinkQuality(delay_ms=1),
+    )
