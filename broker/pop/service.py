@@ -11,7 +11,7 @@ from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue
 from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, NOBODY, CheckPoint, PoppedQueue, joined_runs
 from staticfire.broker.pop.kept import KeptPops
-from staticfire.broker.pop.orders import UNUSED_MS_MAX
+from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked
 from staticfire.broker.pop.pop_log import PopLog
 from staticfire.broker.pop.returning import Returner
 from staticfire.broker.pop.tables import PopTables
@@ -156,6 +156,15 @@ class PopService:
             place.topic, place.queue_id, sum(one.messages.bit_count() for one in taken), list(clients),
             min(one.pop_ms for one in taken), min(dues), max(dues), joined_runs(taken)[:OFFSET_RUNS_MAX], failed,
         )  # fmt: skip
+
+    def in_flight(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
+        """Return how many messages of a queue a group has popped and not acknowledged, and how many of it in order."""
+        queue = self._tables.in_flight.find(group, topic, queue_id)
+        order = self._tables.orders.find(GroupQueue(group, topic, queue_id))
+        in_order = 0
+        if order is not None and is_blocked(order, None, self._state.clock.message_ms()):
+            in_order = len(order.offsets) - len(order.acked)
+        return 0 if queue is None else queue.count, in_order
 
     def _at_work(self, queue: PoppedQueue) -> Connection | None:
         """Return a client that has messages of a queue and hasn't given them back."""
