@@ -156,7 +156,7 @@ class BrokerCore(Service):
             TopicHandlers(state, self.registration, self.pops),
             GroupHandlers(state, self.pops),
             GroupStateHandlers(state, self.delays, self.timers, self.transactions, self.pops),
-            MetricHandlers(state, self.delays, self.timers, self.transactions),
+            MetricHandlers(state, self.delays, self.timers, self.transactions, self.pops),
             ResetHandlers(
                 state, self._targets, self._pull, self.pops, forget_with, (assignments.forget, config.forget)
             ),

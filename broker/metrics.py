@@ -5,7 +5,10 @@ Nothing is counted for this: a broker that nobody scrapes does no work for it. N
 
 Different from RocketMQ
 - `message_type` is the topic's own (its attribute, `delay` for what waits), not each message's.
-- Retries of groups that pull have rows, too: is_retry="true", the topic is the group's retry topic.
+- Retries of groups that pull have rows, too: is_retry="true", the topic is the group's retry topic. Those of groups
+  that pop have the topic that is popped, as RocketMQ's, once there were any.
+- What is given to consumers has is_retry on every row, RocketMQ's only on those of pops.
+- A message that is popped in order is one message behind; RocketMQ's counts it twice.
 - Messages that wait, half messages and dead letters aren't told apart by topic: nothing counts them so.
 
 Not done
@@ -14,10 +17,11 @@ Not done
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.groups.consumers import ConsumerGroup
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.timers.service import TimerService
@@ -26,6 +30,7 @@ from staticfire.protocol.codes import LanguageCode
 from staticfire.protocol.names import (
     SCHEDULE_TOPIC,
     WHEEL_TIMER_TOPIC,
+    asked_for,
     group_of_topic,
     is_dead_letter_topic,
     is_retry_topic,
@@ -35,12 +40,14 @@ from staticfire.protocol.names import (
     retry_topic,
 )
 from staticfire.protocol.requests.statistics import MetricRow
+from staticfire.protocol.requests.topics import TopicConfig
 
 REMOTING = "remoting"
 _LANGUAGES = {int(language): language.name.lower() for language in LanguageCode}
 _FIRST_PAIR = 64
 # From there on RocketMQ's versions are numbered in pairs, a snapshot and its release: 479 is 5.3.3.
 _PAIRS_BEFORE = 294
+_MODES = {"CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
 _DISK = {"storage_type": "local", "storage_medium": "disk"}
 
 Labels = dict[str, str]
@@ -50,9 +57,15 @@ class BrokerMetrics:
     """Reads the tables of one broker."""
 
     def __init__(
-        self, state: BrokerState, delays: DelayService, timers: TimerService, transactions: TransactionService
+        self,
+        state: BrokerState,
+        delays: DelayService,
+        timers: TimerService,
+        transactions: TransactionService,
+        pops: PopDoor,
     ) -> None:
         self._state = state
+        self._pops = pops
         self._delays, self._timers, self._transactions = delays, timers, transactions
         cluster, name = state.cluster, state.settings.broker_name
         self._servers_own = (cluster, name, reply_topic(cluster))
@@ -75,8 +88,13 @@ class BrokerMetrics:
             if is_dead_letter_topic(topic):
                 group = group_of_topic(topic) or ""
                 yield "send_to_dlq_messages_total", messages, {"consumer_group": group, "is_system": _word(False)}
+        given: dict[tuple[str, str, bool], tuple[int, int]] = {}
         for group, topic, messages, size in list(statistics.gets()):
-            labels = {"topic": topic, "consumer_group": group, "is_system": self._is_system(topic, group)}
+            key = group, *_asked_for(topic, group)
+            messages_before, size_before = given.get(key, (0, 0))
+            given[key] = messages_before + messages, size_before + size
+        for (group, topic, is_retry), (messages, size) in given.items():
+            labels = self._labels_of(group, topic, is_retry)
             yield "messages_out_total", messages, labels
             yield "throughput_out_total", size, labels
         yield "timing_messages", sum(self._delays.queue.waiting().values()) + len(self._timers), _DISK
@@ -130,7 +148,7 @@ class BrokerMetrics:
             (_LANGUAGES.get(connection.peer.language, "other"), version_word(connection.peer.version))
             for connection in group.channel_info_table
         )
-        mode = "push" if group.consume_type == "CONSUME_PASSIVELY" else "pull"
+        mode = _MODES.get(group.consume_type, "pull")
         for (language, version), count in sorted(kinds.items()):
             labels = {
                 "consumer_group": group.name,
@@ -147,8 +165,13 @@ class BrokerMetrics:
 
     def _groups(self) -> Iterator[tuple[str, float, Labels]]:
         for group, topics in sorted(self._topics_by_group().items()):
+            rows: dict[tuple[str, bool], list[str]] = {}
             for topic in sorted(topics):
-                yield from self._lag(group, topic)
+                rows.setdefault(_asked_for(topic, group), []).append(topic)
+            for (topic, is_retry), stored in rows.items():
+                configs = [config for config in map(self._state.topics.get, stored) if config is not None]
+                if configs:
+                    yield from self._lag(group, configs, self._labels_of(group, topic, is_retry))
 
     def _topics_by_group(self) -> dict[str, set[str]]:
         """Return in which topics each group stands somewhere, or is subscribed to."""
@@ -156,35 +179,38 @@ class BrokerMetrics:
         found: dict[str, set[str]] = {}
         for group, topic in state.offsets.places():
             online = state.consumers.consumer_table.get(group)
-            if online is None or not online.subscriptions or topic in online.subscriptions:
+            if online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions:
                 found.setdefault(group, set()).add(topic)
         for name, online in state.consumers.consumer_table.items():
             if online.message_model == "CLUSTERING":  # Others keep their offsets themselves.
                 found.setdefault(name, set()).update(online.subscriptions)
         return found
 
-    def _lag(self, group: str, topic: str) -> Iterator[tuple[str, float, Labels]]:
-        state = self._state
-        config = state.topics.get(topic)
-        if config is None:
-            return
-        lag = in_flight = late_ms = queueing_ms = 0
-        now_ms = state.clock.message_ms()
-        for queue_id in range(config.read_queue_nums):
-            queue = state.store.queue(topic, queue_id)
-            committed = max(state.offsets.committed(group, topic, queue_id), queue.min_offset)
-            pulled = max(state.offsets.pull_offset(group, topic, queue_id), committed)
-            lag += max(0, queue.max_offset - committed)
-            in_flight += min(pulled, max(queue.max_offset, committed)) - committed
-            of_first_ms = self._age_ms(queue, committed, now_ms)
-            late_ms = max(late_ms, of_first_ms)
-            queueing_ms = max(queueing_ms, of_first_ms if pulled == committed else self._age_ms(queue, pulled, now_ms))
-        labels = {
+    def _labels_of(self, group: str, topic: str, is_retry: bool) -> Labels:
+        return {
             "consumer_group": group,
             "topic": topic,
-            "is_retry": _word(topic == retry_topic(group)),
+            "is_retry": _word(is_retry),
             "is_system": self._is_system(topic, group),
         }
+
+    def _lag(self, group: str, configs: Iterable[TopicConfig], labels: Labels) -> Iterator[tuple[str, float, Labels]]:
+        """Yield how far a group has come in topics together."""
+        state = self._state
+        lag = in_flight = late_ms = queueing_ms = 0
+        now_ms = state.clock.message_ms()
+        places = ((config.topic_name, queue_id) for config in configs for queue_id in range(config.read_queue_nums))
+        for topic, queue_id in places:
+            queue = state.store.queue(topic, queue_id)
+            popped, in_order = self._pops.in_flight(group, topic, queue_id)
+            committed = max(state.offsets.committed(group, topic, queue_id), queue.min_offset)
+            taken_to = max(state.offsets.pull_offset(group, topic, queue_id), committed + in_order)
+            lag += max(0, queue.max_offset - committed) + popped
+            in_flight += min(taken_to, max(queue.max_offset, committed)) - committed + popped
+            first = max(committed - popped, queue.min_offset)
+            of_first_ms = self._age_ms(queue, first, now_ms)
+            late_ms = max(late_ms, of_first_ms)
+            queueing_ms = max(queueing_ms, of_first_ms if taken_to == first else self._age_ms(queue, taken_to, now_ms))
         yield "consumer_lag_messages", lag, labels
         yield "consumer_lag_latency_milliseconds", late_ms, labels
         yield "consumer_inflight_messages", in_flight, labels
@@ -195,6 +221,12 @@ class BrokerMetrics:
         """Return how old a message is, 0 where there is none."""
         stored_ms = self._state.store.stored_ms_of(queue, offset) if offset < queue.max_offset else None
         return 0 if stored_ms is None else now_ms - stored_ms
+
+
+def _asked_for(topic: str, group: str) -> tuple[str, bool]:
+    """Return the topic by which a group gets what lies in that one, and whether these are retries."""
+    asked = asked_for(topic, group)
+    return asked, asked != topic or topic == retry_topic(group)
 
 
 def version_word(version: int) -> str:

@@ -172,6 +172,15 @@ def pop_retry_topic(topic: str, group: str, version: int = 1) -> str:
     return f"{RETRY_PREFIX}{group}{'_' if version == 1 else '+'}{topic}"
 
 
+def asked_for(topic: str, group: str) -> str:
+    """Return the topic that a group asks for to get what lies in that one: of a POP retry topic its topic, or itself.
+
+    The inverse of `pop_retry_topic`.
+    """
+    prefix = RETRY_PREFIX + group
+    return topic[len(prefix) + 1 :] if topic.startswith((prefix + "_", prefix + "+")) else topic
+
+
 def is_client(client: str, wanted: str) -> bool:
     """Tell whether a client is meant: by its id, or by one part of `ip@instance@unit`."""
     return client == wanted or wanted in client.split("@")

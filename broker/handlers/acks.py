@@ -84,7 +84,7 @@ class AckHandlers:
         handle = _handle_to_change(request.extra_info)
         self._check_room()
         place = GroupQueue(request.consumer_group, request.topic, request.queue_id)
-        times = request.invisible_time, call.connection
+        times = request.invisible_time, None if request.given_back else call.connection
         changed = self._acknowledger.change(place, handle, request.offset, times)
         return self._when_noted(call, ChangeInvisibleAnswer(*changed, remark=NO_REMARK))
 

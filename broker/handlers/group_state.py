@@ -11,7 +11,7 @@ from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.names import retry_topic
+from staticfire.protocol.names import asked_for, retry_topic
 from staticfire.protocol.requests.group_state import (
     GetGroupState,
     GroupState,
@@ -20,6 +20,7 @@ from staticfire.protocol.requests.group_state import (
     LockState,
     MemberState,
     RefusedState,
+    ReturnedState,
     WaitingState,
 )
 from staticfire.runtime.dispatcher import Call, Dispatcher
@@ -59,6 +60,7 @@ class GroupStateHandlers:
             answers_pulls=state.readable,
             locks=list(self._locks(request.group)),
             popped=self._pops.taken_by(request.group),
+            returned=list(self._returned(request.group)),
             refused=list(self._refused(request.group)),
         )
         group = state.consumers.consumer_table.get(request.group)
@@ -101,6 +103,14 @@ class GroupStateHandlers:
             member = members.get(pull.call.connection)
             if member is not None and pull.call.request.consumer_group == group.name:
                 yield HeldState(pull.topic, pull.queue_id, pull.offset, member.client_id)
+
+    def _returned(self, group: str) -> Iterator[ReturnedState]:
+        state = self._state
+        for name in state.offsets.topics_of(group):
+            topic = state.topics.get(name) if asked_for(name, group) != name else None
+            for queue_id in range(topic.read_queue_nums) if topic is not None else ():
+                committed = max(0, state.offsets.committed(group, name, queue_id))
+                yield ReturnedState(name, queue_id, committed, state.store.queue(name, queue_id).max_offset)
 
     def _waiting(self, topics: set[str]) -> list[WaitingState]:
         from staticfire.broker.groups.held_back import count_waiting

@@ -3,6 +3,7 @@
 import asyncio
 
 from staticfire.broker.delay.service import DelayService
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.state import BrokerState
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
@@ -19,9 +20,14 @@ class MetricHandlers:
     """Answers one scrape."""
 
     def __init__(
-        self, state: BrokerState, delays: DelayService, timers: TimerService, transactions: TransactionService
+        self,
+        state: BrokerState,
+        delays: DelayService,
+        timers: TimerService,
+        transactions: TransactionService,
+        pops: PopDoor,
     ) -> None:
-        self._parts = (state, delays, timers, transactions)
+        self._parts = (state, delays, timers, transactions, pops)
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handler."""

@@ -2,7 +2,8 @@
 
 Behaviour
 - Every queue of a topic is listed, also of an empty one: tools create a topic and wait for its queues.
-- A group without an offset in a queue counts as standing at 0. Of an online group only subscribed topics count.
+- A group without an offset in a queue counts as standing at 0. Of an online group only subscribed topics count, and
+  what was popped of these and comes again.
 - Ages count from stored times in message time; rates are measured on liveness time.
 
 Different from RocketMQ
@@ -25,6 +26,7 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.hosts import host_text
+from staticfire.protocol.names import asked_for
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.routes import KVTable
 from staticfire.protocol.requests.statistics import (
@@ -100,9 +102,9 @@ class StatisticsHandlers:
         return ConsumeStatsAnswer(body=stats)
 
     def _counts(self, group: str, topic: str) -> bool:
-        """Whether a topic belongs to what a group consumes: of an online group, when it is subscribed."""
+        """Whether a group consumes a topic: an online one, what it is subscribed to, and what comes again of that."""
         online = self._state.consumers.consumer_table.get(group)
-        return online is None or not online.subscriptions or topic in online.subscriptions
+        return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
 
     def _add_offsets(self, stats: ConsumeStats, group: str, topic: TopicConfig, queues: int) -> None:
         state = self._state

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from staticfire.broker.clock.quiescence import PUSH
 from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState
-from staticfire.broker.pop.in_flight import NOBODY, CheckPoint, PoppedQueue
+from staticfire.broker.pop.in_flight import GIVEN_BACK, CheckPoint, PoppedQueue
 from staticfire.broker.pop.orders import AckOutcome, acknowledged, free_at_ms, offset_behind, postponed
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.pop.taking import REVIVE_QUEUE, flag_of
@@ -47,8 +47,10 @@ class Acknowledger:
         if found is not None:
             self._remove(*found, offsets)
 
-    def change(self, place: GroupQueue, handle: PopHandle, offset: int, times: tuple[int, Connection]) -> Changed:
-        """Hide a message until another time. `times`: for how long from now on, and for whom."""
+    def change(
+        self, place: GroupQueue, handle: PopHandle, offset: int, times: tuple[int, Connection | None]
+    ) -> Changed:
+        """Hide a message until another time. `times`: for how long from now on, and for whom; None: given back."""
         invisible_ms, connection = times
         now_ms = self._state.clock.message_ms()
         if handle.revive_queue == ORDERLY_REVIVE_QUEUE:
@@ -59,7 +61,10 @@ class Acknowledger:
             queue = found[0]
             while queue.find(offset, pop_ms) is not None or (offset, pop_ms) == (handle.start_offset, found[1].pop_ms):
                 pop_ms += 1  # time stands: each check-point has a name of its own all the same
-            owner = NOBODY if self._gives_back(place.group) else self._tables.owners.number_of(connection)
+            if connection is None or self._gives_back(place.group):
+                owner = GIVEN_BACK
+            else:
+                owner = self._tables.owners.number_of(connection)
             self._put(queue, CheckPoint(offset, pop_ms, 1, pop_ms + invisible_ms, owner))
         return Changed(pop_ms, invisible_ms, handle.revive_queue)
 

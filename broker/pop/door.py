@@ -113,6 +113,13 @@ class PopDoor:
         """Return what a group has popped and not acknowledged."""
         return [] if self.service is None else list(self.service.taken_by(group))
 
+    def in_flight(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
+        """Return how many messages of a queue a group has popped and not acknowledged, and how many of it in order.
+
+        The group's offset is past the first, and stands before the second.
+        """
+        return (0, 0) if self.service is None else self.service.in_flight(group, topic, queue_id)
+
     def disconnected(self, connection: Connection) -> None:
         """A client is gone."""
         if self.service is not None:

@@ -9,7 +9,7 @@ Due times lie in one heap of numbers. What was acknowledged leaves it later: whe
 others, the heap is made anew.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ DUE_MS_MAX = (1 << 62) - 1
 NEVER_MS = 1 << 63
 OWNERS_MAX = (1 << OWNER_BITS) - 1
 NOBODY = 0
+GIVEN_BACK = OWNERS_MAX
 _OWNER_MASK = OWNERS_MAX
 _DUE_MASK = (1 << DUE_BITS) - 1
 _MESSAGES_SHIFT = DUE_BITS + OWNER_BITS
@@ -41,7 +42,17 @@ class CheckPoint(NamedTuple):
     """Bits from `start` on."""
     due_ms: int
     owner: int
-    """The number of the client that has them; NOBODY after a restart, and when they were given back."""
+    """The number of the client that has them; NOBODY after a restart, GIVEN_BACK by one that failed to consume them."""
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield the offsets of the messages, side by side as they are: the first and the last of each run."""
+        messages, at = self.messages, self.start
+        while messages:
+            gap = _trailing_zeros(messages)
+            count = _trailing_zeros(~(messages >> gap))
+            yield at + gap, at + gap + count - 1
+            messages >>= gap + count
+            at += gap + count
 
 
 class PoppedQueue:
@@ -181,6 +192,21 @@ class InFlight:
             for key, value in queue.check_points.items()
         ]
         heapify(self._dues)
+
+
+def joined_runs(check_points: Iterable[CheckPoint]) -> list[list[int]]:
+    """Return the offsets of the messages of check-points: the first and the last of each run, ascending."""
+    joined: list[list[int]] = []
+    for first, last in sorted(run for one in check_points for run in one.runs()):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1][1] = max(last, joined[-1][1])
+        else:
+            joined.append([first, last])
+    return joined
+
+
+def _trailing_zeros(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
 
 
 def _unpacked(key: int, value: int) -> CheckPoint:

@@ -25,7 +25,7 @@ from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
-from staticfire.protocol.names import fits_store, is_retry_topic, pop_retry_topic
+from staticfire.protocol.names import asked_for, fits_store, is_retry_topic, pop_retry_topic
 from staticfire.protocol.properties import (
     DELAY,
     ORIGIN_MESSAGE_ID,
@@ -209,12 +209,6 @@ class Returner:
             queue, properties, tags_code(properties), record.body, record.born_ms, record.born_host, record.sys_flag,
             record.flag, record.reconsume_times + 1, wait_flush=False,
         )  # fmt: skip
-
-
-def asked_for(topic: str, group: str) -> str:
-    """Return the topic that a group asks for to get what lies in that one: its retry topic of it, or itself."""
-    prefix = f"%RETRY%{group}"
-    return topic[len(prefix) + 1 :] if topic.startswith((prefix + "_", prefix + "+")) else topic
 
 
 def _no_word(_context: Any, _queue_offset: int, _log_position: int, _outcome: PutOutcome) -> None:

@@ -9,16 +9,17 @@ from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue
-from staticfire.broker.pop.in_flight import NEVER_MS, NOBODY, PoppedQueue
+from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, NOBODY, CheckPoint, PoppedQueue, joined_runs
 from staticfire.broker.pop.kept import KeptPops
-from staticfire.broker.pop.orders import UNUSED_MS_MAX
+from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked
 from staticfire.broker.pop.pop_log import PopLog
-from staticfire.broker.pop.returning import Returner, asked_for
+from staticfire.broker.pop.returning import Returner
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.names import asked_for
 from staticfire.protocol.requests.clock import Unrest
-from staticfire.protocol.requests.group_state import PoppedState
+from staticfire.protocol.requests.group_state import OFFSET_RUNS_MAX, PoppedState
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
@@ -139,18 +140,31 @@ class PopService:
                 yield self._described(place, [client.client_id or ""], "messages are being consumed")
 
     def taken_by(self, group: str) -> Iterator[PoppedState]:
-        """Yield what a group has popped and not acknowledged, by queue."""
+        """Yield what a group has popped and not acknowledged, by queue; what was given back by itself."""
         for queue in self._tables.in_flight:
             taken = list(queue) if queue.place.group == group else []
-            if not taken:
-                continue
-            found = (self._tables.owners.connection(one.owner) for one in taken)
-            clients = {one.client_id or one.peer.address: None for one in found if one is not None}
-            dues = [one.due_ms for one in taken]
-            yield PoppedState(
-                queue.place.topic, queue.place.queue_id, queue.count, list(clients), min(one.pop_ms for one in taken),
-                min(dues), max(dues),
-            )  # fmt: skip
+            for failed in (False, True):
+                of_kind = [one for one in taken if (one.owner == GIVEN_BACK) is failed]
+                if of_kind:
+                    yield self._taken(queue.place, of_kind, failed)
+
+    def _taken(self, place: GroupQueue, taken: list[CheckPoint], failed: bool) -> PoppedState:
+        found = (self._tables.owners.connection(one.owner) for one in taken)
+        clients = {one.client_id or one.peer.address: None for one in found if one is not None}
+        dues = [one.due_ms for one in taken]
+        return PoppedState(
+            place.topic, place.queue_id, sum(one.messages.bit_count() for one in taken), list(clients),
+            min(one.pop_ms for one in taken), min(dues), max(dues), joined_runs(taken)[:OFFSET_RUNS_MAX], failed,
+        )  # fmt: skip
+
+    def in_flight(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
+        """Return how many messages of a queue a group has popped and not acknowledged, and how many of it in order."""
+        queue = self._tables.in_flight.find(group, topic, queue_id)
+        order = self._tables.orders.find(GroupQueue(group, topic, queue_id))
+        in_order = 0
+        if order is not None and is_blocked(order, None, self._state.clock.message_ms()):
+            in_order = len(order.offsets) - len(order.acked)
+        return 0 if queue is None else queue.count, in_order
 
     def _at_work(self, queue: PoppedQueue) -> Connection | None:
         """Return a client that has messages of a queue and hasn't given them back."""

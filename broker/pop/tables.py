@@ -3,7 +3,7 @@
 import msgspec
 
 from staticfire.broker.pop.events import NO_OFFSET, Done, GroupQueue, Ordered, OrderState, Taken, pack_bits
-from staticfire.broker.pop.in_flight import NOBODY, OWNERS_MAX, CheckPoint, InFlight, PoppedQueue
+from staticfire.broker.pop.in_flight import GIVEN_BACK, NOBODY, CheckPoint, InFlight, PoppedQueue
 from staticfire.broker.pop.orders import OrderStates
 from staticfire.broker.pop.pop_log import PopLog
 from staticfire.broker.state import BrokerState
@@ -22,7 +22,7 @@ class Owners:
         """Return the number of a connection."""
         number = self._numbers.get(connection)
         if number is None:
-            self._next = self._next % OWNERS_MAX + 1
+            self._next = self._next % (GIVEN_BACK - 1) + 1
             number = self._numbers[connection] = self._next
             self._connections[number] = connection
         return number

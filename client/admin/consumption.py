@@ -1,7 +1,7 @@
 """Who has consumed a message, as far as offsets tell. RocketMQ: MQAdminExt.messageTrackDetail.
 
-An offset says that a group is past a message, not that its listener was content: it may have been sent back, and be
-found in the group's retry topic, too.
+An offset says that a group is past a message, not that its listener was content: it may have been sent back, or not
+been acknowledged in time, and be found in a retry topic of the group, too.
 """
 
 from enum import Enum
@@ -16,6 +16,7 @@ from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.connections import QueryGroupsOfTopic, QuerySubscription
+from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.offsets import OffsetAnswer, QueryConsumerOffset
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 
@@ -27,6 +28,8 @@ class ConsumptionState(Enum):
     FILTERED = "passed over"
     """It is past the message, which its subscription doesn't want."""
     NOT_YET = "not yet"
+    POPPED = "popped"
+    """And not acknowledged: it comes again when its invisible time is over. A real RocketMQ doesn't tell."""
     UNKNOWN = "unknown"
     """It has committed nothing in that queue: it is new there, or keeps its offsets itself (BROADCASTING)."""
 
@@ -57,6 +60,8 @@ async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeou
         told = await client.ask_broker(queue, request, timeout_ms)
         subscribed = told.body.subscription_data if told.code == SUCCESS and told.body is not None else None
         state = state_of(message, committed, subscribed)
+        if state is ConsumptionState.CONSUMED and await _is_popped(client, group, queue, message, timeout_ms):
+            state = ConsumptionState.POPPED
         if group == queue.topic and committed is None and subscribed is None:
             continue  # RocketMQ 5.3 names an online group like its topic.
         found.append(GroupConsumption(group, state, committed, subscribed is not None))
@@ -72,6 +77,18 @@ async def _committed(client: ClusterClient, group: str, queue: MessageQueue, tim
     if answer.code != SUCCESS or not isinstance(answer, OffsetAnswer):
         raise broker_answer(answer.code, answer.remark, f"offset of {group} in {queue}")
     return answer.offset
+
+
+async def _is_popped(
+    client: ClusterClient, group: str, queue: MessageQueue, message: ReceivedMessage, timeout_ms: int
+) -> bool:
+    """Whether a group has popped a message and not acknowledged it, as far as its broker tells."""
+    answer = await client.ask_broker(queue, GetGroupState(group), timeout_ms)
+    if answer.code != SUCCESS or answer.body is None:
+        return False
+    place = queue.topic, queue.queue_id
+    runs = [run for one in answer.body.popped if (one.topic, one.queue_id) == place for run in one.offsets]
+    return any(first <= message.queue_offset <= last for first, last in runs)
 
 
 def state_of(message: ReceivedMessage, committed: int | None, subscribed: SubscriptionData | None) -> ConsumptionState:

@@ -24,9 +24,9 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.names import dead_letter_topic
 from staticfire.protocol.requests.connections import ConsumerConnections, GetConsumerConnections, GetConsumerRunningInfo
 from staticfire.protocol.requests.faults import GetFaults
-from staticfire.protocol.requests.group_state import GetGroupState
+from staticfire.protocol.requests.group_state import GetGroupState, PoppedState, ReturnedState
 from staticfire.protocol.requests.journal import JOINED, LEFT, GetJournal
-from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetTopicStats
+from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetTopicStats, GroupOffset
 
 Findings = dict[tuple[str, str], str]
 
@@ -44,6 +44,8 @@ class GroupSurvey:
         # The broker by whose way a member is asked.
         self._wall_ms: dict[str, int] = {}
         # What brokers say that the time is, those that do.
+        self._popped: dict[MessageQueue, list[PoppedState]] = {}
+        self._returned: dict[MessageQueue, ReturnedState] = {}
 
     async def look(self) -> GroupView:
         """Return what there is. Raises: NetworkError (a broker is away)."""
@@ -52,8 +54,10 @@ class GroupSurvey:
         members = self._members(answers)
         view.members = [members[client_id] for client_id in sorted(members)]
         await asyncio.gather(*(self._ask_member(member) for member in view.members))
+        stats = await self._ask_all(GetConsumeStats(view.group))
+        # Before what is popped: a message may be popped in between, and neither of the two would know of it.
         findings = await self._states()
-        await self._progress()
+        self._take_progress(stats)
         view.dead_letters = await self._dead_letters()
         view.warnings = [*await self._faults(), *warnings_of(view, findings), *await self._flapping()]
         return view
@@ -103,6 +107,10 @@ class GroupSurvey:
             findings = findings or {}
             self._wall_ms[name] = answer.body.wall_ms
             findings |= {(one.kind, one.subject): one.words for one in answer.body.findings}
+            for popped in answer.body.popped:
+                self._popped.setdefault(MessageQueue(popped.topic, name, popped.queue_id), []).append(popped)
+            for back in answer.body.returned:
+                self._returned[MessageQueue(back.topic, name, back.queue_id)] = back
             for state in answer.body.members:
                 member = members.get(state.client_id)
                 if member is not None:
@@ -110,24 +118,30 @@ class GroupSurvey:
                     member.in_order = state.in_order if member.in_order is None else member.in_order
         return findings
 
-    async def _progress(self) -> None:
-        view = self._view
-        holdings = Holdings(view.group, view.members)
-        for answer in (await self._ask_all(GetConsumeStats(view.group))).values():
-            if answer.code != SUCCESS or answer.body is None:
-                continue
-            stats: ConsumeStats = answer.body
-            view.consume_tps += stats.consume_tps
-            for wire, offset in stats.offset_table.items():
-                queue = MessageQueue(wire.topic, wire.broker_name, wire.queue_id)
-                view.progress.append(
-                    QueueProgress(
-                        *queue, offset.consumer_offset, offset.broker_offset,
-                        max(0, offset.pull_offset - offset.consumer_offset), offset.last_timestamp,
-                        *holdings.owners(queue),
-                    )
-                )  # fmt: skip
-        view.progress.sort(key=lambda one: one.queue)
+    def _take_progress(self, answers: Mapping[str, Answer]) -> None:
+        """Take in how far the group has come; what comes again of pops as brokers know it with what is popped."""
+        found: dict[MessageQueue, GroupOffset] = {}
+        for answer in answers.values():
+            if answer.code == SUCCESS and answer.body is not None:
+                stats: ConsumeStats = answer.body
+                self._view.consume_tps += stats.consume_tps
+                for wire, offset in stats.offset_table.items():
+                    found[MessageQueue(wire.topic, wire.broker_name, wire.queue_id)] = offset
+        for queue, back in self._returned.items():
+            stored_ms = found[queue].last_timestamp if queue in found else 0
+            found[queue] = GroupOffset(back.end, back.committed, back.committed, stored_ms)
+        holdings = Holdings(self._view.group, self._view.members)
+        self._view.progress = [self._progress_in(queue, found[queue], holdings) for queue in sorted(found)]
+
+    def _progress_in(self, queue: MessageQueue, offset: GroupOffset, holdings: Holdings) -> QueueProgress:
+        popped = self._popped.get(queue, [])
+        unacknowledged = sum(one.count for one in popped)
+        working_from = min((one.offsets[0][0] for one in popped if not one.failed and one.offsets), default=-1)
+        return QueueProgress(
+            *queue, offset.consumer_offset, offset.broker_offset,
+            max(0, offset.pull_offset - offset.consumer_offset) + unacknowledged, offset.last_timestamp,
+            *holdings.owners(queue), unacknowledged, working_from,
+        )  # fmt: skip
 
     async def _dead_letters(self) -> int:
         answers = await self._ask_all(GetTopicStats(dead_letter_topic(self._view.group)))

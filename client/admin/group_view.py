@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.protocol.names import pop_retry_topic, retry_topic
+from staticfire.protocol.names import asked_for, pop_retry_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.connections import ConsumerRunningInfo, TopicConsumption
 from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
@@ -106,12 +106,16 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     committed: int
     end: int
     inflight: int
-    """Messages that were pulled and aren't committed."""
+    """Messages that were pulled and aren't committed, or popped and aren't acknowledged."""
     consumed_to_ms: int
     """When the last message that was consumed had been stored; 0 without one."""
     owners: list[str]
     """The members that have the queue; in a clustering group that should be one, unless it is popped."""
     popped: bool = False
+    unacknowledged: int = 0
+    """Messages that were popped and aren't acknowledged: `committed` is past them. A real RocketMQ tells of none."""
+    working_from: int = -1
+    """The offset of the first of them that a member may still work on; -1 where all have failed, or there are none."""
 
     @property
     def queue(self) -> MessageQueue:
@@ -120,8 +124,8 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def lag(self) -> int:
-        """How many messages it is behind."""
-        return max(0, self.end - self.committed)
+        """How many messages it is behind, those that are popped and not acknowledged among them."""
+        return max(0, self.end - self.committed) + self.unacknowledged
 
 
 class GroupWarning(msgspec.Struct, frozen=True):
@@ -184,12 +188,17 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
     """Look for queues that nobody has, or several do. Right after a rebalance there are such for a moment."""
     if not view.members:
         return
-    nobody = [queue for queue in view.progress if not queue.owners]
+    nobody = [one for one in view.progress if not one.owners and (one.lag or not _comes_again(one.topic, view.group))]
     if nobody:
         yield GroupWarning("QUEUES_WITHOUT_OWNER", f"no member has {_places(nobody)}")
     several = [queue for queue in view.progress if len(queue.owners) > 1 and not queue.popped]
     if several:
         yield GroupWarning("QUEUES_WITH_SEVERAL_OWNERS", f"several members have {_places(several)}")
+
+
+def _comes_again(topic: str, group: str) -> bool:
+    """Whether a topic is a POP retry topic: who pulls doesn't have it, and needs it only for what was popped before."""
+    return asked_for(topic, group) != topic
 
 
 def _places(queues: Sequence[QueueProgress]) -> str:

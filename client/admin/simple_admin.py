@@ -1,8 +1,9 @@
 """What a simple consumer answers to administrators.
 
 Behaviour
-- What it is doing: answered; it may receive from all brokers of its topics. How much it has, and where it stands, they
-  know and it doesn't. A message that it should consume now: refused. An order to go on elsewhere: ignored, they do.
+- What it is doing: answered; it may receive from all brokers of its topics, and when it asked last. How much it has,
+  and where it stands, they know and it doesn't. A message that it should consume now: refused. An order to go on
+  elsewhere: ignored, they do.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,15 +19,19 @@ from staticfire.protocol.requests.clients import ConsumerData
 from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumerRunningInfo, PopQueueInfo
 from staticfire.protocol.requests.locks import MessageQueue as WireQueue
 from staticfire.protocol.requests.pop import ALL_QUEUES
+from staticfire.protocol.times import UptimeMs
 
 
 class SimpleAdmin:
     """One consumer, as administrators see it."""
 
-    def __init__(self, client: ClusterClient, describe: Callable[[], ConsumerData]) -> None:
-        """`describe`: what heartbeats say of it."""
+    def __init__(
+        self, client: ClusterClient, describe: Callable[[], ConsumerData], popped_ms: Mapping[str, UptimeMs]
+    ) -> None:
+        """`describe`: what heartbeats say of it. `popped_ms`: when each topic was asked for last."""
         self._client = client
         self._describe = describe
+        self._popped_ms = popped_ms
         self._began_ms = client.machine.clock.wall_ms()
 
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
@@ -35,9 +40,14 @@ class SimpleAdmin:
         return ConsumerRunningInfo(
             properties=properties_of(self._client, data, self._began_ms),
             subscription_set=data.subscription_data_set,
-            mq_pop_table={queue: PopQueueInfo() for queue in self._queues(data)},
+            mq_pop_table={queue: self._queue_info(queue.topic) for queue in self._queues(data)},
             jstack=stacks() if with_stacks else None,
         )
+
+    def _queue_info(self, topic: str) -> PopQueueInfo:
+        clock, popped_ms = self._client.machine.clock, self._popped_ms.get(topic)
+        wall_before_ms = clock.wall_ms() - clock.uptime_ms()
+        return PopQueueInfo(last_pop_timestamp=0 if popped_ms is None else wall_before_ms + popped_ms)
 
     def _queues(self, data: ConsumerData) -> list[WireQueue]:
         routes = {one.topic: self._client.routes.known(one.topic) for one in data.subscription_data_set}

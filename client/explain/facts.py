@@ -29,7 +29,9 @@ class QueueFacts(msgspec.Struct):
     cached: int = 0
     """Messages that its owner has pulled and not done."""
     last_pull_ms: int = 0
-    """By the owner's wall clock; 0: it hasn't said."""
+    """When it was pulled or popped, by the owner's wall clock; 0: it hasn't said."""
+    is_popped: bool = False
+    """Whether members pop it: none of them has it for itself."""
     delivered: JournalRecord | None = None
     """When the message that is next was delivered last, if that is known."""
     next_message: ReceivedMessage | None = None

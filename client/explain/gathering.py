@@ -152,6 +152,7 @@ class FactsReader:
         for member, held in self._holdings.of(one.queue):
             one.owners.append(member.client_id)
             one.cached += held.cached
+            one.is_popped = one.is_popped or held.popped
             one.last_pull_ms = max(one.last_pull_ms, held.last_pull_ms)
             said.append(held.commit_offset)
         if self._facts.is_broadcast:

@@ -8,6 +8,7 @@ from staticfire.client.explain.findings import ExplainFinding, ago, count, named
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.names import retry_topic
 
+PUSH = "CONSUME_PASSIVELY"
 SILENT_PULL_MS = 30_000
 # An owner pulls at least that often: brokers hold a pull for 15 to 20 s at most.
 SLOW_RT_MS = 1_000
@@ -70,7 +71,7 @@ def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
             way_out = "it may be frozen, stand in a debugger, or stop the world for its garbage: look at that process"
             yield ExplainFinding("SILENT_MEMBER", words, some(_behind(has)), way_out)
     for queue in facts.queues():
-        if not _does_not_pull(facts, queue):
+        if queue.is_popped or not _is_left(facts, queue) or not _is_late(facts, queue):
             continue
         pulled = ago(facts.wall_ms - queue.last_pull_ms) if queue.last_pull_ms else "never"
         words = f"{queue.owners[0]} has {queue.place} and doesn't pull it: last pull {pulled}, {queue.lag:,} behind"
@@ -78,10 +79,33 @@ def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
         yield ExplainFinding("OWNER_DOES_NOT_PULL", words, [], way_out)
 
 
-def _does_not_pull(facts: GroupFacts, queue: QueueFacts) -> bool:
+def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Members that pop, and haven't asked since messages are there. A simple consumer asks when its program does."""
+    is_push = facts.view.consume_type == PUSH
+    left: dict[tuple[str, ...], list[QueueFacts]] = {}
+    for queue in facts.queues():
+        if queue.is_popped and _is_left(facts, queue) and (_is_late(facts, queue) or not is_push):
+            left.setdefault(tuple(queue.owners), []).append(queue)
+    for owners, queues in left.items():
+        last_ms = max(queue.last_pull_ms for queue in queues)
+        words = f"{count(total(queues), 'message')} are there for {named(owners)} to pop: "
+        words += f"last asked for {ago(facts.wall_ms - last_ms)}" if last_ms else "never asked for"
+        way_out = "it pops: it has to ask (receive) as long as there are any, and gets none by itself"
+        if is_push:
+            way_out = "it pops, and is suspended, or its flow control holds it back: resume it, or look at its log and "
+            way_out += "threads"
+        is_cause = any(_is_late(facts, queue) for queue in queues)
+        yield ExplainFinding("MEMBER_DOES_NOT_ASK", words, some(_behind(queues)), way_out, is_cause)
+
+
+def _is_left(facts: GroupFacts, queue: QueueFacts) -> bool:
+    """Whether messages lie in a queue though an owner that answers could have them."""
     is_told = bool(queue.owners) and not _is_silent(facts, queue.owners[0]) and facts.wall_ms > 0
-    is_late = facts.wall_ms - queue.last_pull_ms > SILENT_PULL_MS
-    return is_told and queue.lag > 0 and queue.cached == 0 and is_late
+    return is_told and queue.lag > 0 and queue.cached == 0
+
+
+def _is_late(facts: GroupFacts, queue: QueueFacts) -> bool:
+    return facts.wall_ms - queue.last_pull_ms > SILENT_PULL_MS
 
 
 def _is_silent(facts: GroupFacts, client_id: str) -> bool:

@@ -6,6 +6,7 @@ from staticfire.client.explain.facts import GroupFacts
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
 from staticfire.client.explain.of_queues import STUCK_MS
 from staticfire.protocol.durations import format_duration, format_moment
+from staticfire.protocol.requests.group_state import PoppedState
 
 REFUSED_MS = 30_000
 # A refusal is a reason as long as the client may not have sent a heartbeat since: every 30 s it does.
@@ -16,9 +17,27 @@ LOOPBACK = ("127.", "localhost", "[::1]")
 
 def popped(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Messages that were popped and aren't acknowledged: nobody else gets them until their invisible time is over."""
-    taken = [(name, one) for name, state in facts.states.items() for one in state.popped]
-    if not taken:
-        return
+    taken = [(name, one) for name, state in facts.states.items() for one in state.popped if not one.failed]
+    if taken:
+        yield _popped(facts, taken)
+    failed = [(name, one) for name, state in facts.states.items() for one in state.popped if one.failed]
+    if failed:
+        yield _failed(facts, failed)
+
+
+def _failed(facts: GroupFacts, failed: list[tuple[str, PoppedState]]) -> ExplainFinding:
+    next_ms, last_ms = min(one.next_ms for _, one in failed), max(one.last_ms for _, one in failed)
+    words = f"{count(sum(one.count for _, one in failed), 'message')} failed and wait for their next try: "
+    words += f"the next at {format_moment(next_ms)}, in {format_duration(max(0, next_ms - facts.message_ms))} "
+    words += "of message time"
+    evidence = [
+        f"{one.topic} {name}/{one.queue_id}: {one.count:,}, until {format_moment(one.last_ms)}" for name, one in failed
+    ]
+    way_out = f"staticfire clock advance {format_duration(max(1, last_ms - facts.message_ms))}"
+    return ExplainFinding("RETRIES_LATER", words, some(evidence), way_out)
+
+
+def _popped(facts: GroupFacts, taken: list[tuple[str, PoppedState]]) -> ExplainFinding:
     messages = sum(one.count for _, one in taken)
     next_ms, last_ms = min(one.next_ms for _, one in taken), max(one.last_ms for _, one in taken)
     holders = sorted({client for _, one in taken for client in one.clients}) or ["nobody that is still connected"]
@@ -33,7 +52,7 @@ def popped(facts: GroupFacts) -> Iterable[ExplainFinding]:
     evidence.append(f"the first was taken {format_duration(max(0, age_ms) // 1_000 * 1_000)} of message time ago")
     way_out = "acknowledge them, or let them come again: staticfire clock advance "
     way_out += format_duration(max(1, last_ms - facts.message_ms))
-    yield ExplainFinding("POPPED", words, some(evidence), way_out, is_cause=age_ms >= STUCK_MS)
+    return ExplainFinding("POPPED", words, some(evidence), way_out, is_cause=age_ms >= STUCK_MS)
 
 
 def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:

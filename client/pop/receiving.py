@@ -101,6 +101,8 @@ class Receiving:
         self._uptime_ms = client.machine.clock.uptime_ms
         self._turn = 0
         self._watches: dict[PopTarget, asyncio.Task[bool]] = {}
+        self.popped_ms: dict[str, UptimeMs] = {}
+        """When a topic was asked for last."""
         self._failing: set[PopTarget] = set()  # What the log has told of. Never iterated.
 
     async def receive(self, max_messages: int, invisible_ms: int, await_ms: int) -> list[PoppedMessage]:
@@ -185,6 +187,7 @@ class Receiving:
         request.max_msg_nums, request.invisible_time, request.poll_time = wish.max_messages, wish.invisible_ms, hold_ms
         connection = await self._connection(target)
         refuse_too_old(connection, wanted.data.expression_type)
+        self.popped_ms[target.topic] = self._uptime_ms()
         answer = await connection.ask(request, hold_ms + self._settings.hold_margin_ms)
         host = packed_address(connection.peer.address)
         result = read_pop(answer, PopAsked(self._group, *target, host), self._uptime_ms())

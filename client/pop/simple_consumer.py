@@ -145,10 +145,10 @@ class SimpleConsumer(ClientService):
                 raise outcome  # An answer that says no is told by `receive`: the topic may come to be.
         await check_conditions(client, self.group, self._subscriptions.by_topic.values())
         await client.announce()
-        client.admin_requests.consumers[self.group] = SimpleAdmin(client, self.describe)
-        self._working = Receiving(
+        self._working = working = Receiving(
             self.group, client, self.settings, self._subscriptions, self.spawn, self.pause_for
         )  # fmt: skip
+        client.admin_requests.consumers[self.group] = SimpleAdmin(client, self.describe, working.popped_ms)
 
     async def _part(self) -> None:
         """Wait for nothing more, and say goodbye. What was received and isn't done comes again in its time."""

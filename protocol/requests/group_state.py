@@ -9,6 +9,8 @@ from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.clients import GroupFinding
 
+OFFSET_RUNS_MAX = 1_000
+
 
 class MemberState(msgspec.Struct, rename="camel", gc=False):
     """One member. Times are of the broker's wall clock."""
@@ -57,7 +59,7 @@ class WaitingState(msgspec.Struct, rename="camel", gc=False):
 
 
 class PoppedState(msgspec.Struct, rename="camel", gc=False):
-    """Messages of a queue that were popped and aren't acknowledged. Times are message time."""
+    """Messages of a queue that were popped and aren't acknowledged, and aren't popped in order. Times: message time."""
 
     topic: str
     queue_id: Int32
@@ -70,6 +72,19 @@ class PoppedState(msgspec.Struct, rename="camel", gc=False):
     """When the first of them come again,"""
     last_ms: Int64
     """and the last."""
+    offsets: list[list[Int64]] = []
+    """Which messages: the first and the last of each run, ascending, as many runs as OFFSET_RUNS_MAX."""
+    failed: bool = False
+    """Whether a push consumer has given them back: it works on them no longer, and they wait for their next try."""
+
+
+class ReturnedState(msgspec.Struct, rename="camel", gc=False):
+    """A queue of messages that were popped, not acknowledged in time, and come again: of a POP retry topic."""
+
+    topic: str
+    queue_id: Int32
+    committed: Int64
+    end: Int64
 
 
 class RefusedState(msgspec.Struct, rename="camel", gc=False):
@@ -100,6 +115,7 @@ class GroupState(msgspec.Struct, rename="camel", gc=False):
     answers_pulls: bool = True
     """False: brokerPermission keeps everybody from reading."""
     popped: list[PoppedState] = []
+    returned: list[ReturnedState] = []
     refused: list[RefusedState] = []
 
 

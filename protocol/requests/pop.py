@@ -100,7 +100,11 @@ class ChangeInvisibleAnswer(Answer, rename="camel"):
 
 @request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, answer=ChangeInvisibleAnswer)
 class ChangeInvisibleTime(Request, rename="camel"):
-    """Let nobody else have a message for `invisible_time` ms from now on. Its handle is spent then."""
+    """Let nobody else have a message for `invisible_time` ms from now on. Its handle is spent then.
+
+    `given_back` is staticfire's own: its consumer has failed with it and waits for the next try, though its group isn't
+    one that this broker knows to push.
+    """
 
     consumer_group: str
     topic: str
@@ -109,6 +113,7 @@ class ChangeInvisibleTime(Request, rename="camel"):
     offset: Int64
     invisible_time: Int64
     bname: str | None = None
+    given_back: bool | None = None
     when_absent: ClassVar[Mapping[str, Any]] = {"consumer_group": "", "extra_info": ""}
 
 

@@ -21,6 +21,7 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import (
     AckMessageResultEntry,
     ChangeInvisibleDurationRequest,
     ChangeInvisibleDurationResponse,
+    ClientType,
     Code,
     ForwardMessageToDeadLetterQueueRequest,
     ForwardMessageToDeadLetterQueueResponse,
@@ -87,7 +88,12 @@ class AckCalls:
         check_invisible_max(invisible_ms)
         self._check_known(request.receipt_handle, caller)
         found = _Found(topic, group, read_receipt(request.receipt_handle), request.message_id, caller.client_id)
-        changed = await self._settle(found, partial(self._work.change, invisible_ms=invisible_ms))
+        client = self._clients.get(caller.client_id)
+        # A push consumer asks for this when its listener has failed; while it works the endpoint renews.
+        is_given_back = client is not None and client.settings.client_type == ClientType.PUSH_CONSUMER
+        changed = await self._settle(
+            found, partial(self._work.change, invisible_ms=invisible_ms, is_given_back=is_given_back)
+        )
         return ChangeInvisibleDurationResponse(status=ok(), receipt_handle=str(changed))
 
     async def forward(

@@ -73,8 +73,13 @@ class ReceiptWork:
             log.info("ack_refused", topic=topic, group=group, code=answer.code, reason=answer.remark)
             raise StatusError(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")
 
-    async def change(self, topic: str, group: str, receipt: Receipt, invisible_ms: int) -> Receipt:
-        """Make a message invisible for that long from now on; return its next handle. Raises: StaticfireError."""
+    async def change(
+        self, topic: str, group: str, receipt: Receipt, invisible_ms: int, is_given_back: bool = False
+    ) -> Receipt:
+        """Make a message invisible for that long from now on; return its next handle.
+
+        `is_given_back`: its consumer has failed with it. Raises: StaticfireError.
+        """
         pop = receipt.pop
         request = ChangeInvisibleTime(
             consumer_group=group,
@@ -84,6 +89,7 @@ class ReceiptWork:
             offset=pop.queue_offset,
             invisible_time=invisible_ms,
             bname=pop.broker_name,
+            given_back=is_given_back or None,
         )
         answer = await self._cluster.ask(pop.broker_name, request)
         if answer.code != SUCCESS or not isinstance(answer, ChangeInvisibleAnswer):

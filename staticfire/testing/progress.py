@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from staticfire.client import GroupView, MessageQueue
+from staticfire.protocol.names import pop_retry_topic
+from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 
 BROADCASTING = "BROADCASTING"
 NAMED_MAX = 8
@@ -17,26 +19,38 @@ class QueueLeft:
     consumed: int
     """The offset up to which it has; -1: none is known."""
     end: int
+    popped: int = 0
+    """Messages that were popped and aren't acknowledged: `consumed` is past them."""
 
     @property
     def count(self) -> int:
         """How many messages are left."""
-        return self.end - max(0, self.consumed)
+        return max(0, self.end - max(0, self.consumed)) + self.popped
 
 
 def queues_left(ends: Mapping[MessageQueue, int], view: GroupView | None) -> list[QueueLeft]:
     """Return the queues that a group hasn't consumed up to these offsets; all of them for a group that isn't there.
 
     What counts is what brokers were told, and what members that are connected say of themselves: they tell brokers only
-    every few seconds.
+    every few seconds. A message that was popped counts when it is acknowledged, or when a push consumer failed with it.
     """
     consumed_to = {} if view is None else _consumed(view)
+    worked_on = {} if view is None else {one.queue: one for one in view.progress if one.working_from >= 0}
     left = []
     for queue, end in ends.items():
-        consumed = consumed_to.get(queue, -1)
-        if consumed < end and end > 0:
-            left.append(QueueLeft(queue, consumed, end))
+        consumed, working = consumed_to.get(queue, -1), worked_on.get(queue)
+        popped = working.unacknowledged if working is not None and working.working_from < end else 0
+        if (consumed < end and end > 0) or popped:
+            left.append(QueueLeft(queue, consumed, end, popped))
     return left
+
+
+def ends_of_returned(topic: str, view: GroupView | None) -> dict[MessageQueue, int]:
+    """Return where the queues end in which messages of a topic lie that were popped and come again."""
+    if view is None:
+        return {}
+    names = [pop_retry_topic(topic, view.group, version) for version in (RETRY, RETRY_V2)]
+    return {one.queue: one.end for one in view.progress if one.topic in names}
 
 
 def _consumed(view: GroupView) -> dict[MessageQueue, int]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, ready, resource
 
@@ -61,6 +62,28 @@ async def working(stand: GrpcStand) -> pb.Message:
     await stand.consumer("c2", kind=push)
     [message] = (await stand.receive(auto_renew=True)).messages
     return message
+
+
+async def failed(stand: GrpcStand) -> list[bool]:
+    """Return of each message in flight whether its client has failed with it."""
+    answer = await stand.cluster.ask(stand.cluster.brokers["broker-a"], GetGroupState(GROUP))
+    return [one.failed for one in answer.body.popped]
+
+
+async def test_what_a_push_consumer_puts_off_has_failed_and_what_is_renewed_for_it_has_not(stand: GrpcStand) -> None:
+    message = await working(stand)
+    await keep_alive(stand, 3, "c1", "c2")
+    assert await failed(stand) == [False]
+    await stand.change(message, 10)
+    assert await failed(stand) == [True]
+
+
+async def test_what_a_simple_consumer_puts_off_is_still_its_own(stand: GrpcStand) -> None:
+    await ready(stand, b"long")
+    await stand.consumer()
+    [message] = (await stand.receive()).messages
+    await stand.change(message, 10)
+    assert await failed(stand) == [False]
 
 
 async def keep_alive(stand: GrpcStand, minutes: float, *client_ids: str, every_s: int = 10) -> None:

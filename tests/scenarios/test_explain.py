@@ -201,6 +201,20 @@ async def popped_and_forgotten(shop: Shop) -> None:
     assert len(await taker.receive(8)) == 3
 
 
+async def popped_and_failed(shop: Shop) -> None:
+    await shop.admin.set_consume_mode(TOPIC, GROUP, "POP")
+    await shop.start("one", later, client_rebalance=False)
+    await shop.send(b"1", queue=1)
+    await shop.until_heard(2)
+
+
+async def suspended_while_it_pops(shop: Shop) -> None:
+    await shop.admin.set_consume_mode(TOPIC, GROUP, "POP")
+    (await shop.start("one", client_rebalance=False)).suspend()
+    await shop.world.run_for(seconds=60)
+    await shop.send(b"1", queue=1)
+
+
 async def one_broker_out_of_reach(shop: Shop) -> None:
     consumer = shop.consumer("one")
     shop.world.partition("one", "broker-b")
@@ -245,6 +259,8 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     (nothing_sent, ["NOTHING_SENT"], ["nothing has ever been sent to orders"]),
     (on_one_broker, ["ON_SOME_BROKERS"], ["refunds is on broker-b only, not on broker-a"]),
     (popped_and_forgotten, ["POPPED"], ["3 messages popped and not acknowledged, at", "in 9m", "clock advance 9m"]),
+    (popped_and_failed, ["RETRIES_LATER"], ["1 message failed and wait for their next try", "clock advance"]),
+    (suspended_while_it_pops, ["MEMBER_DOES_NOT_ASK"], ["1 message are there for", "it pops, and is suspended"]),
     (one_broker_out_of_reach, ["UNREACHABLE_BROKER"], ["and not to broker-b (10.0.1.2:10911)", "brokerIP1"]),
     (subscribed_anew_without_a_word, ["SUBSCRIPTION_NOT_LATEST"], ["refuses", "no heartbeat has told of it", "paid"]),
     (offset_beyond_the_end, ["OFFSET_BEYOND_END"], ["billing is at 99, beyond the end at 1", "resetOffsetByTime"]),
@@ -285,6 +301,11 @@ async def test_what_was_popped_and_came_back_is_behind(world: SimulatedWorld, sh
     found = await explained(shop)
     assert "3 messages behind" in found.headline, str(found)
     assert "3 messages of %RETRY%billing_orders came back and are due" in str(found)
+    assert "it has to ask (receive)" in str(found)
+    assert found.causes == [], "the member has asked a moment ago"
+    await world.run_for(minutes=1)
+    (cause,) = (await explained(shop)).causes
+    assert (cause.kind, cause.evidence) == ("MEMBER_DOES_NOT_ASK", ["%RETRY%billing_orders broker-a/0: 3 behind"])
 
 
 async def test_a_misspelt_group_is_told_the_right_one(shop: Shop) -> None:

@@ -21,6 +21,7 @@ from staticfire.client import (
 from staticfire.client.admin.group_view import FLAPPING_MS, flapping, warnings_of
 from staticfire.faults.simulation import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever
+from tests.scenarios.receiving import receive_all, simple
 
 ON = {"journal_enable": True}
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
@@ -82,6 +83,31 @@ async def test_a_group_that_is_behind_says_where(world: SimulatedWorld, shop: Sh
     assert view.lag == 10
     (member,) = view.members
     assert sum(queue.cached for queue in member.queues) == 10
+
+
+@BOTH_PROTOCOLS
+async def test_what_is_popped_and_not_acknowledged_is_in_flight_and_behind_until_it_is(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await shop.send(*[b"x"] * 5, queue=1)
+    taker = await world.start("taker", simple(shop, "taker"))
+    taken = await taker.receive(3, invisible_ms=20_000)
+    await taker.ack(taken[1])
+    assert await standing(shop) == {TOPIC: (4, 2)}
+    await shop.advance(hours=1)
+    assert await standing(shop) == {TOPIC: (2, 0), f"%RETRY%{GROUP}_{TOPIC}": (2, 0)}
+    again = await receive_all(taker, 4)
+    assert await standing(shop) == {TOPIC: (2, 2), f"%RETRY%{GROUP}_{TOPIC}": (2, 2)}
+    for message in again:
+        await taker.ack(message)
+    assert await standing(shop) == {}
+    assert kinds(await shop.admin.group(GROUP)) == []
+
+
+async def standing(shop: Shop) -> dict[str, tuple[int, int]]:
+    """Return how far the group is behind, and how much of that is in flight, by topic."""
+    progress = (await shop.admin.group(GROUP)).progress
+    return {one.topic: (one.lag, one.inflight) for one in progress if one.lag}
 
 
 @BOTH_PROTOCOLS

@@ -18,10 +18,11 @@ from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.clients import SubscriptionData
 from tests.scenarios.consuming import TOPIC, Heard, Shop
+from tests.scenarios.receiving import simple
 
 pytestmark = pytest.mark.row("F3")
 
-CONSUMED, FILTERED, NOT_YET, UNKNOWN = ConsumptionState
+CONSUMED, FILTERED, NOT_YET, POPPED, UNKNOWN = ConsumptionState
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
@@ -97,6 +98,19 @@ async def test_groups_that_are_past_a_message_have_consumed_it(world: SimulatedW
     (later,) = await shop.admin.find(second.message_id)
     states = {one.group: (one.state, one.committed, one.is_online) for one in await shop.admin.consumption(later)}
     assert states == {"billing": (NOT_YET, 1, False), "refunds": (NOT_YET, 1, False)}
+
+
+async def test_a_message_is_consumed_by_a_group_that_pops_when_it_is_acknowledged(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    queue = MessageQueue(TOPIC, "broker-a", 0)
+    sent = [await shop.producer.send(Message(TOPIC, b"x"), queue=queue) for _ in range(3)]
+    taker = await world.start("taker", simple(shop, "taker"))
+    taken = await taker.receive(3)
+    await taker.ack(taken[1])
+    messages = [(await shop.admin.find(one.message_id))[0] for one in sent]
+    states = [one.state for message in messages for one in await shop.admin.consumption(message)]
+    assert states == [POPPED, CONSUMED, POPPED]
 
 
 @pytest.mark.parametrize(

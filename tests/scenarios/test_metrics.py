@@ -14,11 +14,14 @@ from staticfire.broker.metrics import version_word
 from staticfire.client import Message, MessageModel
 from staticfire.control.metrics import METRICS, _Scrape, families_of
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
+from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.statistics import GetMetrics, MetricRow
 from tests.scenarios.consuming import GROUP, TOPIC, Shop, failing, forever, later
+from tests.scenarios.receiving import receive_all, simple
 
 ROCKETMQ: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "rocketmq_metrics.json").read_text())
-"""Names, kinds and labels that RocketMQ 5.3.3 wrote with metricsExporterType=PROM, after sends, failures and delays."""
+"""Names, kinds and labels that RocketMQ 5.3.3 wrote with metricsExporterType=PROM, after sends, failures, pops."""
 NOT_SEEN_THERE = {"rocketmq_send_to_dlq_messages_total", "rocketmq_half_messages"}
 WITHOUT_TOPIC = {"rocketmq_timing_messages"}
 
@@ -62,6 +65,54 @@ async def test_a_group_that_lags_behind(world: SimulatedWorld, shop: Shop) -> No
     assert value(rows, "consumer_connections", consumer_group=GROUP, consume_mode="push", language="python") == 1
     assert value(rows, "producer_connections", version="v5_3_3", protocol_type="remoting") >= 1
     assert value(rows, "broker_permission") == 6
+
+
+async def standing(shop: Shop, is_retry: str = "false") -> list[float]:
+    """Return how many messages the group is behind, how many of these are in flight, and how many ready."""
+    rows = await scraped(shop)
+    names = ("consumer_lag_messages", "consumer_inflight_messages", "consumer_ready_messages")
+    return [value(rows, name, consumer_group=GROUP, topic=TOPIC, is_retry=is_retry) for name in names]
+
+
+@pytest.mark.row("S5")
+async def test_a_group_that_pops_is_behind_until_it_acknowledges(world: SimulatedWorld, shop: Shop) -> None:
+    taker = await world.start("taker", simple(shop, "taker"))
+    await shop.send(*[b"0123456789"] * 10, queue=0)
+    taken = await taker.receive(5, invisible_ms=20_000)
+    assert await standing(shop) == [10, 5, 5]
+    for message in taken[:2]:
+        await taker.ack(message)
+    assert await standing(shop) == [8, 3, 5]
+    await world.run_for(seconds=30)
+    assert await standing(shop) == [5, 0, 5]
+    assert await standing(shop, is_retry="true") == [3, 0, 3]
+    rows = await scraped(shop)
+    late_ms = [value(rows, "consumer_lag_latency_milliseconds", is_retry=word) for word in ("false", "true")]
+    assert late_ms[0] > 29_000 > 11_000 > late_ms[1] > 9_000, "what came back is as old as its copies"
+    await receive_all(taker, 8)
+    assert await standing(shop, is_retry="true") == [3, 3, 0]
+    rows = await scraped(shop)
+    given = [value(rows, "messages_out_total", topic=TOPIC, is_retry=word) for word in ("false", "true")]
+    assert given == [10, 3]
+
+
+async def test_what_is_popped_in_order_is_behind_once(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(*[b"x"] * 10, queue=0)
+    pop = PopMessage(GROUP, TOPIC, 0, 5, 20_000, 0, 0, 0, order=True)
+    assert (await shop.producer.client.pool.ask(BROKER, pop)).code == 0
+    assert await standing(shop) == [10, 5, 5]
+    await world.run_for(seconds=30)
+    assert await standing(shop) == [10, 0, 10]
+
+
+@pytest.mark.parametrize(
+    ("consume_type", "mode"), [("CONSUME_POP", "pop"), ("CONSUME_PASSIVELY", "push"), ("CONSUME_ACTIVELY", "pull")]
+)
+async def test_how_members_consume_is_told_in_rocketmqs_words(shop: Shop, consume_type: str, mode: str) -> None:
+    data = ConsumerData(GROUP, consume_type, "CLUSTERING", None, [SubscriptionData(TOPIC)])
+    heartbeat = Heartbeat(body=HeartbeatData(client_id="one", consumer_data_set=[data]))
+    assert (await shop.producer.client.pool.ask(BROKER, heartbeat)).code == 0
+    assert value(await scraped(shop), "consumer_connections", consumer_group=GROUP, consume_mode=mode) == 1
 
 
 async def test_what_waits_and_what_is_dead(world: SimulatedWorld, shop: Shop) -> None:

@@ -99,6 +99,57 @@ def test_dies(rocketmq):
     result.assert_outcomes(passed=1)
 
 
+def test_popped_messages_are_waited_for_until_they_are_acknowledged(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from staticfire import Admin, SimpleConsumer, SimpleSettings
+
+def left(rocketmq, orders):
+    with pytest.raises(AssertionError) as raised:
+        rocketmq.wait_consumed(orders, group="billing", timeout_s=0.1)
+    return str(raised.value)
+
+def test_simple(rocketmq):
+    orders = rocketmq.create_topic("orders", queues=1)
+    rocketmq.send(orders, "1", "2", "3")
+    settings = SimpleSettings(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    simple = SimpleConsumer("billing", rocketmq.namesrv, settings)
+    simple.subscribe(orders)
+    with simple:
+        first, *_ = simple.receive(invisible_ms=20_000)
+        simple.ack(first)
+        in_flight = left(rocketmq, orders)
+        assert "2 left (orders broker-a/0: 2)" in in_flight
+        assert "2 messages popped and not acknowledged" in in_flight
+        rocketmq.clock.advance(seconds=30)
+        back = left(rocketmq, orders)
+        assert "2 left (%RETRY%billing_orders broker-a/0: 2)" in back
+        assert "it has to ask" in back
+        for message in simple.receive():
+            simple.ack(message)
+        rocketmq.wait_consumed(orders, group="billing")
+
+def test_push(rocketmq):
+    orders = rocketmq.create_topic("orders", queues=1)
+    with Admin(rocketmq.namesrv) as admin:
+        admin.set_consume_mode(orders, "billing", "POP")
+    tried = []
+    def fail_once(messages, context):
+        tried.append(messages[0].body)
+        return ConsumeStatus.RECONSUME_LATER if len(tried) == 1 else ConsumeStatus.CONSUME_SUCCESS
+    with consumer(rocketmq, "billing", fail_once, client_rebalance=False):
+        rocketmq.send(orders, "1")
+        rocketmq.wait_consumed(orders, group="billing")
+        assert tried == [b"1"]
+        rocketmq.clock.advance(minutes=1)
+        rocketmq.wait_consumed(orders, group="billing")
+        assert tried == [b"1", b"1"]
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
 def test_a_failed_test_shows_why_nothing_is_consumed(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

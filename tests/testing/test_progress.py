@@ -3,7 +3,7 @@
 import pytest
 
 from staticfire.client import GroupMember, GroupView, HeldQueue, MessageQueue, QueueProgress
-from staticfire.testing.progress import left_text, queues_left
+from staticfire.testing.progress import ends_of_returned, left_text, queues_left
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -41,6 +41,36 @@ def view(committed: int | None, *members: int | None, model: str = "CLUSTERING")
 def test_what_is_left(end: int, group: GroupView | None, consumed: int | None) -> None:
     left = queues_left({QUEUE: end}, group)
     assert [one.consumed for one in left] == ([] if consumed is None else [consumed])
+
+
+@pytest.mark.parametrize(
+    ("end", "committed", "unacknowledged", "working_from", "count"),
+    [
+        (3, 3, 2, 1, 2),
+        (3, 2, 1, 0, 2),
+        (3, 3, 2, -1, 0),  # a push consumer failed with both: they wait for their next try
+        (3, 5, 2, 3, 0),  # sent after those that are waited for
+    ],
+)
+def test_what_is_popped_is_left_until_it_is_acknowledged_or_has_failed(
+    end: int, committed: int, unacknowledged: int, working_from: int, count: int
+) -> None:
+    group = view(None)
+    group.progress = [
+        QueueProgress(
+            *QUEUE, committed, 9, unacknowledged, 0, [], True,
+            unacknowledged=unacknowledged, working_from=working_from,
+        )
+    ]  # fmt: skip
+    assert sum(one.count for one in queues_left({QUEUE: end}, group)) == count
+
+
+def test_what_comes_again_is_that_of_the_topic_that_is_waited_for() -> None:
+    names = ("%RETRY%billing_orders", "%RETRY%billing+orders", "%RETRY%billing_refunds", "orders")
+    group = view(None)
+    group.progress = [QueueProgress(name, "broker-a", 0, 0, 4, 0, 0, []) for name in names]
+    assert ends_of_returned("orders", group) == {MessageQueue(name, "broker-a", 0): 4 for name in names[:2]}
+    assert ends_of_returned("orders", None) == {}
 
 
 def test_what_is_left_is_said_with_places() -> None:

@@ -21,6 +21,7 @@ TRACKS = {
     ConsumptionState.CONSUMED: "CONSUMED",
     ConsumptionState.FILTERED: "CONSUMED_BUT_FILTERED",
     ConsumptionState.NOT_YET: "NOT_CONSUME_YET",
+    ConsumptionState.POPPED: "NOT_CONSUME_YET",
     ConsumptionState.UNKNOWN: "UNKNOWN",
 }
 
