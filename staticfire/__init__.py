@@ -12,6 +12,7 @@ a name's module is loaded when the name is first asked for.
   `process_faults.py`: with its processes
 - `compat.py`: as close to RocketMQ as can be
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes
+- `environment.py`: what of the environment nobody knows
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `message_fields.py`: a message as fields of JSON
 - `grpc_extra.py`: whether RocketMQ 5's clients can be served
