@@ -60,7 +60,7 @@ def dead(facts: GroupFacts) -> Iterable[ExplainFinding]:
     if number:
         words = f"{count(number, 'message')} died: {facts.group} gave up on them after its last try, and they are in "
         words += dead_letter_topic(facts.group)
-        way_out = f"staticfire dlq list {facts.group}; to send them again: staticfire dlq resend {facts.group}"
+        way_out = f"staticfire dlq list {facts.group}; to send them again: staticfire dlq resend {facts.group} --all"
         yield ExplainFinding("DEAD_LETTERS", words, [], way_out, is_cause=False)
 
 
