@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
-from staticfire.cli.listing import asked
+from staticfire.cli.listing import asked, missing_ones
 from staticfire.cli.messages import printable
 from staticfire.cli.options import Whole, namesrv_flag
+from staticfire.cli.stand import tell
 from staticfire.cli.suggestions import did_you_mean
 from staticfire.protocol.errors import UsageError
 
@@ -59,6 +60,14 @@ def journal(
         raise UsageError(f"journal: {unknown[0]!r} is no kind of event{close or ';'} there are {', '.join(KINDS)}")
 
     async def ask(admin: "Admin") -> "JournalRecords":
+        found = await records(admin)
+        if not found:
+            names = {"topics": [topic] if topic else [], "groups": [group] if group else []}
+            for words in await missing_ones(admin, **names):
+                tell(words)
+        return found
+
+    async def records(admin: "Admin") -> "JournalRecords":
         if of_requests:
             number = int(code) if code and code.isdecimal() else code
             return await admin.requests(number, client, group, topic, queue_id, broker)
