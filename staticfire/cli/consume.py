@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
+from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, check_names, json_flag
 from staticfire.cli.listing import missing_ones
 from staticfire.cli.messages import body_text, message_json, printable, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
@@ -72,6 +72,7 @@ def consume(
     if timeout_ms == 0:
         raise UsageError(f"--timeout {timeout}: no message can come in no time")
     check_tags(tag)
+    check_names(topics, group)
     settings = _settings(protocol, broadcast, start)
     status = ConsumeStatus.RECONSUME_LATER if fail else ConsumeStatus.CONSUME_SUCCESS
     printer = _Printer(status, as_json, max_messages)
