@@ -24,7 +24,16 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch; there are updateTopic, "),
         ("clock advance -1h", 2, "No such option '-1'; if it is a number, none below zero is taken"),
         ("clock scale -5", 2, "No such option '-5'; if it is a number, none below zero is taken"),
-        ("clock now", 1, "staticfire: connect to 127.0.0.1:1 failed: Connection refused"),
+        (
+            "clock now",
+            1,
+            "staticfire: no nameserver answers (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+        ),
+        (
+            "fault list",
+            1,
+            "staticfire: no nameserver answers (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+        ),
         ("clock now -n a_b,", 2, "'a_b' is no address"),
         ("clock now --namesrv 'a b:1'", 2, "'a b:1' is no address; write host:port"),
         (
@@ -85,3 +94,10 @@ def test_flags_stand_before_a_command_or_behind_it(line: str, capsys: pytest.Cap
 def test_flags_of_letters_stand_before_their_command_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dlq", "-n", "127.0.0.1:2", "--max", "3", "list"]) == 1
     assert "connect to 127.0.0.1:2 failed" in capsys.readouterr().err
+
+
+def test_help_says_nothing_of_a_range_without_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["up", "--help"])
+    said = capsys.readouterr().out
+    assert "How many brokers." in said
+    assert "None" not in said
