@@ -1,6 +1,6 @@
 """`staticfire journal`: what happened on the brokers, or with --requests what clients asked of them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -60,21 +60,13 @@ def journal(
         raise UsageError(f"journal: {unknown[0]!r} is no kind of event{close or ';'} there are {', '.join(KINDS)}")
 
     async def ask(admin: "Admin") -> "JournalRecords":
-        found = await records(admin)
-        if not found:
-            names = {"topics": [topic] if topic else [], "groups": [group] if group else []}
-            for words in await missing_ones(admin, **names):
-                tell(words)
-        return found
-
-    async def records(admin: "Admin") -> "JournalRecords":
         if of_requests:
             number = int(code) if code and code.isdecimal() else code
             return await admin.requests(number, client, group, topic, queue_id, broker)
         chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
         return await admin.journal(*kinds, queue_id=queue_id, **chosen)
 
-    found = asked(namesrv, "staticfire", ask)
+    found = asked(namesrv, "staticfire", lambda admin: _with_typos(admin, ask, topic, group))
     shown = found if records_max is None else found[-records_max:]
     if as_json:
         import msgspec
@@ -86,6 +78,17 @@ def journal(
         click.echo(line)
     if found.dropped:
         click.echo(f"{found.dropped:,} older ones are gone: a journal is bounded", err=True)
+
+
+async def _with_typos(
+    admin: "Admin", ask: "Callable[[Admin], Awaitable[JournalRecords]]", topic: str | None, group: str | None
+) -> "JournalRecords":
+    """Return what is asked; where that is nothing, say which name may be mistyped."""
+    found = await ask(admin)
+    if not found:
+        for words in await missing_ones(admin, [topic] if topic else [], [group] if group else []):
+            tell(words)
+    return found
 
 
 def lines(records: "Sequence[JournalRecord]") -> list[str]:
