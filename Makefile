@@ -78,11 +78,11 @@ up: $(READY) ## a cluster in the foreground (ARGS='--brokers 2' and the like; se
 
 .PHONY: demo
 demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer)
-	@$(BIN)/python examples/flights/demo.py $(if $(FLIGHTS),--flights $(FLIGHTS)) $(ARGS)
+	@$(BIN)/python examples/flights/demo.py $(if $(FLIGHTS),--flights=$(FLIGHTS)) $(ARGS)
 
 .PHONY: pipeline
 pipeline: $(SPARK) $(FLIGHTS_DATA) ## the demo's flights to Parquet by Spark, and a page of plots (FLIGHTS=20000; NAMESRV_ADDR=...: that cluster's)
-	@$(BIN)/python examples/flights/pipeline.py $(if $(FLIGHTS),--flights $(FLIGHTS)) $(ARGS)
+	@$(BIN)/python examples/flights/pipeline.py $(if $(FLIGHTS),--flights=$(FLIGHTS)) $(ARGS)
 
 .PHONY: spark-archive
 spark-archive: $(SPARK) ## build/staticfire-spark.tar.gz: what executors need, for spark-submit --archives

@@ -7,7 +7,8 @@ own. A number takes a unit only
 where the field's name says of what: `flush_ms=2s`, `segment_bytes_max=64MiB`.
 
 Anything that isn't understood is an error that names the way out: a setting that is silently ignored costs an
-afternoon.
+afternoon. Of the environment a program takes its own settings only: those that nobody knows are found by who knows
+all programs (`staticfire/environment.py`).
 """
 
 import functools
@@ -76,7 +77,7 @@ def load_settings(
             try:
                 values[name] = parse_value(text, cls, field_named(cls, name))
             except Unparsable as wrong:
-                given_as = ENVIRONMENT_PREFIX + key.upper() if place == ENVIRONMENT else key
+                given_as = variable_of(key) if place == ENVIRONMENT else key
                 words = f"{given_as}={shown(text)} ({place}) is no value for this setting: it takes {wrong}"
                 raise UsageError(words) from None
     return cls(**values)
@@ -117,8 +118,13 @@ def key_of(one: "Field[Any]") -> str:
     return str(one.metadata.get("rocketmq") or _camel(one.name))
 
 
+def variable_of(name: str) -> str:
+    """Return the environment's variable for a field, by the field's own name."""
+    return ENVIRONMENT_PREFIX + name.upper()
+
+
 def _from_environment(cls: type, environment: Mapping[str, str]) -> dict[str, str]:
-    names = {one.name: ENVIRONMENT_PREFIX + one.name.upper() for one in fields(cls)}
+    names = {one.name: variable_of(one.name) for one in fields(cls)}
     return {name: environment[variable] for name, variable in names.items() if variable in environment}
 
 

@@ -11,7 +11,7 @@ import textwrap
 from dataclasses import dataclass, fields
 from typing import get_type_hints
 
-from staticfire.runtime.config import ENVIRONMENT_PREFIX, default_of, key_of, text_of, what_it_takes
+from staticfire.runtime.config import default_of, key_of, text_of, variable_of, what_it_takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def describe(cls: type) -> list[Setting]:
     return [
         Setting(
             key=key_of(one),
-            environment=ENVIRONMENT_PREFIX + one.name.upper(),
+            environment=variable_of(one.name),
             takes=what_it_takes(hints[one.name], one),
             default=text_of(default_of(one)),
             text=texts.get(one.name, ""),

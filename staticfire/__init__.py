@@ -13,6 +13,7 @@ a name's module is loaded when the name is first asked for.
 - `compat.py`: as close to RocketMQ as can be
 - `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes;
   `temporary_folder.py`: one that goes in the end
+- `environment.py`: what of the environment nobody knows
 - `processes.py`: a cluster of processes; `embedded.py`: one in this process
 - `message_fields.py`: a message as fields of JSON
 - `grpc_extra.py`: whether RocketMQ 5's clients can be served

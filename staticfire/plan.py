@@ -13,7 +13,7 @@ from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import each_address, format_address
-from staticfire.runtime.config import field_of, load_settings
+from staticfire.runtime.config import ENVIRONMENT, field_of, load_settings, variable_of
 
 HOST = "127.0.0.1"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
@@ -199,14 +199,21 @@ def _refuse_places(given: GivenSettings) -> None:
         (BrokerSettings, _broker_place("", "", "", 0, "")),
         (ProxySettings, _proxy_place("", 0, "")),
     ]
-    for key in given.settings:
-        for cls, place in own:
-            name = field_of(cls, key)
-            if name is not None and name in {field_of(cls, theirs) for theirs in place}:
-                raise UsageError(
-                    f"{key} ({given.source}) can't be set for a whole cluster, which gives each process its own: "
-                    "ports and the folder are asked for by themselves; for one broker there is `staticfire broker`"
-                )
+    for cls, place in own:
+        names = {field_of(cls, key) for key in place}
+        for key in given.settings:
+            if field_of(cls, key) in names:
+                raise UsageError(_is_no_matter_of_a_cluster(key, given.source))
+        for variable in [variable_of(name) for name in names if name is not None]:
+            if variable in given.environment:
+                raise UsageError(_is_no_matter_of_a_cluster(variable, ENVIRONMENT))
+
+
+def _is_no_matter_of_a_cluster(key: str, source: str) -> str:
+    return (
+        f"{key} ({source}) can't be set for a whole cluster, which gives each process its own: "
+        "ports and the folder are asked for by themselves; for one broker there is `staticfire broker`"
+    )
 
 
 def _nameserver_place(directory: str, listen: str, name: str, port: int) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from staticfire.environment import check_environment
 from staticfire.places import ClusterFolder, Ports, WantedCluster, describe_cluster
 from staticfire.plan import (
     PROXY,
@@ -191,6 +192,7 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
         ports_wanted.append(wanted.grpc_port)
     last_broker = first_broker + wanted.brokers
     told: dict[str, None] = {}
+    check_environment(os.environ, told.setdefault)
     given = GivenSettings(
         wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings
     )

@@ -43,6 +43,8 @@ class RunningCluster:
 
         Raises: UsageError, BrokerAnswer, NetworkError.
         """
+        if not isinstance(topic, str):
+            raise UsageError(f"{topic!r} is no topic's name: it is text")
         if not is_whole(queues) or queues < 1:
             raise UsageError(f"queues={queues!r}: a topic takes a whole number of queues per broker, 1 or more")
         await self._asked(lambda admin: admin.create_topic(topic, queues))

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.nameservers import IS_ONE_RUNNING
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.durations import format_moment
-from staticfire.protocol.errors import BrokerAnswer, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, ConnectFailed, broker_answer
 from staticfire.protocol.requests.clock import (
     ADVANCE,
     ADVANCE_TIMEOUT_MS,
@@ -141,7 +142,10 @@ class ClusterClock:
 
     async def _answer(self, request: Clock, timeout_ms: int) -> Answer:
         """Ask, and show every now and then that somebody waits."""
-        connection = await self._pool.connection(self._address)
+        try:
+            connection = await self._pool.connection(self._address)
+        except ConnectFailed as error:
+            raise ConnectFailed(f"no nameserver answers ({error}): {IS_ONE_RUNNING}") from None
         answer = connection.ask(request, timeout_ms)
         try:
             while not (await asyncio.wait([answer], timeout=SIGN_OF_LIFE_MS / 1_000))[0]:

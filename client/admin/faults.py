@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from staticfire.client.cluster.nameservers import IS_ONE_RUNNING
 from staticfire.faults.rules import actions
 from staticfire.faults.rules.matching import is_address, may_touch
 from staticfire.faults.rules.parsing import WantedFault
@@ -161,7 +162,7 @@ class FaultAdmin:
                 states[name] = found.states
                 servers |= found.brokers
         if not states and not self._brokers:
-            raise NetworkError("; ".join(silent.values()))
+            raise NetworkError(f"no nameserver answers ({'; '.join(silent.values())}): {IS_ONE_RUNNING}")
         servers |= self._brokers
         brokers = [name for name in servers if not name.startswith(actions.NAMESERVER)]
         for name, found in zip(

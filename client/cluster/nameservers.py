@@ -25,6 +25,7 @@ OF_ANY_NAMESERVER = (GetRoute, GetClusterInfo)
 FAILOVER_MS = 1_000
 # After so much silence the next one is asked.
 
+IS_ONE_RUNNING = "is one running there? `staticfire up` starts a cluster"
 QUIET_MS = 30_000
 # So long a nameserver that said nothing isn't asked what another one has answered already.
 
@@ -66,9 +67,7 @@ class Nameservers:
             if _says_nothing(answer, request):
                 return await self._known_to_others(address, request, min(limit_ms, FAILOVER_MS)) or answer
             return answer
-        raise ConnectFailed(
-            f"no nameserver answers ({'; '.join(failures)}): is one running there? `staticfire up` starts a cluster"
-        )
+        raise ConnectFailed(f"no nameserver answers ({'; '.join(failures)}): {IS_ONE_RUNNING}")
 
     def _in_turn(self) -> Iterator[tuple[str, bool]]:
         """Yield the addresses, the chosen one first, and whether it is the last one."""

@@ -19,11 +19,15 @@ def due_later(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Messages that came back, or were sent with a delay, and whose time hasn't come."""
     back = facts.waiting(retry_topic(facts.group), "level", "timer")
     if back:
-        yield _waits(facts, "RETRIES_LATER", "came back and wait for their next try", back)
+        is_one = sum(one.count for one in back) == 1
+        what = "came back and waits for its next try" if is_one else "came back and wait for their next try"
+        yield _waits(facts, "RETRIES_LATER", what, back)
     for topic in facts.topics:
         sent = facts.waiting(topic, "level", "timer")
         if sent:
-            yield _waits(facts, "DUE_LATER", f"of {topic} were sent with a delay and aren't due yet", sent)
+            is_one = sum(one.count for one in sent) == 1
+            were = "was sent with a delay and isn't" if is_one else "were sent with a delay and aren't"
+            yield _waits(facts, "DUE_LATER", f"of {topic} {were} due yet", sent)
 
 
 def _waits(facts: GroupFacts, kind: str, what: str, waiting: Sequence[WaitingState]) -> ExplainFinding:
@@ -47,8 +51,11 @@ def open_transactions(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if halves:
             number = sum(one.count for one in halves)
             next_ms = min(one.next_ms for one in halves)
-            words = f"{count(number, 'message')} of {topic} are in transactions that aren't ended: nobody sees them"
-            evidence = [f"their producers are asked next at {format_moment(next_ms)}, in message time"]
+            are, asked = "is in a transaction that isn't ended: nobody sees it", "its producer is"
+            if number > 1:
+                are, asked = "are in transactions that aren't ended: nobody sees them", "their producers are"
+            words = f"{count(number, 'message')} of {topic} {are}"
+            evidence = [f"{asked} asked next at {format_moment(next_ms)}, in message time"]
             way_out = "let the producer commit, or run, so that it can be asked; a question comes sooner with "
             way_out += f"staticfire clock advance {format_duration(max(1, next_ms - facts.message_ms))}"
             yield ExplainFinding("OPEN_TRANSACTIONS", words, evidence, way_out)
@@ -58,9 +65,10 @@ def dead(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Dead letters."""
     number = facts.view.dead_letters
     if number:
-        words = f"{count(number, 'message')} died: {facts.group} gave up on them after its last try, and they are in "
+        words = f"{count(number, 'message')} died: {facts.group} gave up on "
+        words += f"{'it after its last try, and it is' if number == 1 else 'them after its last try, and they are'} in "
         words += dead_letter_topic(facts.group)
-        way_out = f"staticfire dlq list {facts.group}; to send them again: staticfire dlq resend {facts.group}"
+        way_out = f"staticfire dlq list {facts.group}; to send them again: staticfire dlq resend {facts.group} --all"
         yield ExplainFinding("DEAD_LETTERS", words, [], way_out, is_cause=False)
 
 

@@ -197,7 +197,9 @@ def main() -> int:
     """Run the demo; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--flights", type=int, default=FLIGHTS_MAX, help="how many of them (default: all)")
-    flights = min(max(parser.parse_args().flights, 1), FLIGHTS_MAX)
+    flights = min(parser.parse_args().flights, FLIGHTS_MAX)
+    if flights < 1:
+        parser.error(f"--flights {flights}: at least one has to fly")
     console = Console()
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # A desk is lost on purpose.
     began_s = time.monotonic()

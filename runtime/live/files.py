@@ -104,7 +104,8 @@ class LiveFiles:
             os.replace(temporary, path)
         except OSError as error:
             self.remove(temporary)
-            error.filename, error.filename2 = path, None
+            error.filename = path
+            del error.filename2  # With None in it, its text would end in `-> None`.
             raise
         self.sync_folder(os.path.dirname(path) or ".")
 

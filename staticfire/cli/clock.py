@@ -75,6 +75,9 @@ def skip(namesrv: str, as_json: bool) -> None:
 @click.argument("rate", type=float)
 def scale(namesrv: str, as_json: bool, rate: float) -> None:
     """Let message time run RATE times faster: 60 makes a minute of every second."""
+    if not rate > 0:
+        still = "to let message time stand: staticfire clock freeze"
+        raise UsageError(f"clock scale {rate:g}: the rate has to be above 0; {still}")
     _show(_moved(namesrv, lambda cluster: cluster.scale(rate)), as_json)
 
 

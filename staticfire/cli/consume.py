@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
+from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, check_names, json_flag
+from staticfire.cli.listing import missing_ones
 from staticfire.cli.messages import body_text, message_json, printable, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
@@ -20,7 +21,7 @@ from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE, EXIT_ST
 if TYPE_CHECKING:
     import asyncio
 
-    from staticfire.client import ConsumeStatus, PushConsumer, PushSettings, ReceivedMessage
+    from staticfire.client import Admin, ConsumeStatus, PushConsumer, PushSettings, ReceivedMessage
 
 LEAVE_MS = 1_000
 # For a message that is being sent back. Printing takes no time.
@@ -71,6 +72,7 @@ def consume(
     if timeout_ms == 0:
         raise UsageError(f"--timeout {timeout}: no message can come in no time")
     check_tags(tag)
+    check_names(topics, group)
     settings = _settings(protocol, broadcast, start)
     status = ConsumeStatus.RECONSUME_LATER if fail else ConsumeStatus.CONSUME_SUCCESS
     printer = _Printer(status, as_json, max_messages)
@@ -197,6 +199,12 @@ def _line(message: "ReceivedMessage") -> str:
     return printable(f"{place:<28} {stored_text(message)}  {' '.join(word for word in words if word)}")
 
 
+async def _tell_of_typos(admin: "Admin", topics: tuple[str, ...]) -> None:
+    """Say which topics may be mistyped: a consumer waits for its topics without a word, since they may come."""
+    for words in await missing_ones(admin, topics):
+        tell(words)
+
+
 async def _consume(
     namesrv: str,
     group: str,
@@ -210,7 +218,7 @@ async def _consume(
     import asyncio
 
     from staticfire.cli.stay import signals_call
-    from staticfire.client import PushConsumer
+    from staticfire.client import Admin, PushConsumer
     from staticfire.runtime.live import live_machine
 
     machine = live_machine()
@@ -221,6 +229,7 @@ async def _consume(
         printer.listen(consumer)
         with signals_call(_Signalled(consumer, asyncio.current_task())):
             async with consumer:
+                await _tell_of_typos(Admin(client=consumer.client), topics)
                 try:
                     async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                         await consumer.wait()

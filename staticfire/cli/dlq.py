@@ -23,7 +23,7 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
 
 if TYPE_CHECKING:
-    from staticfire.client import ClientSettings, DeadLetter, DeadLetterQueue, ResendReport
+    from staticfire.client import Admin, DeadLetter, DeadLetterQueue, ResendReport
 
 T = TypeVar("T")
 Command = Callable[..., Any]
@@ -42,22 +42,15 @@ def _common_flags(command: Command) -> Command:
     return namesrv_flag(protocol_flag(command))
 
 
-def _settings(protocol: str) -> "ClientSettings":
-    from staticfire.client import ClientSettings
-
-    return ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see the flag
-
-
 def _asked(namesrv: str, protocol: str, group: str, ask: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
-    import asyncio
-
+    """Return what is asked of a group's dead letters. Raises: GroupNotFound with the close ones, and as `asked`."""
     from staticfire.client import DeadLetterQueue
 
-    async def connected() -> T:
-        async with DeadLetterQueue(group, namesrv, _settings(protocol)) as queue:
+    async def connected(admin: "Admin") -> T:
+        async with DeadLetterQueue(group, client=admin.client) as queue:
             return await ask(queue)
 
-    return asyncio.run(connected())
+    return asked(namesrv, protocol, connected, group=group)
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """What all commands that look at a cluster have in common: `--json`, `--watch`, and names completed by the shell."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from staticfire.cli.options import Command
+from staticfire.protocol.errors import UsageError
 
 WATCH_S = 2.0
 WATCH_S_MAX = 3_600.0
@@ -71,6 +72,19 @@ class NameOf(click.ParamType):  # type: ignore[type-arg]  # generic since click 
         given = ctx.params
         known = known_names(self.name, str(given.get("namesrv") or ""), str(given.get("protocol") or "staticfire"))
         return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+
+
+def check_names(topics: Sequence[str], group: str | None = None) -> None:
+    """Refuse what no topic or group can be called. Raises: UsageError."""
+    from staticfire.protocol.names import group_fault, topic_fault
+
+    for topic in topics:
+        fault = topic_fault(topic)
+        if fault is not None:
+            raise UsageError(f"{topic!r}: {fault}")
+    fault = None if group is None else group_fault(group)
+    if fault is not None:
+        raise UsageError(fault)
 
 
 TOPIC, GROUP = NameOf("topic"), NameOf("group")

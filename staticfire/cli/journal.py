@@ -1,14 +1,15 @@
 """`staticfire journal`: what happened on the brokers, or with --requests what clients asked of them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
-from staticfire.cli.listing import asked
+from staticfire.cli.listing import asked, missing_ones
 from staticfire.cli.messages import printable
 from staticfire.cli.options import Whole, namesrv_flag
+from staticfire.cli.stand import tell
 from staticfire.cli.suggestions import did_you_mean
 from staticfire.protocol.errors import UsageError
 
@@ -65,7 +66,7 @@ def journal(
         chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
         return await admin.journal(*kinds, queue_id=queue_id, **chosen)
 
-    found = asked(namesrv, "staticfire", ask)
+    found = asked(namesrv, "staticfire", lambda admin: _with_typos(admin, ask, topic, group))
     shown = found if records_max is None else found[-records_max:]
     if as_json:
         import msgspec
@@ -77,6 +78,17 @@ def journal(
         click.echo(line)
     if found.dropped:
         click.echo(f"{found.dropped:,} older ones are gone: a journal is bounded", err=True)
+
+
+async def _with_typos(
+    admin: "Admin", ask: "Callable[[Admin], Awaitable[JournalRecords]]", topic: str | None, group: str | None
+) -> "JournalRecords":
+    """Return what is asked; where that is nothing, say which name may be mistyped."""
+    found = await ask(admin)
+    if not found:
+        for words in await missing_ones(admin, [topic] if topic else [], [group] if group else []):
+            tell(words)
+    return found
 
 
 def lines(records: "Sequence[JournalRecord]") -> list[str]:

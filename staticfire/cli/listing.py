@@ -86,6 +86,22 @@ async def _close_groups(admin: "Admin", name: str | None) -> str:
         return ""
 
 
+async def missing_ones(admin: "Admin", topics: Sequence[str] = (), groups: Sequence[str] = ()) -> list[str]:
+    """Say for each name that isn't there, and is close to one that is: `there is no topic ordrs, did you mean orders?`
+
+    For commands that wait for a name, or find nothing of it, and don't fail.
+    """
+    found = []
+    for what, names, ask in (("topic", topics, admin.topics), ("group", groups, admin.groups)):
+        try:
+            known = await ask() if names else []
+        except StaticfireError:
+            continue  # It is told by who needs an answer.
+        close = {name: did_you_mean(name, known) for name in names if name not in known}
+        found += [f"there is no {what} {name}{meant}" for name, meant in close.items() if meant]
+    return found
+
+
 # -- again and again ---------------------------------------------------------------------------------------------------
 
 

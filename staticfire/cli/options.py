@@ -38,6 +38,10 @@ class Whole(click.IntRange):
             self.fail(f"{value} is no whole number{self._words()}", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        """What help says of the range: nothing of one without limits."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
     def _words(self) -> str:
         if self.max is None:
             return "" if self.min is None else f" from {self.min} on"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
+from staticfire.cli.family import TOPIC, FamilyCommand, check_names, json_flag
 from staticfire.cli.listing import counted
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
@@ -58,6 +58,7 @@ def send(
     def message(text: bytes) -> Message:
         return Message(topic, text, tags=tag, keys=keys, properties=dict(properties), delay_level=delay_level)
 
+    check_names((topic,))
     settings = ProducerSettings(client=ClientSettings(protocol=protocol))  # type: ignore[arg-type]  # see the flag
     return asyncio.run(_send(namesrv, settings, message, body, count, as_json))
 

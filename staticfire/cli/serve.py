@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from staticfire.environment import check_environment
 from staticfire.runtime.config import load_settings, non_defaults
 from staticfire.runtime.config_help import describe, example_toml
 from staticfire.runtime.live_settings import as_properties
@@ -29,8 +30,9 @@ def settings_of(
 ) -> dict[str, str]:
     """Return what differs from the defaults. `flags` that were given win over `--set`. Raises: UsageError.
 
-    What isn't understood in a file of RocketMQ's is told.
+    What isn't understood in a file of RocketMQ's is told, and what in the environment may be for somebody else.
     """
+    check_environment(os.environ, tell)
     overrides = {**given, **{key: text for key, text in flags.items() if text is not None}}
     defaults: Mapping[str, str] = {}
     if compat is not None:

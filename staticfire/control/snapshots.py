@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import UsageError, broker_answer
+from staticfire.protocol.errors import ClientError, UsageError, broker_answer
 from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
 from staticfire.protocol.requests.snapshots import (
@@ -49,14 +49,14 @@ async def restore(
 ) -> dict[str, Any]:
     """Put all brokers back as they were; return what is there now.
 
-    Raises: UsageError (not every broker has it), NetworkError, BrokerAnswer.
+    Raises: ClientError (not every broker has it), NetworkError, BrokerAnswer.
     """
     nameservers, there = each_address(namesrv), await _by_broker(pool, brokers)
     without = [broker for broker, infos in there.items() if name not in [info.name for info in infos]]
     if without:
         names = sorted({info.name for infos in there.values() for info in infos})
         has = f"there are {', '.join(names)}" if names else "there are none"
-        raise UsageError(f"there is no snapshot {name} on {', '.join(without)}: {has}; save one first")
+        raise ClientError(f"there is no snapshot {name} on {', '.join(without)}: {has}; save one first")
     await asyncio.gather(
         *(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (*nameservers, *brokers.values()))
     )

@@ -343,6 +343,11 @@ def test_folder_may_be_a_path(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path / "data")) == ["broker-a", "nameserver"]
 
 
+def test_topic_that_is_no_text_is_refused(shared: Cluster) -> None:
+    with pytest.raises(UsageError, match=r"\['a'\] is no topic's name: it is text"):
+        shared.create_topic(["a"])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("queues", [0, -1, "4", True, 2.5])
 def test_topic_without_a_number_of_queues_is_refused(shared: Cluster, queues: Any) -> None:
     with pytest.raises(UsageError, match="a topic takes a whole number of queues per broker, 1 or more"):

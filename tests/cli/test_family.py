@@ -324,21 +324,27 @@ def test_exit_codes_tables_and_json(cluster: Cluster, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("line", "meant"),
+    ("line", "exit_code", "meant"),
     [
-        ("peek ordes", "did you mean orders?"),
-        ("group biling", "did you mean billing?"),
-        ("mqadmin topicRoute -t ordes", "did you mean orders?"),
+        ("peek ordes", 1, "did you mean orders?"),
+        ("group biling", 1, "did you mean billing?"),
+        ("dlq list biling", 1, "did you mean billing?"),
+        ("dlq export biling", 1, "did you mean billing?"),
+        ("dlq resend biling --all", 1, "did you mean billing?"),
+        ("mqadmin topicRoute -t ordes", 1, "did you mean orders?"),
+        ("journal --group biling", 0, "there is no group biling, did you mean billing?"),
+        ("journal --topic ordes", 0, "there is no topic ordes, did you mean orders?"),
+        ("consume ordes --group reader --timeout 1ms", 0, "there is no topic ordes, did you mean orders?"),
     ],
 )
 def test_a_typo_in_a_name_is_told_with_what_may_be_meant(
-    cluster: Cluster, line: str, meant: str, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, line: str, exit_code: int, meant: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cluster.create_topic("orders")
     main(["mqadmin", "updateSubGroup", "-c", "DefaultCluster", "-g", "billing", "-n", cluster.namesrv])
-    capsys.readouterr()
-    assert main([*line.split(), "-n", cluster.namesrv]) == 1
-    assert meant in one_line(capsys.readouterr().err)
+    capfd.readouterr()
+    assert main([*line.split(), "-n", cluster.namesrv]) == exit_code
+    assert meant in capfd.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

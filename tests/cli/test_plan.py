@@ -62,9 +62,14 @@ def test_setting_goes_to_whoever_knows_it() -> None:
     assert plan.nameservers[0].broker_expiry_ms == 1_000
 
 
-def test_place_of_a_process_is_not_a_setting_of_the_environment() -> None:
-    plan = planned(10911, environment={"STATICFIRE_LISTEN_PORT": "1", "STATICFIRE_BROKER_NAME": "mine"})
-    assert plan.addresses == {"broker-a": "127.0.0.1:10911"}
+@pytest.mark.parametrize(
+    "variable", ["LISTEN_PORT", "LISTEN_HOST", "BROKER_NAME", "NAMESRV_ADDR", "FOLDER", "GRPC_SERVER_PORT"]
+)
+def test_place_of_a_process_is_not_taken_from_the_environment(variable: str) -> None:
+    with pytest.raises(
+        UsageError, match=rf"^STATICFIRE_{variable} \(the environment\) can't be set for a whole cluster"
+    ):
+        planned(10911, environment={f"STATICFIRE_{variable}": "1"})
 
 
 def test_number_of_brokers_has_limits() -> None:

@@ -71,7 +71,7 @@ def test_peek_leaves_no_group_and_no_topic_behind(namesrv: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "words"),
     [
-        (["send", "topic with blanks", "x"], 1, "illegal characters"),
+        (["send", "topic with blanks", "x"], 2, "illegal characters"),
         (["send", "--delay-level", "19", "orders", "x"], 2, "from 0 to 18"),
         (["send", "--property", "a", "orders", "x"], 2, "is no key=value"),
         (["peek", "--last", "--offset", "3", "orders"], 2, "exclude each other"),

@@ -28,5 +28,8 @@ def test_a_cluster_of_processes_is_put_back_also_after_a_restart(tmp_path: Path)
             assert [(one["name"], one["messages"]) for one in cluster.snapshots()] == [("filled", 8)]
             producer.send(Message("orders", b"again"))
             assert cluster.snapshot("other")["messages"] == 9
-        assert "no snapshot nope" in one_line(call("snapshot", "restore", "nope", *flag).stderr)
+        for verb in ("restore", "remove"):
+            refused = call("snapshot", verb, "nope", *flag)
+            assert refused.returncode == 1
+            assert "no snapshot nope" in one_line(refused.stderr)
         assert "no name for a snapshot" in one_line(call("snapshot", "save", "a/b", *flag).stderr)

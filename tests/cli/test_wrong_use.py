@@ -24,7 +24,16 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch; there are updateTopic, "),
         ("clock advance -1h", 2, "No such option '-1'; if it is a number, none below zero is taken"),
         ("clock scale -5", 2, "No such option '-5'; if it is a number, none below zero is taken"),
-        ("clock now", 1, "staticfire: connect to 127.0.0.1:1 failed: Connection refused"),
+        (
+            "clock now",
+            1,
+            "staticfire: no nameserver answers (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+        ),
+        (
+            "fault list",
+            1,
+            "staticfire: no nameserver answers (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+        ),
         ("clock now -n a_b,", 2, "'a_b' is no address"),
         ("clock now --namesrv 'a b:1'", 2, "'a b:1' is no address; write host:port"),
         (
@@ -32,6 +41,12 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
             1,
             "staticfire send: no nameserver answers (connect to 127.0.0.1:1 failed: Connection",
         ),
+        ("send 'a b' body", 2, "'a b': The specified topic contains illegal characters"),
+        ("send '' body", 2, "'': The specified topic is blank"),
+        ("consume Orders --group ''", 2, "the group is blank"),
+        ("consume 'a b' --group Billing", 2, "'a b': The specified topic contains illegal characters"),
+        ("clock scale 0", 2, "clock scale 0: the rate has to be above 0; to let message time stand: staticfire clock"),
+        ("clock scale nan", 2, "clock scale nan: the rate has to be above 0"),
         ("send Orders body --count 0", 2, "Invalid value for '--count': 0 is no whole number from 1 on"),
         ("send Orders body --count x", 2, "Invalid value for '--count': x is no whole number from 1 on"),
         ("send Orders body --delay-level 19", 2, "19 is no whole number from 0 to 18"),
@@ -79,3 +94,10 @@ def test_flags_stand_before_a_command_or_behind_it(line: str, capsys: pytest.Cap
 def test_flags_of_letters_stand_before_their_command_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dlq", "-n", "127.0.0.1:2", "--max", "3", "list"]) == 1
     assert "connect to 127.0.0.1:2 failed" in capsys.readouterr().err
+
+
+def test_help_says_nothing_of_a_range_without_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["up", "--help"])
+    said = capsys.readouterr().out
+    assert "How many brokers." in said
+    assert "None" not in said

@@ -73,6 +73,7 @@ def test_a_replacement_that_fails_leaves_the_old_file_and_nothing_else(tmp_path:
     with pytest.raises(OSError, match=f"{tmp_path}/folder'") as caught:
         files.replace(f"{tmp_path}/folder", b"a file can't replace this")
     assert caught.value.filename == f"{tmp_path}/folder"
+    assert str(caught.value).endswith("/folder'")
     assert os.listdir(tmp_path) == ["folder"]
 
 

@@ -23,6 +23,7 @@ from staticfire.client.explain.explainer import explain_group
 from staticfire.client.explain.explanation import Explanation
 from staticfire.faults.rules.parsing import parse_fault
 from staticfire.faults.simulation import SimulatedWorld
+from tests.cli.ways_out import commands_in, is_taken
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, forever, later
 
 WRITE_ONLY = 2
@@ -37,7 +38,11 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
 
 
 async def explained(shop: Shop, group: str = GROUP, topic: str | None = None) -> Explanation:
-    return await explain_group(shop.admin, group, topic)
+    """Return what is found; each command that it names is one that the command line takes."""
+    found = await explain_group(shop.admin, group, topic)
+    named = [command for finding in found.findings for command in commands_in(finding.way_out)]
+    assert [command for command in named if not is_taken(command)] == []
+    return found
 
 
 async def all_is_well(shop: Shop) -> None:
@@ -245,11 +250,22 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     (suspended, ["OWNER_DOES_NOT_PULL"], ["doesn't pull it", "suspended"]),
     (frozen, ["SILENT_MEMBER"], ["is connected from 10.0.3.", "may be frozen"]),
     (hanging, ["STUCK_MESSAGE"], ["has had message", "orders broker-a/1 stands at offset 0, 4 messages behind"]),
-    (failing_always, ["FAILING_LISTENER", "RETRIES_LATER"], ["fails", "1 message came back and wait"]),
-    (dead_already, ["DEAD_LETTERS"], ["1 message died", "staticfire dlq resend billing"]),
+    (
+        failing_always,
+        ["FAILING_LISTENER", "RETRIES_LATER"],
+        ["fails", "1 message came back and waits for its next try"],
+    ),
+    (
+        dead_already,
+        ["DEAD_LETTERS"],
+        [
+            "1 message died: billing gave up on it after its last try, and it is in",
+            "staticfire dlq resend billing --all",
+        ],
+    ),
     (time_stands_still, ["RETRIES_LATER"], ["message time stands still", "staticfire clock run"]),
     (all_due_later, ["DUE_LATER"], ["2 messages of orders were sent with a delay", "staticfire clock advance"]),
-    (in_a_transaction, ["OPEN_TRANSACTIONS"], ["1 message of orders are in transactions"]),
+    (in_a_transaction, ["OPEN_TRANSACTIONS"], ["1 message of orders is in a transaction"]),
     (tags_of_another_case, ["FILTER_MATCHES_NOTHING"], ["[Paid]", "their tags: paid"]),
     (condition_that_matches_nothing, ["FILTER_MATCHES_NOTHING"], ["[price > 100]", "price=7"]),
     (write_only, ["TOPIC_NOT_READABLE"], ["orders may not be read on broker-a, broker-b: perm 2", "-p 6"]),

@@ -21,7 +21,7 @@ from staticfire.control.snapshots import remove, restore, save, saved
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import BrokerAnswer, UsageError
+from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.snapshots import GetSnapshots, RemoveSnapshot, RestoreSnapshot, SaveSnapshot
@@ -236,7 +236,7 @@ async def test_a_full_disk_leaves_all_as_it_is(world: SimulatedWorld) -> None:
 
 async def test_bad_requests_are_refused_in_words(world: SimulatedWorld, shop: Shop) -> None:
     pool, address = shop.producer.client.pool, addresses(shop)["broker-a"]
-    with pytest.raises(UsageError, match="no snapshot nope on broker-a, broker-b: there are none; save one first"):
+    with pytest.raises(ClientError, match="no snapshot nope on broker-a, broker-b: there are none; save one first"):
         await put_back(shop, "nope")
     for name in ("", "../x", "a b", ".x", "x" * 65):
         with pytest.raises(UsageError, match="no name for a snapshot"):
