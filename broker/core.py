@@ -258,6 +258,12 @@ class BrokerCore(Service):
         await self.dispatcher.finish(CALLS_MS_MAX)
         await self.asked_by_nameservers.finish(CALLS_MS_MAX)
 
+    def disconnected(self, connection: Connection) -> None:
+        """A connection is gone, and what waits over it."""
+        self.clients.disconnected(connection)
+        self.pops.disconnected(connection)
+        self._pull.disconnected()
+
     def answer_held(self) -> None:
         """Answer whatever waits for messages."""
         for pull in self.state.held.take_all():

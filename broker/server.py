@@ -185,8 +185,7 @@ class Broker(Service):
 
     def _disconnected(self, connection: Connection) -> None:
         self.state.statistics.channel(CLOSE)
-        self._core.clients.disconnected(connection)
-        self._core.pops.disconnected(connection)
+        self._core.disconnected(connection)
 
     def _lost_nameserver(self, address: str, _: Connection) -> None:
         self._core.registration.lost(address)

@@ -7,6 +7,7 @@ Settings that are read from texts are checked by `config.parse_value`, those tha
 
 from collections.abc import Mapping
 from dataclasses import Field, fields
+from enum import Enum
 from typing import Any
 
 from staticfire.protocol.errors import UsageError
@@ -74,10 +75,18 @@ def shown(text: str) -> str:
 
 
 def check_ranges(settings: Any) -> None:
-    """Check the numbers of a settings object that a program has made. Raises: UsageError."""
+    """Check the numbers of a settings object that a program has made, and its enums. Raises: UsageError."""
     for one in fields(settings):
         if "range" in one.metadata:
             _check(one, getattr(settings, one.name))
+        elif isinstance(one.default, Enum):
+            _check_enum(one.name, getattr(settings, one.name), type(one.default))
+
+
+def _check_enum(name: str, value: Any, kind: type[Enum]) -> None:
+    if not isinstance(value, kind):
+        known = ", ".join(str(member) for member in kind)
+        raise UsageError(f"{name}={shown(repr(value))}: it takes one of {known}")
 
 
 def _check(one: "Field[Any]", value: Any) -> None:

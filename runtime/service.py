@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
+from staticfire.protocol.errors import ClientError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 
@@ -56,11 +57,20 @@ class Alarm:
 
 
 class Service:
-    """Base of nameserver, broker and clients. Subclasses write `_start` and `_stop`, each in one readable order."""
+    """Base of nameserver, broker and clients. Subclasses write `_start` and `_stop`, each in one readable order.
+
+    It is entered once: what was left, or didn't start, is made anew.
+    """
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._end: asyncio.Future[None] | None = None
+        self._is_left = False
+
+    @property
+    def own_name(self) -> str:
+        """What errors call it."""
+        return type(self).__name__
 
     async def _start(self) -> None:
         """Bring everything up; return when ready."""
@@ -69,6 +79,11 @@ class Service:
         """Take everything down, newest first. Runs also after a failed `_start`."""
 
     async def __aenter__(self) -> Self:
+        """Raises: ClientError (it has been entered before; one that runs goes on), and what the start raises."""
+        if self._is_left:
+            raise ClientError(f"{self.own_name} was left, or didn't start: it is used once, make another one")
+        if self._end is not None:
+            raise ClientError(f"{self.own_name} runs already: use the one that was entered, or make another one")
         self._end = asyncio.get_running_loop().create_future()
         try:
             await self._start()
@@ -84,6 +99,7 @@ class Service:
             await self._leave()
 
     async def _leave(self) -> None:
+        self._is_left = True
         try:
             await self._stop()
         finally:

@@ -49,7 +49,7 @@ class RunningDeadLetters:
     async def resend(
         self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
     ) -> "ResendReport":
-        """Send the letters of these ids again; without any, all that weren't sent so before, or all with `again`.
+        """Send a letter, or several, again; without ids all that weren't sent so before, or all with `again`.
 
         Raises: as `DeadLetterQueue.resend`.
         """

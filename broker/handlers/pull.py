@@ -197,9 +197,15 @@ class PullHandlers:
         if held.next_deadline_ms is not None:
             self._expiry.ring_by(held.next_deadline_ms)
 
+    def disconnected(self) -> None:
+        """A connection is gone: drop what it has waiting soon, with that of all others that go meanwhile."""
+        if len(self._state.held):
+            self._expiry.ring_by(self._uptime_ms())
+
     def look_last(self, pull: HeldPull) -> None:
-        """Answer a pull with whatever there is now: all checks are made again."""
-        self._look_again(pull, _LAST)
+        """Answer a pull with whatever there is now, if anybody is there: all checks are made again."""
+        if pull.call.connection.is_open:
+            self._look_again(pull, _LAST)
 
     def _look_again(self, pull: HeldPull, occasion: Occasion) -> None:
         """Answer a pull that was held, or hold it on; when its peer takes no answers, once it does."""

@@ -140,13 +140,14 @@ class DeadLetterQueue(ClientService):
     async def resend(
         self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
     ) -> ResendReport:
-        """Send the letters of these ids again; without any, all that weren't sent so before, or all with `again`.
+        """Send a letter, or several, again; without ids all that weren't sent so before, or all with `again`.
 
         They go to the topic that they came from, where all its groups get them, or to the topic `to`. `only_group`:
         to this group's retry topic, so that nobody else gets them. Those that die meanwhile aren't part of it.
 
         Raises: ClientError (an id of nothing; it can't be done so), ResendInterrupted (a broker refused or is away).
         """
+        ids = [ids] if isinstance(ids, str) else ids
         targets = ResendTargets(self._admin, self.group, to, only_group)
         await targets.check()
         report = ResendReport()

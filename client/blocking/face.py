@@ -49,7 +49,7 @@ class BlockingFace(Generic[S]):
     @classmethod
     def enter(cls, service: S) -> Self:
         """Start a service, in its shared client's thread or one of its own. Raises: ClientError, and as its start."""
-        owner = f"{type(service).__name__} {getattr(service, 'group', '')}".rstrip()
+        owner = service.own_name
         refuse_in_event_loop(owner)
         thread = service.shared_thread() or LoopThread(owner)
         face = cls(service, thread)

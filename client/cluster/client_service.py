@@ -41,6 +41,12 @@ class ClientService(Service):
         self._faces: list[EnteredFace] = []
         """The blocking face, while there is one."""
 
+    @property
+    def own_name(self) -> str:
+        """Its class, and its group where it has one."""
+        group = getattr(self, "group", None)
+        return f"{type(self).__name__} {group}" if isinstance(group, str) else type(self).__name__
+
     async def _join(self) -> None:
         """Begin to work; the client is open."""
 

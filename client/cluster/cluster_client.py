@@ -104,12 +104,13 @@ class ClusterClient(Service):
         from staticfire.client.blocking.face import refuse_in_event_loop
 
         refuse_in_event_loop("ClusterClient")
-        self.thread = LoopThread("ClusterClient")
+        thread = LoopThread("ClusterClient")
         try:
-            self.thread.call(self.__aenter__())
+            thread.call(self.__aenter__())
         except BaseException:
-            self.thread.close()
+            thread.close()
             raise
+        self.thread = thread
         return self
 
     def __exit__(self, *_: object) -> None:

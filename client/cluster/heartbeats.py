@@ -71,6 +71,9 @@ class Heartbeats:
         self._connected = connected
         self._time = BrokerTime()
         self._answers: dict[asyncio.Future[Answer], None] = {}
+        """Those that `answered` waits for."""
+        self._hellos: dict[Connection, None] = {}
+        """Where one that asks for the time is under way, whose answer is followed by one that says all."""
         self._greeted: dict[str, Connection] = {}
         # By address the last connection that a heartbeat went over.
         self.producers: dict[str, None] = {}
@@ -158,9 +161,9 @@ class Heartbeats:
             if connection is not None and self._greeted.get(address) is not connection:
                 self.send(address, connection, is_new=True)
 
-    def send(self, address: str, connection: Connection, is_new: bool) -> None:
+    def send(self, address: str, connection: Connection, is_new: bool, is_waited_for: bool = True) -> None:
         """Send one; `is_new`: the first over this connection. Nothing is sent while there is nobody to tell of."""
-        if not self.producers and not self.consumers:
+        if (not self.producers and not self.consumers) or connection in self._hellos:
             return
         is_hello = bool(self.consumers) and self._is_time_missing
         heartbeat = Heartbeat(
@@ -173,17 +176,25 @@ class Heartbeats:
         )
         self._greeted[address] = connection
         answer = connection.ask(heartbeat, self._settings.mq_client_api_timeout_ms)
-        self._answers[answer] = None
+        if is_waited_for:
+            self._answers[answer] = None
+        if is_hello:
+            self._hellos[connection] = None
         sent = _Sent(address, connection, is_new, is_hello, self._clock.wall_ms())
         answer.add_done_callback(partial(self._answered, sent))
 
     async def answered(self) -> None:
-        """Return when all that have been sent are answered, or can't be any more."""
+        """Return when all that have been sent are answered, or can't be any more, or weren't in time.
+
+        A broker that lets a time out pass is asked on, one question at a time, but nobody waits for that.
+        """
         while self._answers:
             await asyncio.wait(list(self._answers))
 
     def _answered(self, sent: "_Sent", future: asyncio.Future[Answer]) -> None:
         self._answers.pop(future, None)
+        if sent.is_hello:
+            self._hellos.pop(sent.connection, None)
         if future.cancelled():
             return
         error = future.exception()
@@ -196,9 +207,10 @@ class Heartbeats:
             self._time.learn(sent.address, answer.broker_time_ms, sent.wall_ms, self._clock.wall_ms())
         if sent.is_hello:
             # Whatever came of it, brokers have to hear of the consumers. One that is only slow is asked again.
-            self._time.is_settled |= not isinstance(error, AnswerTimeout)
+            is_late = isinstance(error, AnswerTimeout)
+            self._time.is_settled |= not is_late
             if sent.connection.is_open:
-                self.send(sent.address, sent.connection, sent.is_new)
+                self.send(sent.address, sent.connection, sent.is_new, is_waited_for=not is_late)
         elif answer is not None and answer.code == SUCCESS:
             self._taken_in(sent, answer)
 

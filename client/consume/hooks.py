@@ -16,7 +16,7 @@ from typing import Any
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.consume_results import ConsumeStatus
-from staticfire.client.consume.listener_errors import ends_consumer, is_told, place_of, words_of
+from staticfire.client.consume.listener_errors import is_told, place_of, words_of
 from staticfire.client.consume.ordered_results import OrderedStatus
 from staticfire.client.consume.pull_answers import PullStatus
 from staticfire.protocol.messages import ReceivedMessage
@@ -159,9 +159,9 @@ class ConsumerHooks:
         for method in self._methods.get(name, ()):
             try:
                 method(call)
-            except BaseException as error:
-                if ends_consumer(error):
-                    raise
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 (nothing in a plain function is this consumer's own end)
                 self._failed = times = self._failed + 1
                 if is_told(times):
                     words, at = words_of(error), place_of(error)

@@ -9,7 +9,6 @@ from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.route_cache import RouteCache
 from staticfire.client.cluster.routes import subscribe_queues
-from staticfire.client.consume.listener_errors import ends_consumer
 from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.runtime.log import logger
@@ -64,7 +63,7 @@ class TopicWatch:
         for listener in self._listeners[topic]:
             try:
                 listener(topic, list(queues))
-            except BaseException as error:
-                if ends_consumer(error):
-                    raise
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 (as in hooks)
                 log.error("topic_listener_failed", group=self._group, topic=topic, error=repr(error))

@@ -226,7 +226,7 @@ class Rebalancer:
         for listener in self._listeners:
             try:
                 listener(topic, list(queues), list(assigned))
-            except BaseException as error:
-                if ends_consumer(error):
-                    raise
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 (as in hooks)
                 log.error("queues_listener_failed", group=self._group, topic=topic, error=repr(error))

@@ -2,7 +2,14 @@
 
 import pytest
 
-from staticfire.client import ClientSettings, ProducerSettings, PullSettings
+from staticfire.client import (
+    ClientSettings,
+    LitePullSettings,
+    MessageModel,
+    ProducerSettings,
+    PullSettings,
+    SimpleSettings,
+)
 from staticfire.client.consume.flow_control import FlowControl
 from staticfire.client.consume.process_queue import ProcessQueue
 from staticfire.client.consume.push_settings import MIB, PushSettings
@@ -81,3 +88,16 @@ def test_settings_that_nothing_could_work_with_are_refused(cls: type, name: str,
     assert str(caught.value) == f"{name}={value}{'' if words[0] == ':' else ' '}{words}"
     with pytest.raises(UsageError, match="consume_threads=1001"):
         PushSettings(consume_threads=1_001)
+
+
+@pytest.mark.parametrize("cls", [PushSettings, LitePullSettings, SimpleSettings])
+@pytest.mark.parametrize("value", ["CONSUME_FROM_FIRST_OFFSET", None, MessageModel.CLUSTERING])
+def test_a_setting_that_takes_one_of_some_values_names_them(cls: type, value: object) -> None:
+    with pytest.raises(UsageError) as caught:
+        cls(consume_from_where=value)
+    assert str(caught.value) == (
+        f"consume_from_where={value!r}: it takes one of ConsumeFromWhere.LAST_OFFSET, ConsumeFromWhere.FIRST_OFFSET, "
+        "ConsumeFromWhere.TIMESTAMP"
+    )
+    with pytest.raises(UsageError, match=r"takes one of MessageModel.CLUSTERING, MessageModel.BROADCASTING"):
+        PushSettings(message_model="BROADCASTING")  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from staticfire.client.consume.hooks import return_type
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
 from tests.scenarios.consuming import TOPIC, Heard, Messages, Shop
+from tests.scenarios.logged import LogLine
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
@@ -172,6 +173,40 @@ async def test_a_hook_that_raises_is_told_of_and_disturbs_nothing(world: Simulat
     assert [outcome for _, _, outcome, _ in notes.consumed] == [None, OUTCOMES.SUCCESS]
     with pytest.raises(ClientError, match="has started: add hooks before that"):
         consumer.add_hook(Notes())
+
+
+@pytest.mark.row("C3")
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit, asyncio.CancelledError, GeneratorExit])
+@pytest.mark.parametrize("hook", ["before_pull", "after_pull", "before_rebalance", "after_rebalance"])
+@pytest.mark.parametrize("kind", ["push", "lite pull"])
+async def test_whatever_a_hook_raises_once_the_consumer_goes_on(
+    shop: Shop, logged: list[LogLine], kind: str, hook: str, error: type[BaseException]
+) -> None:
+    raised: list[object] = []
+
+    def raise_once(call: object) -> None:
+        if not raised:
+            raised.append(call)
+            raise error
+
+    broken = ConsumerHook()
+    setattr(broken, hook, raise_once)
+    sent = [b"%d" % number for number in range(6)]
+    await shop.send(*sent, queue=0)
+    if kind == "push":
+        consumer = shop.consumer("one", consume_from_where=FIRST)
+        consumer.add_hook(broken)
+        await shop.world.start("one", consumer)
+        await shop.until_heard(6)
+        heard = shop.bodies
+    else:
+        puller = lite_pull(shop, "one", consume_from_where=FIRST)
+        puller.subscribe(TOPIC)
+        puller.add_hook(broken)
+        async with puller:
+            heard = await poll_all(puller, 6)
+    assert sorted(heard) == sent
+    assert [line.fields["hook"] for line in logged if line.event == "hook_raised"] == [hook]
 
 
 def test_a_time_out_outranks_whatever_the_listener_said() -> None:

@@ -23,6 +23,7 @@ from staticfire.protocol.requests.pull import (
     PullAnswer,
     PullMessage,
 )
+from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
@@ -163,8 +164,24 @@ async def test_a_lost_connection_frees_its_held_pulls(world: SimulatedWorld, sta
     await pool.close()
     with pytest.raises(Exception, match="lost"):
         await waiting
-    await world.run_for(seconds=16)
+    await world.run_for(ms=300)
     assert len(held_pulls) == 0
+
+
+async def test_a_reset_looks_at_no_pull_whose_connection_is_gone(world: SimulatedWorld, stand: Stand) -> None:
+    """The look would make the group anew."""
+    pool = ConnectionPool(world.machine("other", "10.0.0.30"))
+    connection = await pool.connection(stand.brokers["broker-a"])
+    waiting = connection.ask(held(), 60_000)
+    await world.run_for(ms=10)
+    await pool.close()
+    with pytest.raises(Exception, match="lost"):
+        await waiting
+    await world.run_for(ms=5)
+    broker = stand.services["broker-a"].state
+    assert len(broker.held) == 1
+    assert (await stand.ask(stand.brokers["broker-a"], Reset())).code == 0
+    assert "billing" not in broker.groups.groups
 
 
 async def test_a_message_of_another_tag_does_not_wake_a_pull_but_shows_it_progress(

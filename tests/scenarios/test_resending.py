@@ -107,6 +107,9 @@ async def test_some_by_their_ids_and_each_once(world: SimulatedWorld, shop: Shop
     await shop.until_heard(2)
     assert shop.bodies == [b"3", b"1"]
     assert not any(letter.is_resent for letter in await dlq.letters())
+    assert (await dlq.resend("broker-a/0/0")).count == 1
+    with pytest.raises(ClientError, match="has no letter nonsense:"):
+        await dlq.resend("nonsense")
 
 
 @BOTH_PROTOCOLS

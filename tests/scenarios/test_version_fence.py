@@ -310,3 +310,25 @@ async def test_a_broker_that_does_not_answer_at_first_hears_of_the_consumers_lat
     await world.run_for(seconds=5)
     assert len(consumer.assignment) == 10
     assert abs(version_at(shop) - shop.brokers["broker-a"].state.machine.clock.wall_ms()) < 20_000
+
+
+@pytest.mark.row("H7")
+async def test_a_consumer_starts_while_all_brokers_are_silent_and_goes_on_trying(
+    world: SimulatedWorld, shop: Shop, logged: list[LogLine]
+) -> None:
+    world.freeze("broker-a")
+    world.freeze("broker-b")
+    began_ms = world.uptime_ms
+    async with asyncio.timeout(30):
+        consumer = await shop.start("one", expression="a")
+    await world.run_for(minutes=3)
+    took_ms = world.uptime_ms - began_ms
+    tried = [line for line in logged if line.event == "heartbeat_not_answered"]
+    one_by_one = took_ms / shop.settings.mq_client_api_timeout_ms
+    of_the_shop = took_ms / shop.settings.heartbeat_broker_interval_ms
+    assert 100 < len(tried) <= 2 * (one_by_one + of_the_shop)
+    world.thaw("broker-a")
+    world.thaw("broker-b")
+    await world.run_for(seconds=25)
+    assert len(consumer.assignment) == 10
+    assert abs(version_at(shop) - shop.brokers["broker-a"].state.machine.clock.wall_ms()) < 30_000
