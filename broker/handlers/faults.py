@@ -87,8 +87,11 @@ class FaultHandlers:
 
     def _unseen(self, rule: FaultRule) -> list[str]:
         state, unseen = self._state, []
-        if rule.topic and rule.topic not in state.topics.topics:
+        topic = state.topics.topics.get(rule.topic)
+        if rule.topic and topic is None:
             unseen.append("topic")
+        if rule.topic and (topic is None or rule.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums)):
+            unseen.append("queue")
         known = (state.consumers.consumer_table, state.groups.groups, state.producers.producer_table)
         if rule.group and not any(rule.group in table for table in known):
             unseen.append("group")

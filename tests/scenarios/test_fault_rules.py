@@ -243,8 +243,18 @@ async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
     assert [note.partition(" yet")[0] for note in added.notes] == [
         "no broker has topic ordrs", "no broker knows group nobody", "no client nobody is connected",
     ]  # fmt: skip
+    assert (await shop.add(topic=TOPIC, queue=99, drop=True)).notes == [
+        "no broker has a queue 99 of it yet: the rule waits for it"
+    ]
+    assert (await shop.add(topic=TOPIC, queue=0, drop=True)).notes == []
+    assert (await shop.add(until=5, drop=True)).notes == ["message time is past its end already: the rule hits nothing"]
     cut = await shop.add(partition="broker-a/broker-z")
-    assert cut.notes == ["no client broker-z is connected yet: the rule waits for it"]
+    assert cut.notes == [
+        "no client broker-z is connected yet: the rule waits for it",
+        "broker-z is taken for a client; did you mean broker-a? servers are nameserver, broker-a",
+    ]
+    with pytest.raises(UsageError, match=r"there is no server broker-x.*did you mean broker-a"):
+        await shop.add(partition="broker-a,broker-x/nameserver")
     with pytest.raises(UsageError, match="there is no broker-x in this cluster; there are nameserver, broker-a"):
         await shop.add(broker="broker-x", drop=True)
     with pytest.raises(UsageError, match="nameserver can't be disk-full"):
@@ -336,6 +346,8 @@ def any_rule(chance: Random) -> dict[str, Any]:
          {"drop": "server"}, {"skew": "-1h"}]
     )  # fmt: skip
     code = chance.choice([None, "SEND_MESSAGE", "PULL_MESSAGE", "HEART_BEAT", "UPDATE_CONSUMER_OFFSET"])
+    if what == {"drop": "server"}:
+        code = chance.choice([None, "NOTIFY_CONSUMER_IDS_CHANGED"])
     return {**what, "code": code, "probability": chance.choice([0.1, 0.5, 1]), "times": chance.choice([1, 3, 20])}
 
 
