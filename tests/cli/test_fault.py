@@ -111,6 +111,16 @@ def test_process_is_frozen_and_killed_until_the_rule_is_gone(processes: Cluster,
     assert processes.deaths == []
 
 
+def test_process_that_is_killed_while_it_is_frozen_is_frozen_again(processes: Cluster, fault: Say) -> None:
+    with processes.faults.add(broker="broker-a", freeze="1h"):
+        with processes.faults.add(broker="broker-a", kill=True):
+            pass
+        with Producer("tills", processes.namesrv, ONE_TRY) as till, pytest.raises(NetworkError):
+            till.send(Message("orders", b"frozen"))
+    with Producer("tills", processes.namesrv, ONE_TRY) as till:
+        till.send(Message("orders", b"thawed"))
+
+
 def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
     added = processes.faults.add(broker="nameserver", freeze="300ms")
     assert processes.members("nobody") == []  # Answered when it is thawed.
