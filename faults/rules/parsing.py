@@ -205,8 +205,9 @@ def _sides(value: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _names(value: object, what: str) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else value
-    is_list = isinstance(given, list | tuple | set | frozenset) and all(isinstance(name, str) for name in given)
-    found = tuple(dict.fromkeys(name.strip() for name in given if name.strip())) if is_list else ()
+    found: tuple[str, ...] = ()
+    if isinstance(given, list | tuple | set | frozenset) and all(isinstance(name, str) for name in given):
+        found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
     if not found:
         raise UsageError(f"{what}={value}: names are needed, with commas between them")
     return found
