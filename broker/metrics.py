@@ -115,7 +115,7 @@ class BrokerMetrics:
 
     def _broker(self) -> Iterator[tuple[str, float, Labels]]:
         state = self._state
-        yield "broker_permission", state.settings.broker_permission, {}
+        yield "broker_permission", state.permission, {}
         yield "topic_number", len(state.topics.topics), {}
         yield "consumer_group_number", len(state.groups.groups), {}
 

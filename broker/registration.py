@@ -218,7 +218,7 @@ class Registration:
 
     def _masked(self, topics: dict[str, TopicConfig]) -> dict[str, TopicConfig]:
         """Return the topics as clients may use them: a broker without a permission takes it from every topic."""
-        permission = self._state.settings.broker_permission
+        permission = self._state.permission
         if permission & 6 == 6:
             return topics
         masked = {}

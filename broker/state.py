@@ -29,6 +29,7 @@ from staticfire.broker.timers.forms import entry_code
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
+from staticfire.protocol.permissions import READ, WRITE
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import DiskUse, Machine
 
@@ -66,15 +67,33 @@ class BrokerState(msgspec.Struct):
     """None when nothing is kept of what happens."""
     disk_use: DiskUse = DiskUse(0, 0)
     """When it was last looked at."""
+    is_read_only: bool = False
+    """Whether a fault rule takes the permission to write, whatever brokerPermission says meanwhile."""
+    permission: int = 0
+    """What clients may do: brokerPermission, unless the broker is read-only. Kept, as sends look at it."""
     _keepers: list[Callable[[BrokerSettings], None]] = []
+
+    def __post_init__(self) -> None:
+        self._permit()
 
     def use(self, settings: BrokerSettings) -> None:
         """Put other settings in place, for all that looks them up while the broker runs."""
         self.settings = settings
+        self._permit()
         self.topics.use(settings)
         self.groups.use(settings)
         for keeper in self._keepers:
             keeper(settings)
+
+    def be_read_only(self, is_read_only: bool) -> None:
+        """Take the permission to write, or give back what brokerPermission has of it."""
+        self.is_read_only = is_read_only
+        self._permit()
+        self.topics.touch()
+
+    def _permit(self) -> None:
+        permission = self.settings.broker_permission
+        self.permission = permission & ~WRITE if self.is_read_only else permission
 
     def on_settings(self, keeper: Callable[[BrokerSettings], None]) -> None:
         """Let who keeps what it made of some settings hear of others."""
@@ -87,12 +106,12 @@ class BrokerState(msgspec.Struct):
     @property
     def writable(self) -> bool:
         """Whether the broker as a whole takes messages."""
-        return self.settings.broker_permission & 2 != 0
+        return self.permission & WRITE != 0
 
     @property
     def readable(self) -> bool:
         """Whether the broker as a whole hands out messages."""
-        return self.settings.broker_permission & 4 != 0
+        return self.permission & READ != 0
 
 
 def make_state(machine: Machine, settings: BrokerSettings, before: BrokerState | None = None) -> BrokerState:

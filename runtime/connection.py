@@ -117,13 +117,14 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     # -- asyncio's side ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        self._reader.peer = Peer(format_address(plain_host(host), port))
+        # Behind the peer: who stands in the place of the transport asks who that is.
         self.transport = self._dispatcher.outlet(self, cast(asyncio.Transport, transport))
         self._loop = asyncio.get_running_loop()
         self._pending = PendingAnswers(self._loop, self._expired)
         self.closed = self._loop.create_future()
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
-        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        self._reader.peer = Peer(format_address(plain_host(host), port))
         host, port = (transport.get_extra_info("sockname") or ("", 0))[:2]
         self.local_address = plain_host(host), port
         if self._owner is not None:

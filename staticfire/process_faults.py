@@ -104,6 +104,8 @@ class ProcessFaults:
             self._cluster.thaw(name)
         elif action == actions.KILL and not is_running:
             self._cluster.restart(name)
+            if any(fault.rule.action == actions.FREEZE and name in fault.names for fault in self._faults.values()):
+                self._cluster.freeze(name)  # Its rule is still there.
 
     def _expire(self, number: int) -> None:
         """Undo a rule whose lifetime is over; nobody waits for this, so what goes wrong is told."""

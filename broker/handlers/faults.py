@@ -7,7 +7,6 @@ Behaviour
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from staticfire.broker.state import BrokerState
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from staticfire.faults.rules.desk import FaultDesk
 
 CAUSE = "fault rule"
-WRITE = 2
 
 
 class FaultHandlers:
@@ -77,18 +75,11 @@ class FaultHandlers:
                 dispatcher=self._dispatcher,
                 connections=self._connections,
                 waiting=lambda: (pull.call for pull in state.held),
-                switches={actions.READ_ONLY: self._read_only, actions.DISK_FULL: self._disk_full},
+                switches={actions.READ_ONLY: state.be_read_only, actions.DISK_FULL: self._disk_full},
                 unseen=self._unseen,
                 brokers=lambda _: {},
             )
         )
-
-    def _read_only(self, is_on: bool) -> None:
-        state = self._state
-        permission = state.settings.broker_permission
-        permission = permission & ~WRITE if is_on else permission | WRITE
-        state.use(replace(state.settings, broker_permission=permission))
-        state.topics.touch()
 
     def _disk_full(self, is_on: bool) -> None:
         reason = StorageError("the disk is full: a fault rule says so; staticfire fault list") if is_on else None
@@ -96,8 +87,11 @@ class FaultHandlers:
 
     def _unseen(self, rule: FaultRule) -> list[str]:
         state, unseen = self._state, []
-        if rule.topic and rule.topic not in state.topics.topics:
+        topic = state.topics.topics.get(rule.topic)
+        if rule.topic and topic is None:
             unseen.append("topic")
+        if rule.topic and (topic is None or rule.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums)):
+            unseen.append("queue")
         known = (state.consumers.consumer_table, state.groups.groups, state.producers.producer_table)
         if rule.group and not any(rule.group in table for table in known):
             unseen.append("group")

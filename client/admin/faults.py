@@ -6,6 +6,7 @@ keep it from.
 
 import asyncio
 from collections.abc import Container, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -36,8 +37,10 @@ TIMEOUT_MS = 3_000
 NOT_OURS = "fault rules are staticfire's own, and this server isn't staticfire's"
 HINTS = {
     "topic": "no broker has topic {topic} yet: the rule waits for it",
+    "queue": "no broker has a queue {queue} of it yet: the rule waits for it",
     "group": "no broker knows group {group} yet: the rule waits for it",
     "client": "no client {client} is connected yet: the rule waits for it",
+    "until": "message time is past its end already: the rule hits nothing",
 }
 
 
@@ -111,6 +114,11 @@ class FaultAdmin:
             raise UsageError("; ".join(refusals.values()))
         rule = next(rule for name, rule in rules.items() if name in hits)
         notes = self._notes(rule, unseen)
+        notes += [
+            f"{one} is taken for a client; {_meant(one, servers)}"
+            for one in _strangers(wanted, servers)
+            if get_close_matches(one, servers)
+        ]
         notes += [f"{name} doesn't have it: {words}" for name, words in refusals.items() if name in silent]
         return FaultView(number, in_words(rule), hits, rule.lifetime_ms or -1, notes)
 
@@ -220,6 +228,12 @@ class FaultAdmin:
                 heard = [one for one in other if _hears(name, one, servers)] if name in servers else []
                 if heard:
                     rules[name] = msgspec.structs.replace(wanted.rule, parties=heard)
+        nobody = [one for one in _strangers(wanted, servers) if not any(one in rule.parties for rule in rules.values())]
+        if rules and nobody:
+            raise UsageError(
+                f"there is no server {nobody[0]}, and nobody of the other side hears of it as a client: a nameserver "
+                f"knows clients by their addresses only; {_meant(nobody[0], servers)}"
+            )
         if not rules:
             sides = " and ".join(", ".join(side) for side in wanted.sides)
             raise UsageError(
@@ -231,10 +245,11 @@ class FaultAdmin:
     def _notes(self, rule: FaultRule, unseen: list[set[str]]) -> list[str]:
         """Say what no server has met that the rule names."""
         missing = set.intersection(*unseen) if unseen else set()
+        client = rule.client or " or ".join(rule.parties)
         return [
-            words.format(topic=rule.topic, group=rule.group, client=rule.client or " or ".join(rule.parties))
+            words.format(topic=rule.topic, queue=rule.queue_id, group=rule.group, client=client)
             for kind, words in HINTS.items()
-            if kind in missing
+            if kind in missing and not (kind == "queue" and "topic" in missing)
         ]
 
 
@@ -244,6 +259,18 @@ def _hears(server: str, other: str, servers: Mapping[str, str]) -> bool:
     if other in servers:
         return is_nameserver and not other.startswith(actions.NAMESERVER)
     return not is_nameserver or ":" in other or _is_host(other)
+
+
+def _strangers(wanted: WantedFault, servers: Mapping[str, str]) -> list[str]:
+    """Return who of a partition's sides is no server."""
+    return [one for side in wanted.sides for one in side if one not in servers]
+
+
+def _meant(name: str, servers: Mapping[str, str]) -> str:
+    """Say which server may have been meant."""
+    close = get_close_matches(name, servers, 1)
+    words = f"servers are {', '.join(servers)}"
+    return f"did you mean {close[0]}? {words}" if close else words
 
 
 def _is_host(text: str) -> bool:

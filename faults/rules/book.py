@@ -54,7 +54,7 @@ class ActiveRule:
             return False  # The store itself refuses.
         if self.ends_ms is not None and uptime_ms >= self.ends_ms:
             return False
-        return rule.from_ms <= message_ms and (not rule.until_ms or message_ms < rule.until_ms)
+        return rule.from_ms <= message_ms and (rule.until_ms < 0 or message_ms < rule.until_ms)
 
     def hits_now(self) -> bool:
         """Throw the dice, and count."""

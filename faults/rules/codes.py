@@ -5,6 +5,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
+from staticfire.protocol.codecs.rocketmq import CODE_MAX
 from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
 from staticfire.protocol.command import REQUESTS, Request
 from staticfire.protocol.errors import UsageError
@@ -33,6 +34,9 @@ OF_SERVERS = frozenset(
     }
 )
 """What only servers ask, of who has connected to them."""
+ASKED_BY_SERVERS = OF_SERVERS | {RequestCode.GET_CONSUMER_RUNNING_INFO, RequestCode.CONSUME_MESSAGE_DIRECTLY}
+"""What servers ask, some of it because somebody has asked them."""
+ANSWER_DIGITS_MAX = 9
 
 
 def request_codes(text: str) -> list[int]:
@@ -67,11 +71,20 @@ def _declared() -> dict[type[Any], int]:
 
 
 def response_code(text: str) -> int:
-    """Return a response code that says no. Raises: UsageError."""
-    code = _code(ResponseCode, text, "response code") if not text.lstrip("-").isdecimal() else int(text)
+    """Return a response code that says no; of numbers those that no table has, too. Raises: UsageError."""
+    digits = text.removeprefix("-")
+    is_number = digits.isdecimal() and digits.isascii()
+    code = int(text[:ANSWER_DIGITS_MAX]) if is_number else _code(ResponseCode, text, "response code")
     if code == ResponseCode.SUCCESS:
         raise UsageError("answering SUCCESS would need what was asked for; --drop answer carries out and says nothing")
+    if not is_told(code):
+        raise UsageError(f"answer={text[:30]}: a client can be told codes from 1 to {CODE_MAX:,}, as headers have them")
     return code
+
+
+def is_told(code: int) -> bool:
+    """Tell whether any client can be refused with a code: the ROCKETMQ header has 16 bits for it, one for the sign."""
+    return 0 < code <= CODE_MAX
 
 
 def language_code(text: str) -> int:

@@ -57,6 +57,8 @@ class FaultDesk:
             words = f"there is a rule {rule.number} already, or there are {RULES_MAX}"
             return refusal(ResponseCode.ILLEGAL_OPERATION, words)
         unseen = site.unseen(rule)
+        if 0 <= rule.until_ms <= site.message_ms():
+            unseen.append("until")
         uptime_ms = site.clock.uptime_ms()
         book.add(rule, uptime_ms)
         self._gate.shut()

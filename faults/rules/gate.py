@@ -101,7 +101,7 @@ class FaultGate:
         carry_out = partial(_carry_out, ruling, handler)
         if not ruling.delay_ms:
             return carry_out(call)
-        outlet.later(ruling.delay_ms, partial(self._handle_late, carry_out, call))
+        outlet.later(actions.REQUEST, ruling.delay_ms, partial(self._handle_late, carry_out, call))
         return None
 
     def _handle_late(self, handler: Handler, call: Call) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.command import Request
+from staticfire.protocol.command import REQUESTS, Request
 from staticfire.protocol.names import is_client
 from staticfire.protocol.requests.clients import Heartbeat, HeartbeatData
 from staticfire.protocol.requests.faults import FaultRule
@@ -91,6 +91,23 @@ def _topics_in(body: Any) -> list[str]:
     """Return the topics of queues that are locked or given back."""
     queues = getattr(body, "mq_set", None)
     return list(dict.fromkeys(queue.topic for queue in queues)) if isinstance(queues, list) else []
+
+
+def names(code: int, word: str) -> bool:
+    """Tell whether a request of that code can say a `topic`, a `group` or a `queue`, for `subject_of` to find."""
+    if code not in REQUESTS:
+        return False
+    kind = REQUESTS[code].request.command
+    fields, of_body = kind.__struct_fields__, getattr(kind.body_type, "__struct_fields__", ())
+    if issubclass(kind, SendMany):
+        return True
+    if word == "queue":
+        return "queue_id" in fields
+    if issubclass(kind, Heartbeat):
+        return True
+    if word == "topic":
+        return "topic" in fields or "mq_set" in of_body
+    return any(name in fields or name in of_body for name in _GROUPS)
 
 
 def is_meant(rule: FaultRule, subject: Subject) -> bool:

@@ -5,7 +5,7 @@ judged by what was asked, which the gate notes here. What was asked before the s
 connection alone: client, address, language.
 
 A frame that is slow on its way holds up all that are behind it, as on a real line; one that is delayed holds up those
-that are delayed, too.
+that are delayed, too. Delayed requests wait here as well, in a row of their own: they hold up no answer.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Outlet:
         self._slow_bytes = 0
         self._is_pausing = False
         self._delayed = 0
-        self._delayed_to_s = 0.0
+        self._delayed_to_s = {actions.REQUEST: 0.0, actions.ANSWER: 0.0}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
@@ -151,18 +151,21 @@ class Outlet:
             frame = _damaged(frame, body_at, ruling.damage)
         data = frame * (1 + ruling.duplicates)
         if ruling.delay_ms:
-            self.later(ruling.delay_ms, partial(self._put, data, ruling.bytes_per_second))
+            self.later(actions.ANSWER, ruling.delay_ms, partial(self._put, data, ruling.bytes_per_second))
         else:
             self._put(data, ruling.bytes_per_second)
 
-    def later(self, delay_ms: int, act: Callable[[], object]) -> None:
-        """Do something after a delay, in the order in which it was asked for."""
+    def later(self, way: str, delay_ms: int, act: Callable[[], object]) -> None:
+        """Do something after a delay, behind whatever of the same way is delayed already.
+
+        `way`: REQUEST for what comes in, ANSWER for all that leaves.
+        """
         if self._delayed >= DELAYED_MAX:
             self._connection.reject(f"{DELAYED_MAX} of its requests and answers are delayed by fault rules")
             return
         self._delayed += 1
-        self._delayed_to_s = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s + 1e-6)
-        asyncio.get_running_loop().call_at(self._delayed_to_s, self._act, act)
+        at_s = self._delayed_to_s[way] = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s[way] + 1e-6)
+        asyncio.get_running_loop().call_at(at_s, self._act, act)
 
     def _act(self, act: Callable[[], object]) -> None:
         self._delayed -= 1

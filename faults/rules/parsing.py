@@ -8,15 +8,25 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from difflib import get_close_matches
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from staticfire.faults.rules import actions
 from staticfire.faults.rules.actions import ACTIONS, DIRECTIONS, Action
-from staticfire.faults.rules.codes import OF_SERVERS, language_code, request_codes, response_code
+from staticfire.faults.rules.codes import (
+    ASKED_BY_SERVERS,
+    OF_SERVERS,
+    is_told,
+    language_code,
+    request_codes,
+    response_code,
+)
+from staticfire.faults.rules.matching import names
 from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.durations import DURATION_FORMS, DURATION_MS_MAX, ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.faults import FaultRule
+from staticfire.runtime.addresses import format_address, parse_address, plain_host
 
 READ_ONLY_REMARK = "sending messages to this broker is forbidden"
 BANDWIDTH_MAX = 1 << 40
@@ -72,7 +82,7 @@ def parse_fault(said: Mapping[str, object]) -> WantedFault:
     fields["direction"] = _direction(action, value, words, fields)
     fields |= _details(name, value, words)
     fields |= _lifetime(name, value, words)
-    places = _names(words.get("broker"), "broker")
+    places = _names(words["broker"], "broker") if "broker" in words else ()
     sides = _sides(value) if name == actions.PARTITION else ((), ())
     if action.is_of_process and not places:
         raise UsageError(f"{named[0]} needs whom: --broker broker-a, or --broker {actions.NAMESERVER}")
@@ -90,7 +100,7 @@ def checked(rule: FaultRule) -> FaultRule:
         raise UsageError(f"probability={rule.probability}: a number above 0, up to 1, is needed")
     numbers = {
         "times": rule.times, "lifetime": rule.lifetime_ms, "delay": rule.delay_ms, "jitter": rule.jitter_ms,
-        "from": rule.from_ms, "until": rule.until_ms,
+        "from": rule.from_ms, "until": rule.until_ms + 1,
     }  # fmt: skip
     wrong = next((name for name, number in numbers.items() if number < 0), None)
     if wrong is not None:
@@ -103,9 +113,30 @@ def checked(rule: FaultRule) -> FaultRule:
         raise UsageError(f"there is no language {rule.language}")
     if max(rule.delay_ms, abs(rule.skew_ms), rule.lifetime_ms) > DURATION_MS_MAX:
         raise UsageError("a duration of more than a hundred years: whoever means that has taken the wrong unit")
-    if rule.until_ms and rule.until_ms <= rule.from_ms:
+    if rule.until_ms == 0:
+        raise UsageError("no message time is before until: the rule would never hit")
+    if 0 < rule.until_ms <= rule.from_ms:
         raise UsageError("until comes before from: the rule would never hit")
+    if rule.action == actions.REFUSE and not is_told(rule.answer_code):
+        raise UsageError(f"there is no refusal with code {rule.answer_code}")
+    _refuse_matching_nothing(rule)
     return rule
+
+
+def _refuse_matching_nothing(rule: FaultRule) -> None:
+    """Refuse a rule that no request can ever be meant by, whatever cluster it is for. Raises: UsageError."""
+    if rule.address:
+        _address(rule.address)
+    if not rule.codes:
+        return
+    what = rule.code or ", ".join(map(str, rule.codes))
+    if rule.direction == actions.SERVER and ASKED_BY_SERVERS.isdisjoint(rule.codes):
+        there = ", ".join(sorted(code.name for code in ASKED_BY_SERVERS))
+        raise UsageError(f"no server asks {what} by itself; servers ask {there}")
+    said = {"topic": rule.topic != "", "group": rule.group != "", "queue": rule.queue_id >= 0}
+    for word, is_said in said.items():
+        if is_said and not any(names(code, word) for code in rule.codes):
+            raise UsageError(f"{what} names no {word}: the rule would never hit; leave {word} out")
 
 
 def _is_said(value: object) -> bool:
@@ -129,14 +160,17 @@ def _refuse_out_of_place(said: str, action: Action, words: Mapping[str, object])
 
 def _whom(words: Mapping[str, object]) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        word: str(words[word]) for word in ("client", "group", "topic", "address") if word in words
+        word: _text(word, words[word]) for word in ("client", "group", "topic", "address") if word in words
     }
+    if "address" in fields:
+        fields["address"] = _address(fields["address"])
     if "code" in words:
-        fields |= {"code": str(words["code"]), "codes": request_codes(str(words["code"]))}
+        code = _text_or_number("code", words["code"])
+        fields |= {"code": code, "codes": request_codes(code)}
     if "queue" in words:
         fields["queue_id"] = _whole("queue", words["queue"], (1 << 31) - 1)
     if "language" in words:
-        fields["language"] = language_code(str(words["language"]))
+        fields["language"] = language_code(_text_or_number("language", words["language"]))
     return fields
 
 
@@ -159,10 +193,10 @@ def _direction(action: Action, value: object, words: Mapping[str, object], field
 
 def _sides(value: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return who is on either side of a partition. Raises: UsageError."""
-    one, separator, other = str(value).partition("/")
-    sides = _names(one, "partition"), _names(other, "partition")
-    if not separator or not all(sides):
+    one, _, other = _text("partition", value).partition("/")
+    if not one.strip(" ,") or not other.strip(" ,"):
         raise UsageError(f"partition={value}: two sets with a slash between them, like broker-a,billing-2/nameserver")
+    sides = _names(one, "partition"), _names(other, "partition")
     both = sorted(set(sides[0]) & set(sides[1]))
     if both:
         raise UsageError(f"partition={value}: {both[0]} is on both sides")
@@ -170,12 +204,13 @@ def _sides(value: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _names(value: object, what: str) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, list | tuple | set | frozenset):
-        raise UsageError(f"{what}={value!r}: names are needed, with commas between them")
-    return tuple(dict.fromkeys(str(name).strip() for name in names if str(name).strip()))
+    given = value.split(",") if isinstance(value, str) else value
+    found: tuple[str, ...] = ()
+    if isinstance(given, list | tuple | set | frozenset) and all(isinstance(name, str) for name in given):
+        found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+    if not found:
+        raise UsageError(f"{what}={value}: names are needed, with commas between them")
+    return found
 
 
 # -- how and how often -----------------------------------------------------------------------------------------------
@@ -186,7 +221,8 @@ def _details(name: str, value: object, words: Mapping[str, object]) -> dict[str,
     if name == actions.DELAY:
         return {"delay_ms": _ms("delay", value), "jitter_ms": _ms("jitter", words.get("jitter", "0s"))}
     if name == actions.REFUSE:
-        return {"answer_code": response_code(str(value)), "remark": str(words.get("remark", ""))}
+        code = response_code(_text_or_number("answer", value))
+        return {"answer_code": code, "remark": _text("remark", words.get("remark", ""))}
     if name == actions.BANDWIDTH:
         return {"bytes_per_second": _bytes("bandwidth", value)}
     if name == actions.SKEW:
@@ -210,7 +246,13 @@ def _lifetime(name: str, value: object, words: Mapping[str, object]) -> dict[str
         if said is not None:
             raise UsageError(f"{name}={value} says already how long it lasts: leave lifetime out")
         said = value
-    return {} if said is None else {"lifetime_ms": _ms("lifetime" if said is not value else name, said)}
+    if said is None:
+        return {}
+    word = "lifetime" if said is not value else name
+    lifetime_ms = _ms(word, said)
+    if not lifetime_ms:
+        raise UsageError(f"{word}={said}: that is no time at all; leave it out, and the rule stays until it is removed")
+    return {"lifetime_ms": lifetime_ms}
 
 
 def _chance(words: Mapping[str, object]) -> dict[str, Any]:
@@ -241,6 +283,31 @@ def _word(name: str) -> str:
         way_out = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(WORDS)}"
         raise UsageError(f"{name} is unknown here; {way_out}")
     return word
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name}={value}: a text is needed")
+    return value
+
+
+def _text_or_number(name: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise UsageError(f"{name}={value}: a text or a number is needed")
+    return str(int(value)) if isinstance(value, int) else value
+
+
+def _address(text: str) -> str:
+    """Return an IP address, or one with a port, as connections show it. Raises: UsageError."""
+    try:
+        try:
+            return str(ip_address(plain_host(text.removeprefix("[").removesuffix("]"))))
+        except ValueError:
+            host, port = parse_address(text)
+            return format_address(str(ip_address(plain_host(host))), port)
+    except (UsageError, ValueError):
+        words = "an IP address is needed, alone or with a port, like 127.0.0.1 or 127.0.0.1:4711"
+        raise UsageError(f"address={text}: {words}; connections have no names") from None
 
 
 def _ms(name: str, value: object) -> int:

@@ -55,7 +55,7 @@ def _how_often(rule: FaultRule) -> list[str]:
         words.append("once" if rule.times == 1 else f"{rule.times:,} times")
     if rule.from_ms:
         words.append(f"from {format_moment(rule.from_ms)}")
-    if rule.until_ms:
+    if rule.until_ms >= 0:
         words.append(f"until {format_moment(rule.until_ms)}")
     if rule.lifetime_ms:
         words.append(f"for {format_duration(rule.lifetime_ms)}")

@@ -83,9 +83,12 @@ class NameserverFaultHandlers:
         is_new_topic = bool(rule.topic) and rule.topic not in self._state.routes.topics
         return [
             name
-            for name, is_unseen in (("topic", is_new_topic), ("group", bool(rule.group)), ("client", bool(rule.client)))
+            for name, is_unseen in (
+                ("topic", is_new_topic), ("queue", bool(rule.topic) and rule.queue_id >= 0),
+                ("group", bool(rule.group)), ("client", bool(rule.client)),
+            )
             if is_unseen
-        ]
+        ]  # fmt: skip
 
     def _brokers(self, connection: Connection) -> dict[str, str]:
         """Return where the masters are, for whom this connection leads to."""

@@ -46,8 +46,8 @@ class FaultRule(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defa
     lifetime_ms: Int64 = 0
     """Of uptime, until it is removed by itself; 0: never."""
     from_ms: Int64 = 0
-    until_ms: Int64 = 0
-    """Between which message times it hits; 0: without an end."""
+    until_ms: Int64 = -1
+    """Between which message times it hits; -1: without an end."""
 
 
 class FaultState(msgspec.Struct, rename="camel", gc=False):
@@ -78,7 +78,10 @@ class FaultAdded(msgspec.Struct, rename="camel", gc=False):
     """What a server says of a new rule."""
 
     unseen: list[str] = []
-    """What the rule names and the server hasn't met yet: code, topic, group, client."""
+    """What the rule names and the server hasn't met yet: topic, queue, group, client.
+
+    `until`: message time is past the rule's end.
+    """
 
 
 class FaultAddedAnswer(Answer, rename="camel"):

@@ -127,13 +127,14 @@ def show(namesrv: str, control: str | None, as_json: bool, watch_s: float | None
     def look() -> int:
         shown = _asked(namesrv, control, lambda client: client.all())
         if as_json:
-            print_json(shown)
-            return 0
-        for line in lines(shown["faults"]):
-            click.echo(printable(line))
+            for one in shown["faults"]:
+                print_json(one)
+        else:
+            for line in lines(shown["faults"]):
+                click.echo(printable(line))
         for server, words in shown["silent"].items():
             click.echo(printable(f"{server} doesn't answer: {words}"), err=True)
-        if not shown["faults"]:
+        if not shown["faults"] and not as_json:
             click.echo("nothing goes wrong on purpose")
         return 0
 

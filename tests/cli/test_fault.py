@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 
@@ -110,6 +111,16 @@ def test_process_is_frozen_and_killed_until_the_rule_is_gone(processes: Cluster,
     assert processes.deaths == []
 
 
+def test_process_that_is_killed_while_it_is_frozen_is_frozen_again(processes: Cluster, fault: Say) -> None:
+    with processes.faults.add(broker="broker-a", freeze="1h"):
+        with processes.faults.add(broker="broker-a", kill=True):
+            pass
+        with Producer("tills", processes.namesrv, ONE_TRY) as till, pytest.raises(NetworkError):
+            till.send(Message("orders", b"frozen"))
+    with Producer("tills", processes.namesrv, ONE_TRY) as till:
+        till.send(Message("orders", b"thawed"))
+
+
 def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
     added = processes.faults.add(broker="nameserver", freeze="300ms")
     assert processes.members("nobody") == []  # Answered when it is thawed.
@@ -124,11 +135,25 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
         (["add", "--broker", "broker-x", "--freeze", "1s"], 2, "no broker-x in this cluster; there are nameserver"),
         (["remove", "77"], 1, "there is no fault rule 77"),
         (["remove", "x"], 2, "'x' is no number of a rule"),
+        (["add", "--broker", "broker-a", "--freeze", "0s"], 2, "freeze=0s: that is no time at all"),
+        (["add", "--answer=--5"], 2, "'--5' is no response code"),
+        (["add", "--answer", "99999999999999999999999999"], 2, "a client can be told codes from 1 to 32,767"),
+        (["add", "--broker", ",", "--close"], 2, "names are needed"),
+        (["add", "--partition", "broker-a,broker-x/nameserver"], 2, "did you mean broker-a"),
         (["add", "--topic", "orders"], 2, "nothing is said to go wrong"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_in_a_line(fault: Say, arguments: list[str], exit_code: int, words: str) -> None:
     assert words in fault(*arguments, exit_code=exit_code)
+
+
+def test_list_has_a_line_of_json_for_each_rule(processes: Cluster, fault: Say) -> None:
+    fault("add", "--topic", "orders", "--close")
+    fault("add", "--broker", "broker-a", "--disk-full")
+    told = [json.loads(line) for line in fault("list", "--json").splitlines()]
+    assert [one["words"] for one in told] == [view.words for view in processes.faults.all()]
+    fault("clear")
+    assert fault("list", "--json") == ""
 
 
 def test_without_a_control_endpoint_servers_are_asked_themselves(processes: Cluster) -> None:
@@ -152,6 +177,12 @@ def test_rules_over_http(thread: Cluster) -> None:
     assert get(f"{url}/1", "DELETE")[0] == 404
     assert get(f"{url}?drop=request&frequency=3", "POST")[0] == 400
     assert get(f"{url}?broker=broker-a&kill=true", "POST")[1]["error"].startswith("this cluster lives in a thread")
+    for words in (
+        {"topic": {"a": 1}, "delay": "1s"}, {"answer": "--5"}, {"answer": 3_000_000_000}, {"answer": "9" * 26},
+        {"drop": True, "lifetime": "0s"}, {"drop": True, "until": "1970-01-01T00:00:00Z"},
+    ):  # fmt: skip
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(urllib.request.Request(url, json.dumps(words).encode()), timeout=TIMEOUT_S)
     assert get(url, "DELETE") == (200, {"removed": 1})
 
 

@@ -63,7 +63,7 @@ def rule(**said: Any) -> FaultRule:
         ({"address": "10.0.0.9"}, PULL, True),
         ({"address": "10.0.0.9:4711"}, PULL, True),
         ({"address": "10.0.0.9:4712"}, PULL, False),
-        ({"address": "10.0.0"}, PULL, False),
+        ({"address": "10.0.0.90"}, PULL, False),
         ({"language": "GO"}, PULL, True),
         ({"language": "JAVA"}, PULL, False),
     ],

@@ -1,7 +1,6 @@
 """Fault rules on a running cluster: what clients see of each, and that it is over when the rule is gone."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
@@ -16,54 +15,18 @@ from staticfire.client import (
     Message,
     NetworkError,
     Producer,
-    ProducerSettings,
     UsageError,
 )
-from staticfire.client.admin.faults import FaultAdmin, FaultView
 from staticfire.control.reset import reset
 from staticfire.faults.rules.outlet import Outlet
-from staticfire.faults.rules.parsing import parse_fault
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendMessageV2
-from staticfire.runtime.pool import ConnectionPool
-from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC
+from tests.scenarios.faulty_shop import BROKER, ONE_TRY, FaultyShop
 
 pytestmark = pytest.mark.row("S2")
-BROKER = "10.0.1.1:10911"
-ONE_TRY = ProducerSettings(retry_times_when_send_failed=0, client=ClientSettings(instance_name="till-1"))
-
-
-class FaultyShop(Shop):
-    """A shop whose cluster takes rules, with a producer that tries once."""
-
-    async def add(self, **words: Any) -> FaultView:
-        return await self.faults.add(parse_fault(words))
-
-    async def open(self, brokers: int = 1, queues: int = 4) -> "FaultyShop":
-        await super().open(brokers, queues)
-        # Connections of its own: a rule may close those of everybody else.
-        self.pool = ConnectionPool(self.world.machine("desk", host="10.0.4.2"))
-        self.faults = FaultAdmin(self.pool, NAMESRV)
-        return self
-
-    async def close(self) -> None:
-        await self.pool.close()
-        await super().close()
-
-    async def hits(self) -> list[int]:
-        return [view.hit for view in await self.faults.views()]
-
-    def stored(self, broker: str = "broker-a") -> int:
-        return self.ends()[broker, 0]
-
-    @contextmanager
-    def takes(self, ms: float, within_ms: float = 5) -> Iterator[None]:
-        """What is done in here takes so long."""
-        began_ms = self.world.uptime_ms
-        yield
-        assert self.world.uptime_ms - began_ms == pytest.approx(ms, abs=within_ms)
 
 
 @pytest_asyncio.fixture
@@ -280,8 +243,18 @@ async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
     assert [note.partition(" yet")[0] for note in added.notes] == [
         "no broker has topic ordrs", "no broker knows group nobody", "no client nobody is connected",
     ]  # fmt: skip
+    assert (await shop.add(topic=TOPIC, queue=99, drop=True)).notes == [
+        "no broker has a queue 99 of it yet: the rule waits for it"
+    ]
+    assert (await shop.add(topic=TOPIC, queue=0, drop=True)).notes == []
+    assert (await shop.add(until=5, drop=True)).notes == ["message time is past its end already: the rule hits nothing"]
     cut = await shop.add(partition="broker-a/broker-z")
-    assert cut.notes == ["no client broker-z is connected yet: the rule waits for it"]
+    assert cut.notes == [
+        "no client broker-z is connected yet: the rule waits for it",
+        "broker-z is taken for a client; did you mean broker-a? servers are nameserver, broker-a",
+    ]
+    with pytest.raises(UsageError, match=r"there is no server broker-x.*did you mean broker-a"):
+        await shop.add(partition="broker-a,broker-x/nameserver")
     with pytest.raises(UsageError, match="there is no broker-x in this cluster; there are nameserver, broker-a"):
         await shop.add(broker="broker-x", drop=True)
     with pytest.raises(UsageError, match="nameserver can't be disk-full"):
@@ -373,6 +346,8 @@ def any_rule(chance: Random) -> dict[str, Any]:
          {"drop": "server"}, {"skew": "-1h"}]
     )  # fmt: skip
     code = chance.choice([None, "SEND_MESSAGE", "PULL_MESSAGE", "HEART_BEAT", "UPDATE_CONSUMER_OFFSET"])
+    if what == {"drop": "server"}:
+        code = chance.choice([None, "NOTIFY_CONSUMER_IDS_CHANGED"])
     return {**what, "code": code, "probability": chance.choice([0.1, 0.5, 1]), "times": chance.choice([1, 3, 20])}
 
 

@@ -1,0 +1,69 @@
+"""Fault rules and connections: which of them are meant, and what their frames do to each other."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import AnswerTimeout, ClientSettings
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.command import Request
+from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
+from staticfire.runtime.pool import ConnectionPool
+from tests.scenarios.consuming import TOPIC
+from tests.scenarios.faulty_shop import BROKER, FaultyShop
+
+pytestmark = pytest.mark.row("S2")
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
+    shop = FaultyShop(world, ClientSettings())
+    await shop.open(brokers=1, queues=1)
+    yield shop
+    await shop.close()
+
+
+@pytest.mark.parametrize("said", [{"address": "10.0.4.1", "drop": "request"}, {"partition": "broker-a/10.0.4.1"}])
+async def test_address_of_a_connection_that_is_made_while_there_is_a_rule_is_meant(
+    shop: FaultyShop, said: dict[str, str]
+) -> None:
+    await shop.add(**said)
+    pool = ConnectionPool(shop.world.machine("till", host="10.0.4.1"))
+    with pytest.raises(AnswerTimeout):
+        await pool.ask(BROKER, GetMaxOffset(TOPIC, 0), 1_000)
+    assert await shop.hits() == [1]
+    await shop.send(b"from elsewhere")
+    await pool.close()
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_delayed_request_holds_up_no_answer_to_another(shop: FaultyShop, is_gone: bool) -> None:
+    slow = await shop.add(code="GET_MAX_OFFSET", delay="4s")
+    connection = await shop.producer.client.pool.connection(BROKER)
+    asked_first = connection.ask(GetMaxOffset(TOPIC, 0), 10_000)
+    await shop.world.run_for(ms=100)
+    if is_gone:
+        await shop.faults.remove(slow.number)
+    await shop.add(code="GET_MIN_OFFSET", direction="answer", delay="100ms")
+    with shop.takes(100):
+        await connection.ask(GetMinOffset(TOPIC, 0), 10_000)
+    assert not asked_first.done()
+    with shop.takes(3_800, within_ms=10):
+        await asked_first
+
+
+async def test_delayed_requests_keep_their_order_and_delayed_answers_keep_theirs(shop: FaultyShop) -> None:
+    connection, answered = await shop.producer.client.pool.connection(BROKER), list[str]()
+
+    def ask(name: str, request: Request) -> None:
+        connection.ask(request, 10_000).add_done_callback(lambda _: answered.append(name))
+
+    for direction in ("request", "answer"):
+        await shop.add(code="GET_MAX_OFFSET", direction=direction, delay="1s")
+        await shop.add(code="GET_MIN_OFFSET", direction=direction, delay="10ms")
+        ask("slow", GetMaxOffset(TOPIC, 0))
+        ask("quick", GetMinOffset(TOPIC, 0))
+        await shop.world.run_for(ms=2_000)
+        await shop.faults.remove(0)
+    assert answered == ["slow", "quick"] * 2
