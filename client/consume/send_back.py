@@ -8,10 +8,11 @@ broker takes; the delay is then the one that the broker would have chosen.
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.send_result import SendStatus
 from staticfire.client.produce.sender import Sender
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.delay_levels import retry_level
-from staticfire.protocol.errors import StaticfireError, broker_answer
+from staticfire.protocol.errors import ClientError, StaticfireError, broker_answer
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.names import INNER_PRODUCER_GROUP, retry_topic
 from staticfire.protocol.properties import (
@@ -94,7 +95,9 @@ class SendBacks:
         if self._inner is None:
             settings = ProducerSettings(client=self._client.settings, send_msg_timeout_ms=RESEND_TIMEOUT_MS)
             self._inner = Sender(INNER_PRODUCER_GROUP, self._client, settings)
-        await self._inner.post(retry)
+        result = await self._inner.post(retry)
+        if result.status is not SendStatus.SEND_OK:  # It comes twice rather than never, if the broker loses it.
+            raise ClientError(f"a retry in {retry.topic} isn't safe yet: {result.status.value}")
 
     async def close(self) -> None:
         """Wait for what is under way."""

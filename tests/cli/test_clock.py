@@ -256,7 +256,7 @@ def test_a_report_is_a_few_plain_lines(cluster: Cluster) -> None:
         (["advance", "2h", "--settle", "long"], 2, "'long' is no duration"),
         (["advance", "--to", "2020-01-01T00:00:00Z"], 1, "can't go back"),
         (["scale", "fast"], 2, "'fast' is not a valid float"),
-        (["scale", "0"], 1, "the rate 0.0"),
+        (["scale", "0"], 2, "the rate has to be above 0"),
         (["rewind"], 2, "rewind"),
         (["now", "-n", "127.0.0.1:1"], 1, "127.0.0.1:1"),
     ],

@@ -284,7 +284,7 @@ SHOWN = [
     ("journal delivered", 0, {"kind", "topic"}),
     ("fault add --topic nosuch --delay 1ms", 0, {"number", "words", "hits"}),
     ("fault add --topic nosuch", 2, set()),
-    ("fault list", 0, {"faults", "silent"}),
+    ("fault list", 0, {"number", "words", "hits", "leftMs"}),
     ("fault remove 99", 1, set()),
     ("fault clear", 0, {"removed"}),
     ("clock now", 0, {"messageMs", "wallMs", "mode", "rate"}),
