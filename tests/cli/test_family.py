@@ -289,13 +289,13 @@ SHOWN = [
     ("fault clear", 0, {"removed"}),
     ("clock now", 0, {"messageMs", "wallMs", "mode", "rate"}),
     ("clock advance 1s", 0, {"messageMs", "delivered"}),
-    ("clock scale 0", 1, set()),
+    ("clock scale 0", 2, set()),
     ("peek ordes", 1, set()),
     ("snapshot save", 0, {"name", "savedMs", "topics", "groups", "messages"}),
     ("snapshot list", 0, {"name", "savedMs", "messageMs", "messages"}),
     ("snapshot restore", 0, {"name", "gone", "queuesMoved"}),
     ("snapshot remove default", 0, {"removed"}),
-    ("snapshot restore nosuch", 2, set()),
+    ("snapshot restore nosuch", 1, set()),
     ("reset", 0, {"topics", "groups", "brokers"}),
 ]
 """What is asked, its exit code, and keys that each line of JSON has; none: nothing is printed."""
