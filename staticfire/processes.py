@@ -128,9 +128,8 @@ class ProcessCluster:
         Returns in words who had to be killed, and who has failed at its end.
         """
         late: list[Child] = []
-        ended = [name for name in self.names if name in self.children and self.children[name].exit_code is not None]
+        running = [self.children[name] for name in self.names if name in self.children]
         try:
-            running = [self.children[name] for name in self.names if name in self.children]
             late += self.children.stop([child for child in running if child.name == PROXY])
             nameservers = self.plan.nameserver_addresses
             late += self.children.stop([child for child in running if child.name not in (PROXY, *nameservers)])
@@ -140,8 +139,7 @@ class ProcessCluster:
             self._ports.close()
             self.folder.remove()
         words = [f"{child.name} didn't stop in time and was killed" for child in late]
-        failed = (self.children[name] for name in self.names if name in self.children and name not in ended)
-        return words + [child.how_it_ended() for child in failed if (child.exit_code or 0) > 0]
+        return words + [child.how_it_ended() for child in running if child.stopping and (child.exit_code or 0) > 0]
 
     def on_death(self, tell: Callable[[Child], None]) -> None:
         """Have `tell` called with each process that ends unasked."""

@@ -150,9 +150,8 @@ class ConfigHandlers:
 
     async def forget(self) -> None:
         """Put the settings of the start in place again."""
-        changed = as_properties(self._state.settings).items() - as_properties(self._at_start).items()
-        if changed:
-            await self._apply(Change(self._at_start, dict(changed)))
+        if self._state.settings is not self._at_start:
+            await self._apply(change_settings(self._state.settings, as_properties(self._at_start)))
 
     async def _apply(self, change: Change[BrokerSettings]) -> None:
         """Put other settings in place and make them known where they show."""

@@ -86,8 +86,9 @@ class ResetHandlers:
         for topic in topics:
             self._state.offsets.forget_topic(topic)
             self._pops.forget_topic(topic)
-        for topic in self._forget_with.keys() & set(topics):
-            self._forget_with[topic]()
+        for topic, forget in self._forget_with.items():
+            if topic in topics:
+                forget()
         if trouble is not None:
             raise trouble
 

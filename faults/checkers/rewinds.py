@@ -19,9 +19,7 @@ class Rewinds:
 
     def __init__(self, workload: Workload) -> None:
         self._brokers = workload.brokers.names
-        self._groups = {
-            f"{group.name}-{number}": group.name for group in workload.groups for number in range(1, group.members + 1)
-        }
+        self._groups = {member: group.name for group in workload.groups for member in group.member_names}
         self._up: set[str] = set()
         self._until_ms: dict[tuple[str, str], float] = {}
 

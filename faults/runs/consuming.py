@@ -23,7 +23,7 @@ from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.chance import number_from, source_of_chance
 from staticfire.faults.workload.description import Group, ProgramListener
 from staticfire.faults.workload.own_code import told
-from staticfire.protocol.names import RETRY_PREFIX, pop_retry_topic
+from staticfire.protocol.names import RETRY_PREFIX
 from staticfire.protocol.pop_handles import NORMAL
 from staticfire.runtime.machine import Clock
 from staticfire.runtime.ranges import shown
@@ -152,10 +152,8 @@ def _by_place(
 
 def _popped(group: str, clock: Clock, message: PoppedMessage) -> tuple[QueuePlace, Seen]:
     handle = message.handle
-    is_retry = handle.flag != NORMAL
-    topic = pop_retry_topic(message.topic, group, handle.flag) if is_retry else message.topic
     popped_ms = clock.uptime_ms() - (clock.wall_ms() - handle.pop_time_ms)
-    return (handle.broker_name, topic, handle.queue_id), Seen(
-        message.get(NAME_PROPERTY) or "", handle.queue_offset, message.reconsume_times, is_retry,
+    return (handle.broker_name, handle.real_topic(message.topic, group), handle.queue_id), Seen(
+        message.get(NAME_PROPERTY) or "", handle.queue_offset, message.reconsume_times, handle.flag != NORMAL,
         popped_ms, popped_ms + handle.invisible_ms,
     )  # fmt: skip

@@ -114,8 +114,7 @@ class Observer:
         cluster = self._cluster
         for group in cluster.workload.groups:
             wanted = {(broker, topic) for broker in cluster.workload.brokers.names for topic in group.topics}
-            members = [f"{group.name}-{number}" for number in range(1, group.members + 1)] if group.popped else []
-            for member in sorted(cluster.up.intersection(members)):
+            for member in sorted(cluster.up.intersection(group.member_names if group.popped else ())):
                 popped = {(queue.broker_name, queue.topic) for queue in cluster.members[member].assignment}
                 yield from (f"{member} doesn't pop {topic} on {broker}" for broker, topic in sorted(wanted - popped))
 
@@ -131,8 +130,7 @@ class Observer:
                 for broker in self._cluster.workload.brokers.names
                 for queue_id in range(topic.queues)
             }
-            for number in range(1, group.members + 1):
-                member = f"{group.name}-{number}"
+            for member in group.member_names:
                 if member in self._cluster.up:
                     for queue in self._cluster.members[member].assignment:
                         at = (queue.broker_name, queue.topic, queue.queue_id)

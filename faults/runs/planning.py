@@ -62,7 +62,7 @@ def targets(workload: Workload, at: At) -> list[str]:
 
 def members_of(workload: Workload) -> list[str]:
     """Return the machines of all groups."""
-    return [f"{group.name}-{number + 1}" for group in workload.groups for number in range(group.members)]
+    return [member for group in workload.groups for member in group.member_names]
 
 
 def producers_of(workload: Workload) -> list[str]:

@@ -166,6 +166,11 @@ class Group(Word):
         """What it subscribes to."""
         return (self.topic,) if isinstance(self.topic, str) else tuple(self.topic)
 
+    @property
+    def member_names(self) -> list[str]:
+        """What its members' machines are called."""
+        return [f"{self.name}-{number}" for number in range(1, self.members + 1)]
+
     def check_settings(self) -> None:
         """Raises: UsageError (no such setting, or a value that it can't have)."""
         from staticfire.client import MessageModel, PushSettings

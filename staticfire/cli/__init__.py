@@ -27,8 +27,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-EXIT_STOPPED, EXIT_INTERRUPTED = 0, 130
-# As in runtime/exit_codes.py, which nobody has imported when somebody presses Ctrl-C.
 COLLECT_AFTER = 50_000
 # Objects. Python's own 700 lets a start look a hundred times at what it has imported, which stays.
 
@@ -41,7 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _start(given)
     except KeyboardInterrupt:  # Nothing takes signals yet, or nothing any more.
-        return EXIT_STOPPED if given[:1] == ["up"] else EXIT_INTERRUPTED
+        import signal
+
+        from staticfire.runtime.exit_codes import EXIT_SIGNAL_BASE, EXIT_STOPPED
+
+        return EXIT_STOPPED if given[:1] == ["up"] else EXIT_SIGNAL_BASE + signal.SIGINT
 
 
 def _start(given: list[str]) -> int:
