@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,11 @@ class GrpcEndpoint:
         self._when_tls: list[Callable[[], None]] = []
         self._listeners: list[Listener] = []
         self._entrances: dict[Entrance, None] = {}  # In the order in which they came.
+        self._greeting: OrderedDict[Entrance, None] = OrderedDict()
+        # Those of which it isn't known yet what they speak, the oldest first.
         self._held_bytes = 0
+        self._queued_bytes = 0
+        self._shed_planned = False
         self.methods = methods
         self.limits = limits or TransportLimits()
         self.port = 0
@@ -57,6 +62,11 @@ class GrpcEndpoint:
     def held_bytes(self) -> int:
         """Of requests that aren't whole, or that no handler has taken."""
         return self._held_bytes
+
+    @property
+    def queued_bytes(self) -> int:
+        """Of answers that clients haven't taken; exact after each `look`."""
+        return self._queued_bytes
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
         """Accept connections there; at every address of IPv4 means at those of IPv6, too. Raises: OSError."""
@@ -78,10 +88,44 @@ class GrpcEndpoint:
 
     def came(self, entrance: Entrance) -> bool:
         self._entrances[entrance] = None
-        return len(self._entrances) <= self.limits.connections_max
+        if len(self._entrances) > self.limits.connections_max:
+            return False
+        self._greeting[entrance] = None
+        if len(self._greeting) > self.limits.greetings_max:
+            oldest = next(iter(self._greeting))
+            del self._greeting[oldest]
+            oldest.refuse(f"{self.limits.greetings_max} newer connections haven't said either what they speak")
+            oldest.abort()
+        return True
+
+    def greeted(self, entrance: Entrance) -> None:
+        self._greeting.pop(entrance, None)
 
     def gone(self, entrance: Entrance) -> None:
         self._entrances.pop(entrance, None)
+        self._greeting.pop(entrance, None)
+
+    def queue(self, size: int) -> None:
+        self._queued_bytes += size
+        if self._queued_bytes > self.limits.queued_bytes_max and not self._shed_planned:
+            self._shed_planned = True
+            asyncio.get_running_loop().call_soon(self._shed)
+
+    def _shed(self) -> None:
+        """Close the connections that hold the most answers, until a quarter of the room is free."""
+        self._shed_planned = False
+        connections = [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
+        for grpc in connections:
+            grpc.flush()  # What their clients have taken meanwhile doesn't count.
+        if self._queued_bytes <= self.limits.queued_bytes_max:
+            return
+        for grpc in sorted(connections, key=lambda each: each.queued_bytes, reverse=True):
+            if self._queued_bytes <= self.limits.queued_bytes_max * 3 // 4:
+                break
+            grpc.abort(
+                f"it holds {grpc.queued_bytes} bytes of answers, the most of all, and together clients have left "
+                f"{self._queued_bytes}: up to {self.limits.queued_bytes_max} are kept"
+            )
 
     def hold(self, size: int) -> bool:
         self._held_bytes += size
@@ -122,9 +166,14 @@ class GrpcEndpoint:
             if grpc is not None:
                 grpc.note_progress(entrance.waiting_bytes)
                 grpc.fail_unfinished(uptime_ms)
-            if grpc is None:
-                if uptime_ms - entrance.came_at >= limits.stuck_ms_max:
-                    entrance.refuse(f"after {limits.stuck_ms_max} ms it hasn't said what it speaks")
+                grpc.fail_stalled(uptime_ms)
+                grpc.flush()
+            if entrance.closing_since is not None:
+                if uptime_ms - entrance.closing_since >= limits.closing_ms_max:
+                    entrance.abort()
+            elif grpc is None:
+                if uptime_ms - entrance.came_at >= limits.greeting_ms_max:
+                    entrance.refuse(f"after {limits.greeting_ms_max} ms it hasn't said what it speaks")
             elif grpc.stuck_since is not None and uptime_ms - grpc.stuck_since >= limits.stuck_ms_max:
                 entrance.refuse(f"for {limits.stuck_ms_max} ms it has taken no answers, or not finished a frame")
                 entrance.abort()

@@ -33,6 +33,9 @@ class Porch(Shared, Protocol):
     def came(self, entrance: "Entrance") -> bool:
         """Take note of a connection; return whether there is room for it."""
 
+    def greeted(self, entrance: "Entrance") -> None:
+        """Take note that it is known what a connection speaks."""
+
     def gone(self, entrance: "Entrance") -> None: ...
 
     def tls_context(self) -> "SSLContext | None":
@@ -57,6 +60,7 @@ class Entrance(asyncio.Protocol):
         """Once it is known that the client speaks HTTP/2."""
         self.peer: Address = ("?", 0)
         self.came_at: UptimeMs = porch.clock.uptime_ms()
+        self.closing_since: UptimeMs | None = None
         self.closed: asyncio.Future[None] | None = None
 
     # -- asyncio's side ------------------------------------------------------------------------------------------
@@ -112,6 +116,7 @@ class Entrance(asyncio.Protocol):
 
     def _begin_grpc(self) -> None:
         self.grpc = GrpcConnection(self._porch, self.peer, self)
+        self._porch.greeted(self)
         plain, self._first = self._first, b""
         if self._tls is None:
             self._receive = self.grpc.receive
@@ -195,6 +200,8 @@ class Entrance(asyncio.Protocol):
 
     def close(self) -> None:
         self._is_closing = True
+        if self.closing_since is None:
+            self.closing_since = self._porch.clock.uptime_ms()
         if self._transport is not None:
             self._transport.close()
 

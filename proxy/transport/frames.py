@@ -101,10 +101,13 @@ def goaway(last_stream_id: int, code: H2Code, words: str = "") -> bytes:
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, int(code)) + words.encode())
 
 
-def read_settings(payload: bytes) -> list[tuple[int, int]]:
+def read_settings(payload: bytes, entries_max: int) -> list[tuple[int, int]]:
     """Return the settings of a payload, in their order. Raises: Http2Fault."""
     if len(payload) % _SETTING.size:
         raise Http2Fault(
             H2Code.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes: each setting takes {_SETTING.size}"
         )
+    if len(payload) > entries_max * _SETTING.size:
+        words = f"SETTINGS with {len(payload) // _SETTING.size} entries: up to {entries_max} are taken"
+        raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
     return [(number, value) for number, value in _SETTING.iter_unpack(payload)]

@@ -27,6 +27,10 @@ log = logger("grpc")
 class Way(Protocol):
     """Where a connection's bytes go."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """What was written, and the client hasn't taken."""
+
     def write(self, data: bytes) -> None: ...
 
     def flush_soon(self) -> None:
@@ -54,6 +58,9 @@ class Shared(Protocol):
     def hold(self, size: int) -> bool:
         """So many bytes of requests more, or less, are held; return whether that is within the limit."""
 
+    def queue(self, size: int) -> None:
+        """So many bytes of answers more, or less, wait for their client."""
+
 
 class GrpcConnection:
     """Calls of one client."""
@@ -61,12 +68,18 @@ class GrpcConnection:
     def __init__(self, shared: Shared, peer: Address, way: Way) -> None:
         self._shared = shared
         self._way = way
-        self._http2 = Http2(shared.limits)
+        self._http2 = Http2(shared.limits, shared.clock.uptime_ms())
         self._calls: dict[H2Stream, RunningCall] = {}
         self._tasks: dict[RunningCall, None] = {}
         # Handlers that run, also of calls that are over.
         self._is_flushing = False
         self._is_leaving = False
+        self._is_lost = False
+        self._has_heard_http = False
+        self._metadata_bytes = 0
+        # Of the calls that are open.
+        self.queued_bytes = 0
+        """Of answers that the client hasn't taken: those in streams, and those at the way."""
         self.peer = peer
         self.idle_since = shared.clock.uptime_ms()
         """When its last call ended, or when it began."""
@@ -87,7 +100,7 @@ class GrpcConnection:
         """Take what came."""
         waited_for = self._http2.unread_bytes + len(data)
         try:
-            for event in self._http2.receive(data):
+            for event in self._http2.receive(data, self._shared.clock.uptime_ms()):
                 if isinstance(event, CallOpened):
                     self._opened(event)
                 elif isinstance(event, CallData):
@@ -102,22 +115,27 @@ class GrpcConnection:
         if not outflow.is_paused:
             self._note_unfinished(waited_for)
         if outflow.is_paused and outflow.control_bytes > self._shared.limits.control_bytes_max:
-            self._abort("it takes no answers, and asks for more and more acknowledgements")
+            self.abort("it takes no answers, and asks for more and more acknowledgements")
             return
         self.flush()
 
     def _note_unfinished(self, waited_for: int) -> None:
-        """Take note of how long a frame waits for its rest; `waited_for`: what was there before it was read."""
-        unread = self._http2.unread_bytes
-        if not unread:
+        """Take note of how long a frame, or a header block, waits for its rest; `waited_for`: what was there before it
+        was read."""
+        unread, is_in_block = self._http2.unread_bytes, self._http2.is_in_block
+        if not unread and not is_in_block:
             self.stuck_since = None
-        elif self.stuck_since is None or unread != waited_for:  # A new one.
+        elif self.stuck_since is None or (unread != waited_for and not is_in_block):  # A new one.
             self.stuck_since = self._shared.clock.uptime_ms()
 
     def _opened(self, event: CallOpened) -> None:
         stream, limits = event.stream, self._shared.limits
-        if len(self._tasks) >= limits.streams_max or self._http2.outflow.unsent_bytes > limits.unsent_bytes_max:
-            self._http2.reset(stream, H2Code.REFUSED_STREAM)
+        if (
+            len(self._tasks) >= limits.streams_max
+            or self.queued_bytes > limits.unsent_bytes_max
+            or self._metadata_bytes + event.size > limits.metadata_bytes_max
+        ):
+            self._http2.refuse(stream)
             return
         try:
             running = self._new_call(event)
@@ -151,18 +169,21 @@ class GrpcConnection:
         if method is None:
             raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"Method not found: {path.removeprefix('/')[:200]}")
         metadata = {name: value for name, value in fields.items() if name[:1] != ":"}
-        facts = CallFacts(path, metadata, self.peer, self._shared.clock, wait_ms)
+        facts = CallFacts(path, metadata, self.peer, self._shared.clock, wait_ms, event.size)
+        self._metadata_bytes += event.size
         return RunningCall(self, event.stream, method, facts, self._shared.limits)
 
     def _answer_http(self, stream: H2Stream, fields: dict[str, str]) -> None:
         """Answer what isn't gRPC, as HTTP does."""
         status = b"415" if fields[":method"] == "POST" else b"405"
-        log.warning(
-            "grpc_port_heard_http",
-            peer=format_address(*self.peer),
-            method=fields[":method"][:20],
-            path=fields[":path"][:100],
-        )
+        if not self._has_heard_http:  # Once for each connection.
+            self._has_heard_http = True
+            log.warning(
+                "grpc_port_heard_http",
+                peer=format_address(*self.peer),
+                method=fields[":method"][:20],
+                path=fields[":path"][:100],
+            )
         self.end(stream, pack_field(":status", status))
 
     def _received(self, event: CallData) -> None:
@@ -197,6 +218,9 @@ class GrpcConnection:
     def hold(self, size: int) -> bool:
         return self._shared.hold(size)
 
+    def forget_metadata(self, size: int) -> None:
+        self._metadata_bytes -= size
+
     def task_started(self, running: RunningCall) -> None:
         self._tasks[running] = None
 
@@ -209,6 +233,23 @@ class GrpcConnection:
         for running in [each for each in self._calls.values() if each.is_stuck(uptime_ms)]:
             running.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "nothing came for long, and the request isn't whole"))
 
+    def fail_stalled(self, uptime_ms: UptimeMs) -> None:
+        """Reset the streams whose client takes nothing of what waits; close the connection if it takes nothing at all."""
+        outflow, limits = self._http2.outflow, self._shared.limits
+        if not outflow.unsent_bytes:
+            return
+        stalled = outflow.stalled(uptime_ms, limits.stuck_ms_max, limits.progress_bytes_min)
+        if any(stream.progress is not None and stream.progress.frames == outflow.sent_frames for stream in stalled):
+            words = f"for {limits.stuck_ms_max} ms its windows have let no answer leave"
+            self.reject(H2Code.ENHANCE_YOUR_CALM, words)
+            return
+        for stream in stalled:
+            running = self._calls.pop(stream, None)
+            self._http2.reset(stream, H2Code.ENHANCE_YOUR_CALM)
+            if running is not None:
+                running.drop()
+        self.flush()
+
     def note_progress(self, waiting_bytes: int) -> None:
         """Take note of how much waits at the way: a client that is slow isn't stuck."""
         if self._http2.outflow.is_paused and waiting_bytes < self._waiting_bytes:
@@ -220,8 +261,18 @@ class GrpcConnection:
 
     def flush(self) -> None:
         """Give the way what may leave."""
-        while data := self._http2.outflow.flush():
+        if self._is_lost:
+            return
+        outflow = self._http2.outflow
+        while data := outflow.flush():
             self._way.write(data)
+        queued = outflow.unsent_bytes + self._way.waiting_bytes
+        if queued != self.queued_bytes:
+            self._note_queued(queued)
+
+    def _note_queued(self, queued: int) -> None:
+        change, self.queued_bytes = queued - self.queued_bytes, queued
+        self._shared.queue(change)
 
     def paused(self) -> None:
         """The way takes no more for now."""
@@ -248,9 +299,13 @@ class GrpcConnection:
         log.warning("grpc_connection_rejected", peer=format_address(*self.peer), code=code.name, reason=words)
         self.leave(code, words)
         self.lost()
-        self._way.close()
+        if self._way.waiting_bytes > self._shared.limits.control_bytes_max:
+            self._way.abort()  # It doesn't read: it won't read the reason either, and what waits would stay.
+        else:
+            self._way.close()
 
-    def _abort(self, words: str) -> None:
+    def abort(self, words: str) -> None:
+        """Cut it off for what its client did."""
         log.warning("grpc_connection_rejected", peer=format_address(*self.peer), reason=words)
         self.lost()
         self._way.abort()
@@ -268,6 +323,8 @@ class GrpcConnection:
         for stream in list(self._http2.streams.values()):
             self._http2.outflow.drop(stream)
         self._http2.streams.clear()
+        self._is_lost = True
+        self._note_queued(0)
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """Return the handlers that run."""

@@ -18,6 +18,8 @@ MS_OF_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.00
 TIMEOUT_DIGITS_MAX = 8
 MESSAGE_CHARS_MAX = 2_000
 # Of the words that end a call: clients take 8 KiB of fields, and a character may be nine bytes there.
+JOINED_BYTES = 4 * 1024
+# Parts of a message that are smaller are put together as they come.
 CONTENT_TYPE = "application/grpc"
 
 ANSWER_FIELDS = STATUS_200 + pack_field("content-type", CONTENT_TYPE.encode())
@@ -68,7 +70,7 @@ class RequestReader:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
         self._needed = MESSAGE_HEAD.size
         # Of the bytes that have to be there before the next message, or its length, can be read.
         self.held_bytes = 0
@@ -78,13 +80,21 @@ class RequestReader:
         """Return the messages that have become whole. Raises: GrpcError."""
         self.held_bytes += len(data)
         if self.held_bytes < self._needed:
-            self._parts.append(data)
+            self._keep(data)
             return []
         if self._parts:
             self._parts.append(data)
             data = b"".join(self._parts)
             self._parts.clear()
         return self._split(data)
+
+    def _keep(self, data: bytes) -> None:
+        """Keep a part; small ones are joined, so that they take no more memory than they count."""
+        last = self._parts[-1] if self._parts else None
+        if isinstance(last, bytearray) and len(last) < JOINED_BYTES:
+            last += data
+        else:
+            self._parts.append(bytearray(data) if len(data) < JOINED_BYTES else data)
 
     def _split(self, data: bytes) -> list[bytes]:
         messages = []

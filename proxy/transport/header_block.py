@@ -18,6 +18,7 @@ TABLE_BYTES_MAX = 4_096
 ENTRY_BYTES = 32
 # What an entry of the table counts for, besides its texts (RFC 7541, section 4.1).
 INTEGER_MAX = 2**31 - 1
+UNPACKED_BYTES_MAX = 256 * 1024
 _NEEDED = frozenset((":method", ":scheme", ":path"))
 _PSEUDO = _NEEDED | {":authority"}
 _OF_CONNECTIONS = frozenset(("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"))
@@ -38,9 +39,13 @@ _STATIC: list[_Field] = [
 class HeaderDecoder:
     """Unpacks the header blocks of one connection, in the order in which they come."""
 
-    def __init__(self, list_bytes_max: int) -> None:
-        """`list_bytes_max`: of the fields of one request; what is above counts as read, and is left out."""
+    def __init__(self, list_bytes_max: int, unpacked_bytes_max: int = UNPACKED_BYTES_MAX) -> None:
+        """`list_bytes_max`: of the fields of one request; what is above counts as read, and is left out, up to
+        `unpacked_bytes_max`."""
         self._list_bytes_max = list_bytes_max
+        self._excess_max = unpacked_bytes_max - list_bytes_max
+        self.list_bytes = 0
+        """What the fields of the last block count for."""
         self._dynamic: list[_Field] = []  # The newest first.
         self._table_bytes = 0
         self._table_bytes_max = TABLE_BYTES_MAX
@@ -88,6 +93,10 @@ class HeaderDecoder:
             if left >= 0:
                 fields[field[0]] = field[1]
                 names.append(field[0])
+            elif left < -self._excess_max:
+                words = f"a header block that unpacks to more than {self._list_bytes_max + self._excess_max} bytes"
+                raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
+        self.list_bytes = self._list_bytes_max - left
         return fields, left >= 0, tuple(names)
 
     def _literal(self, block: bytes, position: int, mask: int) -> tuple[_Field, int]:
@@ -130,6 +139,8 @@ def fault_of_names(names: tuple[str, ...]) -> str:
         return "a pseudo-header field stands behind others"
     if any(name != name.lower() for name in names):
         return "the name of a field isn't in lower case"
+    if "" in names:
+        return "a field without a name"
     of_connections = _OF_CONNECTIONS.intersection(names)
     return f"a field of HTTP/1 connections: {min(of_connections)}" if of_connections else ""
 

@@ -12,26 +12,30 @@ are the connection's, and has no other effect.
 from collections import deque
 from typing import NamedTuple
 
+from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.floods import FrameAllowance
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.header_block import HeaderDecoder, fault_of_fields
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream, Outflow
 
-BLOCK_BYTES_MAX = 64 * 1024
-# Of the fields of a request, packed, over all its frames.
 ID_MASK = 0x7FFF_FFFF
+BEGINNING = UptimeMs(0)
+UPDATES_PER_FRAME = 4
+# WINDOW_UPDATE that a client may send for each DATA frame of ours: one for its stream, one for the connection, twice.
 REMEMBERED_MAX = 64
 # So much is known of streams that are over.
 
 
 class CallOpened(NamedTuple):
-    """The fields of a request; `fits`: all of them are within the limit."""
+    """The fields of a request; `fits`: all of them are within the limit; `size`: what they count for, as HTTP/2 does."""
 
     stream: H2Stream
     fields: dict[str, str]
     fits: bool
     ended: bool
+    size: int
 
 
 class CallData(NamedTuple):
@@ -51,21 +55,34 @@ class CallReset(NamedTuple):
 Event = CallOpened | CallData | CallReset
 
 
-class _Block(NamedTuple):
+class _Block:
     """Fields of which not all frames have come."""
 
-    stream_id: int
-    flags: int
-    parts: list[bytes]
+    __slots__ = ("data", "flags", "frames", "stream_id")
+
+    def __init__(self, stream_id: int, flags: int, data: bytes) -> None:
+        self.stream_id = stream_id
+        self.flags = flags
+        self.data = bytearray(data)
+        self.frames = 1
 
 
 class Http2:  # house: the rules of a connection in one place: a few lines for each type of frame
     """What one client has said on its connection, and what it is to be told."""
 
-    def __init__(self, limits: TransportLimits) -> None:
+    def __init__(self, limits: TransportLimits, uptime_ms: UptimeMs = BEGINNING) -> None:
         self._limits = limits
-        self._decoder = HeaderDecoder(limits.header_bytes_max)
-        self._rest = b""
+        self._uptime_ms = uptime_ms
+        self._decoder = HeaderDecoder(limits.header_bytes_max, limits.block_unpacked_bytes_max)
+        self._resets = FrameAllowance("resets", limits.resets, uptime_ms)
+        self._pings = FrameAllowance("pings", limits.pings, uptime_ms)
+        self._settings_frames = FrameAllowance("settings_frames", limits.settings_frames, uptime_ms)
+        self._window_updates = FrameAllowance("window_updates", limits.window_updates, uptime_ms)
+        self._empty_frames = FrameAllowance("empty_frames", limits.empty_frames, uptime_ms)
+        self._ignored_frames = FrameAllowance("ignored_frames", limits.ignored_frames, uptime_ms)
+        self._rest = bytearray()
+        self._needed = 0
+        # So many bytes there have to be before more of `_rest` can be read.
         self._has_preface = False
         self._has_settings = False
         self._block: _Block | None = None
@@ -84,6 +101,11 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def unread_bytes(self) -> int:
         """Of a frame that isn't whole."""
         return len(self._rest)
+
+    @property
+    def is_in_block(self) -> bool:
+        """Fields have begun, and their last frame hasn't come."""
+        return self._block is not None
 
     def begin(self) -> None:
         """Say how much we take."""
@@ -110,15 +132,20 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             stream.receive_window += stream.unreturned
             stream.unreturned = 0
 
-    def receive(self, data: bytes) -> list[Event]:
+    def receive(self, data: bytes, uptime_ms: UptimeMs = BEGINNING) -> list[Event]:
         """Return what bytes of the client bring. Raises: Http2Fault; nothing can be read after that."""
+        self._uptime_ms = uptime_ms
         if self._rest:
-            data = self._rest + data
+            if len(self._rest) + len(data) < self._needed:
+                self._rest += data  # Not copied for each piece of a frame that arrives byte by byte.
+                return []
+            data = b"".join((self._rest, data))
+            self._rest.clear()
         self._events = []
-        position = 0
+        position = self._needed = 0
         if not self._has_preface:
             if not self._begins_well(data):
-                self._rest = data
+                self._rest += data
                 return []
             position = len(frames.PREFACE)
         end = len(data)
@@ -129,11 +156,13 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
                 raise Http2Fault(H2Code.FRAME_SIZE_ERROR, words)
             start = position + frames.HEAD_BYTES
             if end - start < size:
+                self._needed = frames.HEAD_BYTES + size
                 break
             stream_id = int.from_bytes(data[position + 5 : start], "big") & ID_MASK
             self._frame(data[position + 3], data[position + 4], stream_id, data[start : start + size])
             position = start + size
-        self._rest = data[position:]
+        if position < end:
+            self._rest += data[position:]
         return self._events
 
     def _begins_well(self, data: bytes) -> bool:
@@ -148,8 +177,18 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"a frame of type {kind} between the parts of a header block")
         if not self._has_settings and kind != frames.SETTINGS:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"the first frame is of type {kind} instead of SETTINGS")
-        if kind < len(_READERS):  # Types that nobody knows are to be ignored (RFC 9113, 4.1).
+        if kind < len(_READERS):
             _READERS[kind](self, flags, stream_id, payload)
+        else:  # Unknown types must be ignored (RFC 9113, 4.1).
+            self._ignored_frames.take(self._uptime_ms)
+
+    def refuse(self, stream: H2Stream) -> None:
+        """Reset a stream that there is no room for; the client may try again. Raises: Http2Fault."""
+        self.reset(stream, H2Code.REFUSED_STREAM)
+        self._count_reset()
+
+    def _count_reset(self) -> None:
+        self._resets.take(self._uptime_ms, self.outflow.finished)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -165,6 +204,8 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self._window += self._unreturned
             self._unreturned = 0
         data = _without_padding(payload, flags)
+        if not data and not flags & frames.END_STREAM:
+            self._empty_frames.take(self._uptime_ms)
         stream = self._known(stream_id, "DATA")
         if stream is None:
             self._check_late(stream_id, "DATA")
@@ -188,31 +229,41 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             if len(block) < 5:
                 raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "HEADERS is too short for its priority")
             block = block[5:]
-        self._on_block(_Block(stream_id, flags, [block]), flags)
+        if len(block) > self._limits.block_bytes_max:
+            self._fail_block()
+        if flags & frames.END_HEADERS:
+            self._on_block(stream_id, flags, block)
+        else:
+            self._block = _Block(stream_id, flags, block)
 
-    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if self._block is None:
+    def _on_continuation(self, flags: int, _stream_id: int, payload: bytes) -> None:
+        block = self._block
+        if block is None:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, "CONTINUATION without HEADERS")
-        self._block.parts.append(payload)
+        block.data += payload
+        block.frames += 1
+        if block.frames > self._limits.block_frames_max or len(block.data) > self._limits.block_bytes_max:
+            self._fail_block()
         if not payload and not flags & frames.END_HEADERS:
             raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, "CONTINUATION with nothing in it")
-        self._on_block(self._block, flags)
+        if flags & frames.END_HEADERS:
+            self._block = None
+            self._on_block(block.stream_id, block.flags, bytes(block.data))
 
-    def _on_block(self, block: _Block, flags: int) -> None:
-        if sum(map(len, block.parts)) > BLOCK_BYTES_MAX:
-            words = f"a header block of more than {BLOCK_BYTES_MAX} bytes"
-            raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
-        if not flags & frames.END_HEADERS:
-            self._block = block
-            return
-        self._block = None
-        fields, fits, names = self._decoder.decode(b"".join(block.parts))
-        ended = bool(block.flags & frames.END_STREAM)
-        is_malformed = fits and block.stream_id > self.last_stream_id and fault_of_fields(names, fields) != ""
-        self._on_fields(block.stream_id, {} if is_malformed else fields, fits, ended)
-        if is_malformed and (stream := self.streams.get(block.stream_id)) is not None:
-            self._events.pop()  # A call that nobody has heard of ends without an answer (RFC 9113, 8.1.1).
+    def _fail_block(self) -> None:
+        limits = self._limits
+        words = f"a header block of more than {limits.block_bytes_max} bytes, or {limits.block_frames_max} frames"
+        raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
+
+    def _on_block(self, stream_id: int, flags: int, block: bytes) -> None:
+        fields, fits, names = self._decoder.decode(block)
+        ended = bool(flags & frames.END_STREAM)
+        is_malformed = fits and stream_id > self.last_stream_id and fault_of_fields(names, fields) != ""
+        self._on_fields(stream_id, {} if is_malformed else fields, fits, ended)
+        if is_malformed and (stream := self.streams.get(stream_id)) is not None:
+            self._events.pop()  # A malformed request is a stream error and reaches no handler (RFC 9113, 8.1.1).
             self.reset(stream, H2Code.PROTOCOL_ERROR)
+            self._count_reset()
 
     def _on_fields(self, stream_id: int, fields: dict[str, str], fits: bool, ended: bool) -> None:
         stream = self.streams.get(stream_id)
@@ -224,26 +275,30 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             return None
         if stream_id <= self.last_stream_id:
             self._check_late(stream_id, "HEADERS")
+            self._ignored_frames.take(self._uptime_ms)
             return None
         if self._is_leaving:
-            return None  # GOAWAY has told the client that nobody looks at it.
+            self._ignored_frames.take(self._uptime_ms)
+            return None  # GOAWAY has told the client that such streams are not looked at.
         if stream_id > self.last_stream_id + 2:
             self._skipped.append(range(self.last_stream_id + 1, stream_id))
         self.last_stream_id = stream_id
         if len(self.streams) >= self._limits.streams_max:
             self.outflow.control(frames.rst_stream(stream_id, H2Code.REFUSED_STREAM))
+            self._count_reset()
             return None
         stream = H2Stream(stream_id, self._limits.stream_window_bytes, self.outflow.initial_window)
         if ended:
             self._said_all(stream)
         self.streams[stream_id] = stream
-        self._events.append(CallOpened(stream, fields, fits, ended))
+        self._events.append(CallOpened(stream, fields, fits, ended, self._decoder.list_bytes))
         return None
 
     def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"RST_STREAM of {len(payload)} bytes: it has 4")
         stream = self._known(stream_id, "RST_STREAM")
+        self._count_reset()
         if stream is not None:
             self._said_all(stream)
             del self.streams[stream_id]
@@ -266,6 +321,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         """End a stream whose client has broken a rule of it."""
         self.reset(stream, code)
         self._events.append(CallReset(stream))
+        self._count_reset()
 
     def _known(self, stream_id: int, what: str) -> H2Stream | None:
         """Return a stream, None if it is over. Raises: Http2Fault when it never was."""
@@ -280,28 +336,33 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS on stream {stream_id}: they are the connection's")
+        self._settings_frames.take(self._uptime_ms)
         if flags & frames.ACK:
             if payload:
                 raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "an acknowledgement of SETTINGS with something in it")
             return
         self._has_settings = True
-        for number, value in frames.read_settings(payload):
+        window = None
+        for number, value in frames.read_settings(payload, self._limits.settings_entries_max):
             if number == frames.INITIAL_WINDOW_SIZE:
                 if value > frames.WINDOW_MAX:
                     raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, f"SETTINGS asks for a window of {value} bytes")
-                self.outflow.set_initial_window(value)
+                window = value
             elif number == frames.MAX_FRAME_SIZE:
                 if not frames.FRAME_BYTES_MIN <= value <= frames.FRAME_BYTES_MOST:
                     raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS asks for frames of {value} bytes")
                 self.outflow.frame_bytes_max = value
             elif number == frames.ENABLE_PUSH and value > 1:
                 raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS asks for {value} pushes: it is 0 or 1")
+        if window is not None:
+            self.outflow.set_initial_window(window)  # Once: it visits every stream.
         self.outflow.control(frames.SETTINGS_ACK)
 
     def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id or len(payload) != 8:
             words = f"PING of {len(payload)} bytes on stream {stream_id}: it has 8, on stream 0"
             raise Http2Fault(H2Code.PROTOCOL_ERROR if stream_id else H2Code.FRAME_SIZE_ERROR, words)
+        self._pings.take(self._uptime_ms, self.outflow.sent_frames)
         if not flags & frames.ACK:
             self.outflow.control(frames.frame(frames.PING, frames.ACK, 0, payload))
 
@@ -309,12 +370,14 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         if stream_id or len(payload) < 8:
             words = f"GOAWAY of {len(payload)} bytes on stream {stream_id}: it has 8 and more, on stream 0"
             raise Http2Fault(H2Code.PROTOCOL_ERROR if stream_id else H2Code.FRAME_SIZE_ERROR, words)
+        self._ignored_frames.take(self._uptime_ms)
 
     def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"WINDOW_UPDATE of {len(payload)} bytes: it has 4")
         size = int.from_bytes(payload, "big") & ID_MASK
         stream = self._known(stream_id, "WINDOW_UPDATE") if stream_id else None
+        self._window_updates.take(self._uptime_ms, self.outflow.sent_frames * UPDATES_PER_FRAME)
         if stream_id == 0:
             if size == 0 or not self.outflow.window_update(None, size):
                 words = f"WINDOW_UPDATE by {size} bytes: the connection's window would be none"
@@ -325,6 +388,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id == 0:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, "PRIORITY on stream 0")
+        self._ignored_frames.take(self._uptime_ms)
         if len(payload) != 5 and (stream := self.streams.get(stream_id)) is not None:
             self._break(stream, H2Code.FRAME_SIZE_ERROR)
 

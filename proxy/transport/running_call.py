@@ -22,6 +22,8 @@ from staticfire.runtime.machine import Clock
 
 log = logger("grpc")
 
+REQUEST_BYTES = 64
+# What a request that waits for its handler counts for, besides its own bytes: empty ones take memory, too.
 TIMER_MS_MAX = 24 * 3_600_000
 # Deadlines beyond that are as none: RocketMQ's clients give their telemetry up to 60 years.
 
@@ -41,19 +43,24 @@ class CallOwner(Protocol):
     def hold(self, size: int) -> bool:
         """So many bytes more, or less, wait for their handler; return whether there is room for them."""
 
+    def forget_metadata(self, size: int) -> None:
+        """A call is over whose metadata counted for so many bytes."""
+
     def task_started(self, running: "RunningCall") -> None: ...
 
     def task_ended(self, running: "RunningCall") -> None: ...
 
 
 class CallFacts(NamedTuple):
-    """What is known of a call when it begins; `timeout_ms`: how long its client waits, if it said so."""
+    """What is known of a call when it begins; `timeout_ms`: how long its client waits, if it said so; `metadata_bytes`:
+    what its fields count for."""
 
     method: str
     metadata: Mapping[str, str]
     peer: Address
     clock: Clock
     timeout_ms: int | None
+    metadata_bytes: int
 
 
 class RunningCall:
@@ -65,6 +72,7 @@ class RunningCall:
         self._owner = owner
         self._method = method
         self._timeout_ms = facts.timeout_ms
+        self._metadata_bytes = facts.metadata_bytes
         self._call = GrpcCall(
             facts.method,
             facts.metadata,
@@ -82,6 +90,8 @@ class RunningCall:
         self._has_all = False
         self._heard_ms = UptimeMs(0)
         # When the last part of a request that isn't whole came.
+        self._begun_ms: UptimeMs | None = None
+        # When it was first seen that a request isn't whole, or hasn't come.
         self._clock = facts.clock
         self._waiter: asyncio.Future[None] | None = None
         self._has_begun = False
@@ -102,7 +112,9 @@ class RunningCall:
         before = self._reader.held_bytes
         messages = self._reader.feed(data)
         self._requests.extend(messages)
-        self._hold(self._reader.held_bytes - before + sum(map(len, messages)))
+        self._hold(self._reader.held_bytes - before + sum(map(len, messages)) + REQUEST_BYTES * len(messages))
+        if messages:
+            self._begun_ms = None
         self._untold_bytes += len(data)
         self._has_all = ended
         if self._reader.held_bytes:
@@ -115,7 +127,7 @@ class RunningCall:
             self._tell_room()
             return
         self._tell_room()
-        if ended:
+        if ended or len(self._requests) > 1:
             self._start_with_one()
 
     def _start_with_one(self) -> None:
@@ -154,7 +166,7 @@ class RunningCall:
                 self._waiter = None
 
     def _parse(self, data: bytes) -> Message:
-        self._hold(-len(data))
+        self._hold(-len(data) - REQUEST_BYTES)
         self._tell_room()
         try:
             return self._method.request_type.FromString(data)
@@ -180,8 +192,15 @@ class RunningCall:
             self._waiter.set_result(None)
 
     def is_stuck(self, uptime_ms: UptimeMs) -> bool:
-        """Tell whether the rest of a request doesn't come."""
-        return self._reader.held_bytes > 0 and uptime_ms - self._heard_ms >= self._limits.stuck_ms_max
+        """Tell whether the rest of a request doesn't come, or has taken too long; call it now and then."""
+        held = self._reader.held_bytes
+        if not held and (self._has_all or self.kind is CallKind.BIDI):
+            return False  # A stream of requests may be silent between two of them.
+        if held and uptime_ms - self._heard_ms >= self._limits.stuck_ms_max:
+            return True
+        if self._begun_ms is None:
+            self._begun_ms = uptime_ms
+        return uptime_ms - self._begun_ms >= self._limits.unfinished_ms_max
 
     # -- answers -------------------------------------------------------------------------------------------------
 
@@ -274,6 +293,7 @@ class RunningCall:
             self._timer.cancel()
         self._requests.clear()
         self._owner.hold(-self._held_bytes)
+        self._owner.forget_metadata(self._metadata_bytes)
         self._held_bytes = 0
         if self.task is not None and self.task is not _current_task():
             self.task.cancel()
