@@ -35,7 +35,7 @@ class Proxy(Service):
         self._settings = settings or ProxySettings()
         self._sock = sock
         self._client = ClusterClient(self._settings.namesrv_addr, machine=machine)
-        self._messaging = MessagingService(self._client)
+        self._messaging = MessagingService(self._client, self._settings.min_invisible_time_mills_for_recv)
         limits = TransportLimits(
             request_bytes_max=self._settings.grpc_max_inbound_message_size,
             idle_ms_max=self._settings.grpc_client_idle_time_mills,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PORT, SettingsValue, within
 
+INVISIBLE_MS_MAX = 43_200_000
+# Of a message that was received. RocketMQ: maxInvisibleTimeMills, 12 hours.
 BODY_BYTES_MAX = 4 * 1024 * 1024
 # Of a message. A request that can't hold one is of no use.
 
@@ -26,6 +28,11 @@ class ProxySettings(SettingsValue):
     tls_names: str = ""
     """Host names and addresses, separated by commas, that the certificate has beside localhost, 127.0.0.1 and ::1.
     Only for clients that check it: most of RocketMQ's don't."""
+
+    # What clients may ask for
+    min_invisible_time_mills_for_recv: int = field(default=10_000, metadata=within(0, INVISIBLE_MS_MAX))
+    """The shortest invisible time that a receive may have, in milliseconds. Lower it for tests that wait for a
+    redelivery."""
 
     # What clients may take
     grpc_max_inbound_message_size: int = field(default=130 * 1024 * 1024, metadata=within(BODY_BYTES_MAX, INT32_MAX))

@@ -11,6 +11,12 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
 
 BACKLOG = 1024
+NEXT_PORTS = 16
+# Tried one after the other, where any near one will do.
+
+
+class PortTaken(UsageError):
+    """Another program listens there."""
 
 
 def listen_on(host: str, port: int, way_out: str) -> socket.socket:
@@ -28,8 +34,19 @@ def listen_on(host: str, port: int, way_out: str) -> socket.socket:
         address = format_address(host, port)
         if isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL:
             raise UsageError(f"{address} can't be listened on: this machine has no address {host}") from None
-        raise UsageError(f"{address} can't be listened on: {_reason(error)}; {way_out}") from None
+        kind = PortTaken if getattr(error, "errno", None) == errno.EADDRINUSE else UsageError
+        raise kind(f"{address} can't be listened on: {_reason(error)}; {way_out}") from None
     return sock
+
+
+def listen_near(host: str, port: int, way_out: str) -> socket.socket:
+    """Return a socket that listens there, or at the next free port. Raises: UsageError."""
+    for near in range(port, port + NEXT_PORTS - 1):
+        try:
+            return listen_on(host, near, way_out)
+        except PortTaken:
+            continue
+    return listen_on(host, port + NEXT_PORTS - 1, way_out)
 
 
 def port_of(sock: socket.socket) -> int:

@@ -53,6 +53,8 @@ class WantedControl:
     """How the control endpoint can be reached, and by whom."""
 
     port: int = CONTROL_PORT
+    is_port_chosen: bool = True
+    """False: it is the default, and the next free one will do where another program has it."""
     host: str = HOST
     names: tuple[str, ...] = ()
     """Host names under which it may be asked, besides this machine's loopback."""

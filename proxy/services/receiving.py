@@ -42,10 +42,11 @@ from staticfire.proxy.services.popped import Popped, popped_messages
 from staticfire.proxy.services.receipt_work import ReceiptWork
 from staticfire.proxy.services.received_messages import MessagePacker, packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
+from staticfire.proxy.settings import INVISIBLE_MS_MAX
 from staticfire.proxy.transport.calls import GrpcAnswer, GrpcCall
 
 INVISIBLE_MS_MIN = 10_000
-INVISIBLE_MS_MAX = 43_200_000
+# RocketMQ: minInvisibleTimeMillsForRecv.
 RETURNED_AFTER_MS = 1_000
 TELLS_POLLING_TIME_FROM = (5, 0, 3)
 """Clients older than that don't know the code ILLEGAL_POLLING_TIME."""
@@ -76,7 +77,16 @@ class PopOutcome(NamedTuple):
 class ReceiveCalls:
     """ReceiveMessage."""
 
-    def __init__(self, cluster: KnownCluster, clients: ClientTable, work: ReceiptWork, background: Background) -> None:
+    def __init__(
+        self,
+        cluster: KnownCluster,
+        clients: ClientTable,
+        work: ReceiptWork,
+        background: Background,
+        invisible_ms_min: int = INVISIBLE_MS_MIN,
+    ) -> None:
+        """`invisible_ms_min`: a receive can't make what it gets invisible for less."""
+        self._invisible_ms_min = invisible_ms_min
         self._cluster = cluster
         self._clients = clients
         self._work = work
@@ -115,7 +125,7 @@ class ReceiveCalls:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
         poll_ms = poll_ms_of(request, client, caller)
         topic, group = topic_of(request.message_queue.topic), group_of(request.group)
-        invisible_ms = invisible_ms_of(request)
+        invisible_ms = invisible_ms_of(request, self._invisible_ms_min)
         tags = tags_of(request.filter_expression)
         broker_name = await self._broker_name(topic, request.message_queue.broker.name)
         config = await self._cluster.group(group)
@@ -243,13 +253,13 @@ def poll_ms_of(request: ReceiveMessageRequest, client: KnownClient, caller: Call
     raise StatusError(code, words)
 
 
-def invisible_ms_of(request: ReceiveMessageRequest) -> int:
+def invisible_ms_of(request: ReceiveMessageRequest, invisible_ms_min: int) -> int:
     """Return for how long nobody else gets what is popped. Raises: StatusError."""
     if request.auto_renew:
         return INVISIBLE_MS
     invisible_ms = millis(request.invisible_duration)
-    if invisible_ms < INVISIBLE_MS_MIN:
-        words = f"the invisibleTime is too small. min is {INVISIBLE_MS_MIN}"
+    if invisible_ms < invisible_ms_min:
+        words = f"the invisibleTime is too small. min is {invisible_ms_min}"
         raise StatusError(Code.ILLEGAL_INVISIBLE_TIME, words)
     check_invisible_max(invisible_ms)
     return invisible_ms

@@ -19,7 +19,7 @@ from staticfire.proxy.services.message_time import MessageTime
 from staticfire.proxy.services.presence import PresenceCalls
 from staticfire.proxy.services.questions import ClientQuestions
 from staticfire.proxy.services.receipt_work import ReceiptWork
-from staticfire.proxy.services.receiving import ReceiveCalls
+from staticfire.proxy.services.receiving import INVISIBLE_MS_MIN, ReceiveCalls
 from staticfire.proxy.services.routing import RouteCalls
 from staticfire.proxy.services.sending import SendCalls
 from staticfire.proxy.services.telemetry import TelemetryCalls
@@ -41,7 +41,8 @@ from staticfire.runtime.service import Service
 class MessagingService(Service):
     """The service over one cluster client, which whoever made it enters before and leaves after."""
 
-    def __init__(self, client: ClusterClient) -> None:
+    def __init__(self, client: ClusterClient, invisible_ms_min: int = INVISIBLE_MS_MIN) -> None:
+        """`invisible_ms_min`: a receive can't make what it gets invisible for less."""
         super().__init__()
         self._cluster = cluster = KnownCluster(client)
         self._background = background = Background()
@@ -52,7 +53,7 @@ class MessagingService(Service):
         self._presence = PresenceCalls(cluster, self.clients, self._work, transactions, background)
         self._routing = RouteCalls(cluster)
         self._sending = SendCalls(cluster, time, transactions)
-        self._receiving = ReceiveCalls(cluster, self.clients, self._work, background)
+        self._receiving = ReceiveCalls(cluster, self.clients, self._work, background, invisible_ms_min)
         self._acknowledging = AckCalls(self.clients, self._work)
         self._transactions = transactions
         self._telemetry = TelemetryCalls(

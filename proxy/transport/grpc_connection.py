@@ -10,6 +10,7 @@ from typing import Protocol
 
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport.calls import GrpcError, GrpcStatus, Methods
+from staticfire.proxy.transport.first_bytes import HELLO
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, CONTENT_TYPE, end_fields, timeout_ms
 from staticfire.proxy.transport.header_block import pack_field
@@ -184,7 +185,9 @@ class GrpcConnection:
                 method=fields[":method"][:20],
                 path=fields[":path"][:100],
             )
-        self.end(stream, pack_field(":status", status))
+        self.begin(stream, pack_field(":status", status) + pack_field("content-type", b"text/plain"))
+        self.answer(stream, HELLO)
+        self.end(stream, end_fields(GrpcStatus.UNIMPLEMENTED, "this is no call of gRPC"))
 
     def _received(self, event: CallData) -> None:
         running = self._calls.get(event.stream)

@@ -228,6 +228,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         if flags & frames.HAS_PRIORITY:
             if len(block) < 5:
                 raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "HEADERS is too short for its priority")
+            _check_dependency(stream_id, block)
             block = block[5:]
         if len(block) > self._limits.block_bytes_max:
             self._fail_block()
@@ -258,6 +259,9 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _on_block(self, stream_id: int, flags: int, block: bytes) -> None:
         fields, fits, names = self._decoder.decode(block)
         ended = bool(flags & frames.END_STREAM)
+        if stream_id in self.streams:
+            self._on_trailers(self.streams[stream_id], names, ended)
+            return
         is_malformed = fits and stream_id > self.last_stream_id and fault_of_fields(names, fields) != ""
         self._on_fields(stream_id, {} if is_malformed else fields, fits, ended)
         if is_malformed and (stream := self.streams.get(stream_id)) is not None:
@@ -265,34 +269,36 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self.reset(stream, H2Code.PROTOCOL_ERROR)
             self._count_reset()
 
-    def _on_fields(self, stream_id: int, fields: dict[str, str], fits: bool, ended: bool) -> None:
-        stream = self.streams.get(stream_id)
-        if stream is not None:  # Trailers: gRPC's clients have none, and nothing in them would matter.
-            if stream.closed_there or not ended:
-                return self._break(stream, H2Code.STREAM_CLOSED if stream.closed_there else H2Code.PROTOCOL_ERROR)
+    def _on_trailers(self, stream: H2Stream, names: tuple[str, ...], ended: bool) -> None:
+        """Take the end of a request: gRPC's clients send no trailers, and nothing in them would matter."""
+        if stream.closed_there:
+            self._break(stream, H2Code.STREAM_CLOSED)
+        elif not ended or any(name.startswith(":") for name in names):
+            self._break(stream, H2Code.PROTOCOL_ERROR)
+        else:
             self._said_all(stream)
             self._events.append(CallData(stream, b"", True))
-            return None
+
+    def _on_fields(self, stream_id: int, fields: dict[str, str], fits: bool, ended: bool) -> None:
         if stream_id <= self.last_stream_id:
             self._check_late(stream_id, "HEADERS")
             self._ignored_frames.take(self._uptime_ms)
-            return None
+            return
         if self._is_leaving:
             self._ignored_frames.take(self._uptime_ms)
-            return None  # GOAWAY has told the client that such streams are not looked at.
+            return  # GOAWAY has told the client that such streams are not looked at.
         if stream_id > self.last_stream_id + 2:
             self._skipped.append(range(self.last_stream_id + 1, stream_id))
         self.last_stream_id = stream_id
         if len(self.streams) >= self._limits.streams_max:
             self.outflow.control(frames.rst_stream(stream_id, H2Code.REFUSED_STREAM))
             self._count_reset()
-            return None
+            return
         stream = H2Stream(stream_id, self._limits.stream_window_bytes, self.outflow.initial_window)
         if ended:
             self._said_all(stream)
         self.streams[stream_id] = stream
         self._events.append(CallOpened(stream, fields, fits, ended, self._decoder.list_bytes))
-        return None
 
     def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
@@ -304,6 +310,8 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             del self.streams[stream_id]
             self.outflow.drop(stream)
             self._events.append(CallReset(stream))
+        elif stream_id not in self._finished:
+            self._finished.append(stream_id)
 
     def _said_all(self, stream: H2Stream) -> None:
         """The client has ended its side of a stream: nothing of it can be under way any more."""
@@ -389,7 +397,9 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         if stream_id == 0:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, "PRIORITY on stream 0")
         self._ignored_frames.take(self._uptime_ms)
-        if len(payload) != 5 and (stream := self.streams.get(stream_id)) is not None:
+        if len(payload) == 5:
+            _check_dependency(stream_id, payload)
+        elif (stream := self.streams.get(stream_id)) is not None:
             self._break(stream, H2Code.FRAME_SIZE_ERROR)
 
     def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
@@ -405,6 +415,12 @@ def _settings(limits: TransportLimits) -> bytes:
             frames.MAX_HEADER_LIST_SIZE: limits.header_bytes_max,
         }
     )
+
+
+def _check_dependency(stream_id: int, priority: bytes) -> None:
+    """Check what is otherwise ignored. Raises: Http2Fault (RFC 7540, 5.3.1)."""
+    if int.from_bytes(priority[:4], "big") & ID_MASK == stream_id:
+        raise Http2Fault(H2Code.PROTOCOL_ERROR, f"stream {stream_id} depends on itself")
 
 
 def _without_padding(payload: bytes, flags: int) -> bytes:

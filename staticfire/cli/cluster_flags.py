@@ -35,7 +35,7 @@ def cluster_flags(
                 listen=given.pop("listen"),
                 compat=given.pop("compat"),
             )
-            return command(flags=ClusterFlags(wanted, _wanted_control(given)), **given)
+            return command(flags=ClusterFlags(wanted, _wanted_control(given, control_port)), **given)
 
         return all_flags(
             with_flags,
@@ -82,8 +82,12 @@ def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Comman
 
 def _control_flags(port: int) -> list[Callable[[Command], Command]]:
     """Return the flags of the control endpoint."""
+    default = f"{port}, or the next free one" if port else "any free one"
     return [
-        _port_flag("--control-port", port, "Port of the control endpoint."),
+        click.option(
+            "--control-port", type=Whole(0, 65535),
+            help=f"Port of the control endpoint. 0: any free one. [default: {default}]",
+        ),
         click.option(
             "--control-hosts", envvar="STATICFIRE_CONTROL_HOSTS", default="", metavar="NAME,NAME",
             help="Host names under which the control endpoint may be asked, besides localhost and 127.0.0.1.",
@@ -99,7 +103,14 @@ def _control_flags(port: int) -> list[Callable[[Command], Command]]:
     ]  # fmt: skip
 
 
-def _wanted_control(given: dict[str, Any]) -> WantedControl:
+def _wanted_control(given: dict[str, Any], default_port: int) -> WantedControl:
     """Take the flags of the control endpoint out of what was given."""
+    port, host = given.pop("control_port"), given.pop("control_address")
     names = tuple(name.strip() for name in given.pop("control_hosts").split(",") if name.strip())
-    return WantedControl(given.pop("control_port"), given.pop("control_address"), names, given.pop("control_token"))
+    return WantedControl(
+        port=default_port if port is None else port,
+        is_port_chosen=port is not None,
+        host=host,
+        names=names,
+        token=given.pop("control_token"),
+    )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from staticfire.places import FLAGS, WantedCluster, WantedControl, url_of
 from staticfire.processes import ProcessCluster
-from staticfire.runtime.ports import listen_on, port_of
+from staticfire.runtime.ports import listen_near, listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
 from staticfire.runtime.spawning import EarlyStart
 
@@ -58,7 +58,7 @@ def standing(
     signals = SignalInbox(*more_signals)
     try:
         flags.control.check()
-        control_socket = listen_on(flags.control.host, flags.control.port, FLAGS.ports)
+        control_socket = _listen_for_control(flags.control)
         ended_badly: list[str] = []
         try:
             with _running_cluster(flags.wanted, stdout, signals, early, ended_badly) as cluster:
@@ -67,6 +67,18 @@ def standing(
             control_socket.close()
     finally:
         signals.close()
+
+
+def _listen_for_control(control: WantedControl) -> socket.socket:
+    """Return the socket of the control endpoint; say so when the usual port belongs to another program, which may be
+    RocketMQ's dashboard. Raises: UsageError."""
+    if control.is_port_chosen:
+        return listen_on(control.host, control.port, FLAGS.ports)
+    sock = listen_near(control.host, control.port, FLAGS.ports)
+    if control.port not in (0, port_of(sock)):
+        url = url_of(port_of(sock), control.host)
+        tell(f"another program listens on port {control.port}: the control endpoint is {url} (--control-port chooses)")
+    return sock
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 Behaviour: JSON in every answer, errors included. What a handler raises becomes a status, here and nowhere else. An
 unknown path answers with the list of paths, a wrong method with the right one, a page of another site or an unknown
 host name with 403, a missing token with 401 (access.py). What fails inside is a 500 with its words. Bytes that are no
-HTTP are answered with 400, and told in one line.
+HTTP are answered with 400, and told in one line. A request that isn't whole in time is answered with 408, and its
+connection is closed (half_requests.py).
 Not done: dashboard.
 """
 
+import asyncio
 import json
 import logging
 import socket
@@ -19,6 +21,7 @@ from staticfire.control.access import Access
 from staticfire.control.all_routes import ROUTES
 from staticfire.control.asked import ControlledCluster
 from staticfire.control.cluster import paths
+from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.control.routes import LINES, ControlCall, Reply, Route, did_you_mean
 from staticfire.control.view import ClusterView
 from staticfire.places import url_of
@@ -37,7 +40,7 @@ from staticfire.protocol.errors import (
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.ports import port_of
+from staticfire.runtime.ports import BACKLOG, port_of
 
 log = logger("control")
 
@@ -60,24 +63,37 @@ class ControlSite:
         self._machine = live_machine()
         self._pool = ConnectionPool(self._machine)
         self._runner: web.AppRunner | None = None
+        self._half_requests: HalfRequests | None = None
+        self._listener: asyncio.Server | None = None
 
     async def open(self, sock: socket.socket) -> None:
         """Serve at a listening socket."""
         cluster = ControlledCluster(self._cluster, self._pool, url_of(port_of(sock)), self._access.needs_token)
-        app = web.Application(middlewares=[self._errors_as_json], client_max_size=BODY_BYTES_MAX)
+        app = web.Application(middlewares=[self._timed, self._errors_as_json], client_max_size=BODY_BYTES_MAX)
         app.add_routes([web.route(one.method, one.path, _served(one, cluster)) for one in ROUTES])
         complaints_log = logging.Logger("control", logging.WARNING)
         complaints_log.addHandler(_OneLine())
         self._runner = web.AppRunner(app, access_log=None, logger=complaints_log, shutdown_timeout=CLOSE_TIMEOUT_S)
         await self._runner.setup()
-        await web.SockSite(self._runner, sock).start()
+        assert self._runner.server is not None
+        self._half_requests = HalfRequests(self._runner.server)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(self._half_requests, sock=sock, backlog=BACKLOG)
 
     async def close(self) -> None:
         """Stop serving and let go of the connections to the cluster."""
+        if self._listener is not None:
+            self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
         await self._pool.close()
         await self._machine.workers.close()
+
+    @web.middleware
+    async def _timed(self, request: web.Request, handler: Served) -> web.StreamResponse:
+        assert self._half_requests is not None
+        with self._half_requests.answering(request):
+            return await handler(request)
 
     @web.middleware
     async def _errors_as_json(self, request: web.Request, handler: Served) -> web.StreamResponse:
@@ -115,7 +131,7 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
     """Return what aiohttp calls for a route."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
-        body = await request.read()
+        body = await _body(request)
         if body.strip() and route.body is None:
             raise UsageError("it takes no body; whatever it takes stands behind a question mark")
         _refuse_repeated(request)
@@ -124,6 +140,16 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
         return await _sent(request, reply)
 
     return serve
+
+
+async def _body(request: web.Request) -> bytes:
+    """Return the body. Raises: web.HTTPRequestTimeout when it doesn't become whole."""
+    try:
+        async with asyncio.timeout(HALF_REQUEST_S):
+            return await request.read()
+    except TimeoutError:
+        words = f"Request Timeout: its body was not whole after {HALF_REQUEST_S:.0f} seconds"
+        raise web.HTTPRequestTimeout(reason=words) from None
 
 
 def _refuse_repeated(request: web.Request) -> None:

@@ -113,3 +113,20 @@ def test_bytes_that_are_no_http_are_told_in_one_line_each() -> None:
     told = [line for line in err.splitlines() if "request_unreadable" in line]
     assert len(told) == len(NO_HTTP)
     assert err.splitlines() == told
+
+
+HALF = [
+    b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+    b"POST /faults HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{",
+]
+
+
+@pytest.mark.parametrize("half", HALF, ids=["head", "body"])
+def test_half_a_request_is_answered_with_408(half: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("half_requests", "site"):
+        monkeypatch.setattr(f"staticfire.control.{module}.HALF_REQUEST_S", 0.05)
+    with Cluster() as cluster:
+        host, _, port = cluster.control.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as sock:
+            sock.sendall(half)
+            assert sock.makefile("rb").readline() == b"HTTP/1.1 408 Request Timeout\r\n"

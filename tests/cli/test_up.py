@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from staticfire.plan import CONTROL_PORT
+from staticfire.runtime.ports import NEXT_PORTS
 from tests.cli.commands import FREE_PORTS, TIMEOUT_S, Up, call, command, environment, get, one_line
 
 
@@ -80,6 +82,25 @@ def test_taken_port_is_one_line() -> None:
     line = one_line(refused.stderr)
     assert line.startswith(f"staticfire: 127.0.0.1:{port} can't be listened on: something listens there already;")
     assert "--namesrv-port" in line
+
+
+def test_the_usual_control_port_is_left_to_another_program() -> None:
+    with socket.socket() as dashboard:
+        try:
+            dashboard.bind(("127.0.0.1", CONTROL_PORT))
+            dashboard.listen()
+        except OSError:
+            pass  # Then it belongs to another program already.
+        with Up("up", "--namesrv-port", "0", "--broker-port", "0", "--no-grpc") as up:
+            control = up.told("CONTROL")
+            assert get(f"{control}/health")[0] == 200
+            _, err = up.stop()
+        refused = call("up", *FREE_PORTS[:4], "--no-grpc", "--control-port", str(CONTROL_PORT))
+    assert CONTROL_PORT < int(control.rpartition(":")[2]) < CONTROL_PORT + NEXT_PORTS
+    said = f"staticfire: another program listens on port {CONTROL_PORT}: the control endpoint is {control}"
+    assert err.splitlines() == [f"{said} (--control-port chooses)"]
+    assert refused.returncode == 2
+    assert f":{CONTROL_PORT} can't be listened on" in one_line(refused.stderr)
 
 
 def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""Requests that begin and never end: their connections are closed after a while.
+
+aiohttp waits for the rest of a request without a limit, so a few hundred half requests could use up all file
+descriptors. Each connection gets a timer here, which runs while a request is awaited or has come in part, and rests
+while one is answered, however long that takes.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from aiohttp import web
+
+HALF_REQUEST_S = 10.0
+# For the first byte of a connection, for the rest of a request line and its headers, and for a body.
+TOO_SLOW = (
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 56\r\n\r\n"
+    b'{"error": "the request was not whole after 10 seconds"}\n'
+)
+
+
+class HalfRequests:
+    """Makes the protocols of a server's connections, and knows when each of them answers."""
+
+    def __init__(self, server: web.Server) -> None:
+        self._server = server
+        self._connections: dict[object, TimedConnection] = {}
+
+    def __call__(self) -> asyncio.Protocol:
+        handler = self._server()
+        connection = TimedConnection(handler, lambda: self._connections.pop(handler, None))
+        self._connections[handler] = connection
+        return connection
+
+    @contextmanager
+    def answering(self, request: web.Request) -> Iterator[None]:
+        """Let the timer of a request's connection rest."""
+        connection = self._connections.get(request.protocol)
+        if connection is None:
+            yield
+            return
+        connection.begin_answer()
+        try:
+            yield
+        finally:
+            connection.end_answer()
+
+
+class TimedConnection(asyncio.Protocol):
+    """One connection: passes on what comes, and watches the time."""
+
+    def __init__(self, handler: asyncio.Protocol, when_lost: Callable[[], object]) -> None:
+        self._handler = handler
+        self._when_lost = when_lost
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_answering = False
+        self._has_more = False
+        # Bytes came while a request was answered: perhaps the next one.
+        self._has_spoken = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._handler.connection_made(transport)
+        self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        self._has_spoken = True
+        if self._is_answering:
+            self._has_more = True
+        else:
+            self._start_timer()
+        self._handler.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._handler.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self._transport = None
+        self._when_lost()
+        self._handler.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._handler.resume_writing()
+
+    def begin_answer(self) -> None:
+        """Take note that a request is whole, apart from its body."""
+        self._is_answering = True
+        self._has_more = False
+        self._stop_timer()
+
+    def end_answer(self) -> None:
+        self._is_answering = False
+        if self._has_more:
+            self._start_timer()
+
+    def _start_timer(self) -> None:
+        if self._timer is None and self._transport is not None:
+            self._timer = asyncio.get_running_loop().call_later(HALF_REQUEST_S, self._expire)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self._transport is not None:
+            if self._has_spoken:
+                self._transport.write(TOO_SLOW)
+            self._transport.close()
