@@ -179,6 +179,18 @@ $(SCHEMATHESIS)/bin/schemathesis: $(READY)
 test-control: $(READY) $(SCHEMATHESIS)/bin/schemathesis ## the control endpoint, asked what its OpenAPI description allows and what not
 	$(BIN)/python -m tests.control $(SCHEMATHESIS)/bin/schemathesis
 
+# The newest version that the Go module proxy has; later ones can't be had there, since their go.mod lacks the /v2.
+H2SPEC := $(CURDIR)/.venv/go/bin/h2spec
+$(H2SPEC): $(READY)
+	@command -v go >/dev/null || { echo "test-http2: h2spec needs Go: install it (on Debian: apt-get install golang)" >&2; exit 2; }
+	@echo "setup: h2spec, by Go"
+	@GOBIN=$(dir $(H2SPEC)) go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
+
+.PHONY: test-http2
+test-http2: $(READY) $(H2SPEC) ## the gRPC endpoint's HTTP/2: h2spec, and floods that have to end at their limits (needs Go)
+	$(BIN)/python -m tests.h2spec $(H2SPEC)
+	$(BIN)/pytest -q tests/proxy/test_http2.py tests/proxy/test_floods.py $(ARGS)
+
 .PHONY: test-fuzz
 test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)
 	$(BIN)/python -m tests.fuzz $(if $(FRAMES),--frames $(FRAMES)) $(if $(SEED),--seed $(SEED))

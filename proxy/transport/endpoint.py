@@ -48,6 +48,8 @@ class GrpcEndpoint:
         self.methods = methods
         self.limits = limits or TransportLimits()
         self.port = 0
+        self.open_calls = 0
+        """On all connections."""
 
     @property
     def clock(self) -> Clock:
@@ -88,7 +90,7 @@ class GrpcEndpoint:
 
     def came(self, entrance: Entrance) -> bool:
         self._entrances[entrance] = None
-        if len(self._entrances) > self.limits.connections_max:
+        if len(self._entrances) > self.limits.connections_max and not self._make_room():
             return False
         self._greeting[entrance] = None
         if len(self._greeting) > self.limits.greetings_max:
@@ -97,6 +99,16 @@ class GrpcEndpoint:
             oldest.refuse(f"{self.limits.greetings_max} newer connections haven't said either what they speak")
             oldest.abort()
         return True
+
+    def _make_room(self) -> bool:
+        """Close the oldest connection without calls; return whether there was one. gRPC's clients connect again when
+        they need to."""
+        for entrance in self._entrances:
+            if entrance.grpc is not None and not entrance.grpc.calls and entrance.closing_since is None:
+                entrance.grpc.leave(words="idle, and others want to connect")
+                entrance.close()
+                return True
+        return False
 
     def greeted(self, entrance: Entrance) -> None:
         self._greeting.pop(entrance, None)

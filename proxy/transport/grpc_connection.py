@@ -56,6 +56,9 @@ class Shared(Protocol):
     @property
     def clock(self) -> Clock: ...
 
+    open_calls: int
+    """On all connections."""
+
     def hold(self, size: int) -> bool:
         """So many bytes of requests more, or less, are held; return whether that is within the limit."""
 
@@ -69,7 +72,8 @@ class GrpcConnection:
     def __init__(self, shared: Shared, peer: Address, way: Way) -> None:
         self._shared = shared
         self._way = way
-        self._http2 = Http2(shared.limits, shared.clock.uptime_ms())
+        self._clock = shared.clock
+        self._http2 = Http2(shared.limits, self._clock.uptime_ms())
         self._calls: dict[H2Stream, RunningCall] = {}
         self._tasks: dict[RunningCall, None] = {}
         # Handlers that run, also of calls that are over.
@@ -82,7 +86,7 @@ class GrpcConnection:
         self.queued_bytes = 0
         """Of answers that the client hasn't taken: those in streams, and those at the way."""
         self.peer = peer
-        self.idle_since = shared.clock.uptime_ms()
+        self.idle_since = self._clock.uptime_ms()
         """When its last call ended, or when it began."""
         self._waiting_bytes = 0
         # At the way, when the last progress of a paused one was noted.
@@ -101,7 +105,7 @@ class GrpcConnection:
         """Take what came."""
         waited_for = self._http2.unread_bytes + len(data)
         try:
-            for event in self._http2.receive(data, self._shared.clock.uptime_ms()):
+            for event in self._http2.receive(data, self._clock.uptime_ms()):
                 if isinstance(event, CallOpened):
                     self._opened(event)
                 elif isinstance(event, CallData):
@@ -127,12 +131,13 @@ class GrpcConnection:
         if not unread and not is_in_block:
             self.stuck_since = None
         elif self.stuck_since is None or (unread != waited_for and not is_in_block):  # A new one.
-            self.stuck_since = self._shared.clock.uptime_ms()
+            self.stuck_since = self._clock.uptime_ms()
 
     def _opened(self, event: CallOpened) -> None:
         stream, limits = event.stream, self._shared.limits
         if (
             len(self._tasks) >= limits.streams_max
+            or self._shared.open_calls >= limits.calls_max
             or self.queued_bytes > limits.unsent_bytes_max
             or self._metadata_bytes + event.size > limits.metadata_bytes_max
         ):
@@ -170,8 +175,9 @@ class GrpcConnection:
         if method is None:
             raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"Method not found: {path.removeprefix('/')[:200]}")
         metadata = {name: value for name, value in fields.items() if name[:1] != ":"}
-        facts = CallFacts(path, metadata, self.peer, self._shared.clock, wait_ms, event.size)
+        facts = CallFacts(path, metadata, self.peer, self._clock, wait_ms, event.size)
         self._metadata_bytes += event.size
+        self._shared.open_calls += 1
         return RunningCall(self, event.stream, method, facts, self._shared.limits)
 
     def _answer_http(self, stream: H2Stream, fields: dict[str, str]) -> None:
@@ -223,6 +229,7 @@ class GrpcConnection:
 
     def forget_metadata(self, size: int) -> None:
         self._metadata_bytes -= size
+        self._shared.open_calls -= 1
 
     def task_started(self, running: RunningCall) -> None:
         self._tasks[running] = None
@@ -237,7 +244,7 @@ class GrpcConnection:
             running.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "nothing came for long, and the request isn't whole"))
 
     def fail_stalled(self, uptime_ms: UptimeMs) -> None:
-        """Reset the streams whose client takes nothing of what waits; close the connection if it takes nothing at all."""
+        """Reset the streams of which the client takes nothing; close the connection if it takes nothing at all."""
         outflow, limits = self._http2.outflow, self._shared.limits
         if not outflow.unsent_bytes:
             return
@@ -256,19 +263,23 @@ class GrpcConnection:
     def note_progress(self, waiting_bytes: int) -> None:
         """Take note of how much waits at the way: a client that is slow isn't stuck."""
         if self._http2.outflow.is_paused and waiting_bytes < self._waiting_bytes:
-            self.stuck_since = self._shared.clock.uptime_ms()
+            self.stuck_since = self._clock.uptime_ms()
         self._waiting_bytes = waiting_bytes
 
     def _note_idle(self) -> None:
-        self.idle_since = self._shared.clock.uptime_ms()
+        self.idle_since = self._clock.uptime_ms()
 
     def flush(self) -> None:
         """Give the way what may leave."""
         if self._is_lost:
             return
         outflow = self._http2.outflow
-        while data := outflow.flush():
+        data = outflow.flush()
+        if not data and not self.queued_bytes and not outflow.unsent_bytes:
+            return
+        while data:
             self._way.write(data)
+            data = outflow.flush()
         queued = outflow.unsent_bytes + self._way.waiting_bytes
         if queued != self.queued_bytes:
             self._note_queued(queued)
@@ -280,7 +291,7 @@ class GrpcConnection:
     def paused(self) -> None:
         """The way takes no more for now."""
         self._http2.outflow.is_paused = True
-        self.stuck_since = self._shared.clock.uptime_ms()
+        self.stuck_since = self._clock.uptime_ms()
 
     def resumed(self) -> None:
         """The way takes more."""

@@ -29,7 +29,7 @@ REMEMBERED_MAX = 64
 
 
 class CallOpened(NamedTuple):
-    """The fields of a request; `fits`: all of them are within the limit; `size`: what they count for, as HTTP/2 does."""
+    """The fields of a request; `fits`: they are within the limit; `size`: what they count for, as HTTP/2 does."""
 
     stream: H2Stream
     fields: dict[str, str]
@@ -86,6 +86,8 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         self._has_preface = False
         self._has_settings = False
         self._block: _Block | None = None
+        self.is_in_block = False
+        """Fields have begun, and their last frame hasn't come."""
         self._window = limits.connection_window_bytes
         self._unreturned = 0
         self._events: list[Event] = []
@@ -101,11 +103,6 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def unread_bytes(self) -> int:
         """Of a frame that isn't whole."""
         return len(self._rest)
-
-    @property
-    def is_in_block(self) -> bool:
-        """Fields have begun, and their last frame hasn't come."""
-        return self._block is not None
 
     def begin(self) -> None:
         """Say how much we take."""
@@ -236,6 +233,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self._on_block(stream_id, flags, block)
         else:
             self._block = _Block(stream_id, flags, block)
+            self.is_in_block = True
 
     def _on_continuation(self, flags: int, _stream_id: int, payload: bytes) -> None:
         block = self._block
@@ -249,6 +247,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, "CONTINUATION with nothing in it")
         if flags & frames.END_HEADERS:
             self._block = None
+            self.is_in_block = False
             self._on_block(block.stream_id, block.flags, bytes(block.data))
 
     def _fail_block(self) -> None:

@@ -26,7 +26,10 @@ class TransportLimits(msgspec.Struct, frozen=True):
     """Of requests that have begun and aren't whole, or that no handler has taken yet: all connections together."""
     streams_max: int = 1_024
     """Calls on one connection at a time, cancelled ones included whose handler hasn't ended; clients queue the rest."""
+    calls_max: int = 100_000
+    """Calls on all connections together; above that new ones are refused."""
     connections_max: int = 10_000
+    """One more closes a connection without calls, the oldest; if there is none, it is closed itself."""
     header_bytes_max: int = 16 * 1024
     """Of the metadata of one call, as HTTP/2 counts: names, values, and 32 bytes each."""
     metadata_bytes_max: int = 2 * MIB
@@ -56,7 +59,7 @@ class TransportLimits(msgspec.Struct, frozen=True):
     """Of acknowledgements (PING, SETTINGS) that a connection hasn't taken; above that it is closed."""
     stuck_ms_max: int = 60_000
     """How long a connection may take nothing while answers wait; or let a frame, or a header block, be unfinished.
-    A stream whose client grants it no window for that long is reset; a connection that takes nothing at all is closed."""
+    A stream that has no window for that long is reset; a connection that takes nothing at all is closed."""
     progress_bytes_min: int = 1_024
     """What a stream has to take of waiting answers within `stuck_ms_max`; less counts as nothing."""
     unfinished_ms_max: int = 120_000

@@ -32,7 +32,6 @@ class Progress(NamedTuple):
     frames: int
 
 
-
 class H2Stream:
     """One call's two directions."""
 

@@ -1,4 +1,4 @@
-"""`python -m tests.h2spec H2SPEC`: see the package. `H2SPEC` is the program; what it finds has to be explained below."""
+"""`python -m tests.h2spec H2SPEC`: runs that program and fails when it finds something that isn't explained below."""
 
 import asyncio
 import sys
@@ -13,7 +13,9 @@ from tests.proxy.h2_client import EchoService
 TIMEOUT_S = 240
 CASES_MIN = 140
 # h2spec 2.2.1 has 146. Fewer mean that it didn't run as it should.
-_EARLY = "a request that isn't gRPC's is answered with 405 as soon as its fields are there, before its body is looked at"
+_EARLY = (
+    "a request that isn't gRPC's is answered with 405 as soon as its fields are there, before its body is looked at"
+)
 EXPLAINED = {
     'http2/8.1.2.6: Sends a HEADERS frame with the "content-length" header field which does not equal the DATA frame'
     " payload length": _EARLY,
@@ -40,7 +42,15 @@ async def played(program: str, report: Path) -> list[SpecCase]:
     port = await endpoint.listen("127.0.0.1", 0)
     try:
         process = await asyncio.create_subprocess_exec(
-            program, "--strict", "--port", str(port), "--max-header-length", "27000", "--junit-report", str(report), stdout=asyncio.subprocess.DEVNULL
+            program,
+            "--strict",
+            "--port",
+            str(port),
+            "--max-header-length",
+            "27000",
+            "--junit-report",
+            str(report),
+            stdout=asyncio.subprocess.DEVNULL,
         )
         try:
             await asyncio.wait_for(process.wait(), TIMEOUT_S)
@@ -49,7 +59,7 @@ async def played(program: str, report: Path) -> list[SpecCase]:
             raise SystemExit(f"test-http2: h2spec hasn't ended after {TIMEOUT_S} s") from None
     finally:
         await endpoint.close()
-    return [SpecCase(element) for element in ET.parse(report).iter("testcase")]  # noqa: S314 - our own tool's report
+    return [SpecCase(element) for element in ET.parse(report).iter("testcase")]
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.transport import frames
 from staticfire.proxy.transport.calls import GrpcStatus
@@ -19,7 +20,6 @@ from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.grpc_words import RequestReader
 from staticfire.proxy.transport.http2 import CallOpened, Http2
 from staticfire.proxy.transport.limits import Rate, TransportLimits
-from staticfire.protocol.times import UptimeMs
 from tests.proxy.attacks import ATTACKS, BEGIN, CALL, CHUNK_BYTES, Attack, block_of, headers, opened
 from tests.proxy.h2_client import EchoService, H2Client, a_send, command, framed
 from tests.proxy.raw_client import RawClient
@@ -28,7 +28,9 @@ pytestmark = pytest.mark.row("G3")
 
 HOST, PORT = "10.0.0.1", 8081
 RECEIVE = block_of("ReceiveMessage")
-LIMITS = TransportLimits(queued_bytes_max=3_000_000, greetings_max=20, metadata_bytes_max=100_000)
+LIMITS = TransportLimits(
+    queued_bytes_max=3_000_000, greetings_max=20, metadata_bytes_max=100_000, calls_max=600, connections_max=40
+)
 
 
 class Besieged:
@@ -105,16 +107,24 @@ async def test_a_flood_is_closed_at_its_limit_and_another_client_is_served(besie
 
 
 def test_an_allowance_is_refilled_by_time_and_by_what_was_sent() -> None:
+    said: list[str] = []
+
     def taken(uptime_ms: int, earned: int) -> int:
         """Return how many frames pass when three passed at once at the beginning."""
-        allowance, count = FrameAllowance("pings", Rate(3, 10), UptimeMs(0)), 0
-        with pytest.raises(Http2Fault, match=r"pings\): 3 at once, then 10 a second"):
-            for count in range(10):
-                allowance.take(UptimeMs(0) if count < 3 else UptimeMs(uptime_ms), earned if count >= 3 else 0)
-        return count - 3
+        allowance = FrameAllowance("pings", Rate(3, 10), UptimeMs(0))
+        for _ in range(3):
+            allowance.take(UptimeMs(0))
+        for count in range(10):
+            try:
+                allowance.take(UptimeMs(uptime_ms), earned)
+            except Http2Fault as fault:
+                said.append(str(fault))
+                return count
+        return 10
 
     assert [taken(99, 0), taken(100, 0), taken(200, 0), taken(0, 1), taken(100, 1)] == [0, 1, 2, 1, 2]
     assert taken(100_000, 100) == 3  # Never more than a burst.
+    assert set(said) == {"too many frames of a kind (pings): 3 at once, then 10 a second"}
 
 
 def test_a_piece_of_two_bytes_takes_no_more_memory_than_it_counts() -> None:
@@ -131,7 +141,7 @@ def test_a_piece_of_two_bytes_takes_no_more_memory_than_it_counts() -> None:
     assert taken < 2 * reader.held_bytes
 
 
-def test_a_frame_that_comes_byte_by_byte_is_copied_once() -> None:
+def test_a_frame_that_comes_byte_by_byte_is_whole_at_the_end() -> None:
     http2 = Http2(TransportLimits())
     http2.receive(BEGIN + headers(1))
     data = frames.frame(frames.DATA, 0, 1, bytes(100_000))
@@ -144,7 +154,9 @@ def test_a_frame_that_comes_byte_by_byte_is_copied_once() -> None:
 def test_streams_without_a_window_cost_nothing_when_others_move() -> None:
     def pings(streams: int) -> int:
         http2 = Http2(TransportLimits())
-        events = http2.receive(frames.PREFACE + frames.settings_frame({frames.INITIAL_WINDOW_SIZE: 0}) + opened(streams))
+        events = http2.receive(
+            frames.PREFACE + frames.settings_frame({frames.INITIAL_WINDOW_SIZE: 0}) + opened(streams)
+        )
         for event in events:
             assert isinstance(event, CallOpened)
             http2.outflow.answer(event.stream, b"x" * 100)
@@ -316,3 +328,27 @@ async def test_a_closed_connection_that_isnt_read_is_cut_off(besieged: Besieged)
     await besieged.look_for(15_000)
     assert besieged.endpoint.connections == 0
     attacker.transport.abort()
+
+
+async def test_calls_of_all_connections_have_a_limit(besieged: Besieged) -> None:
+    clients = [await besieged.client() for _ in range(2)]
+    await besieged.world.run_for(10)
+    calls = [(client, client.open("Telemetry")) for client in clients for _ in range(LIMITS.calls_max // 2)]
+    await besieged.world.run_for(100)
+    assert besieged.endpoint.open_calls == LIMITS.calls_max
+    assert (await clients[0].call("SendMessage", a_send())).reset == H2Code.REFUSED_STREAM
+    client, call = calls[-1]
+    await client.send(call, b"", end=True)
+    await client.result(call)
+    assert (await clients[0].call("SendMessage", a_send())).status == 0
+
+
+async def test_connections_without_calls_make_room_for_others(besieged: Besieged) -> None:
+    talking = await besieged.client()
+    talking.open("Telemetry")
+    idle = [await besieged.attacker() for _ in range(LIMITS.connections_max - 1)]
+    await besieged.world.run_for(10)
+    honest = await besieged.client()
+    assert (await honest.call("SendMessage", a_send())).status == 0
+    assert [each.closed.is_set() for each in idle] == [True] + [False] * (LIMITS.connections_max - 2)
+    assert not talking.closed.is_set()

@@ -57,6 +57,8 @@ def data(stream_id: int, size: int, flags: int = 0) -> bytes:
         (BEGIN + frames.frame(frames.PUSH_PROMISE, 0, 1), H2Code.PROTOCOL_ERROR),
         (BEGIN + frames.frame(frames.GOAWAY, 0, 0, b"1"), H2Code.FRAME_SIZE_ERROR),
         (BEGIN + frames.frame(frames.PRIORITY, 0, 0, bytes(5)), H2Code.PROTOCOL_ERROR),
+        (BEGIN + frames.frame(frames.PRIORITY, 0, 3, b"\x80\x00\x00\x03\x10"), H2Code.PROTOCOL_ERROR),
+        (BEGIN + headers(1, FLAGS | frames.HAS_PRIORITY, b"\x00\x00\x00\x01\x10" + BLOCK), H2Code.PROTOCOL_ERROR),
         (BEGIN + frames.frame(frames.CONTINUATION, FLAGS, 1), H2Code.PROTOCOL_ERROR),
         (BEGIN + headers(1, flags=0) + data(1, 1), H2Code.PROTOCOL_ERROR),
         (BEGIN + headers(1, flags=0) + frames.frame(frames.CONTINUATION, 0, 1) * 2, H2Code.ENHANCE_YOUR_CALM),
@@ -113,9 +115,36 @@ def test_what_was_under_way_when_a_stream_ended_has_no_effect() -> None:
     (opened,) = http2.receive(BEGIN + headers(1))
     assert isinstance(opened, CallOpened)
     http2.outflow.end(opened.stream, pack_field("grpc-status", b"0"))
-    late = data(1, 60_000) + frames.window_update(1, 5) + frames.rst_stream(1, H2Code.CANCEL) + headers(1, FLAGS | 1)
+    late = data(1, 60_000) + frames.window_update(1, 5) + headers(1, FLAGS | 1) + frames.rst_stream(1, H2Code.CANCEL)
     assert http2.receive(late) == []
     assert frames.window_update(0, 60_000) in http2.outflow.flush()  # The connection's window is the client's again.
+
+
+def test_nothing_comes_after_a_reset_of_a_stream_that_had_been_answered() -> None:
+    http2 = Http2(LIMITS)
+    (opened,) = http2.receive(BEGIN + headers(1))
+    assert isinstance(opened, CallOpened)
+    http2.outflow.end(opened.stream, pack_field("grpc-status", b"0"))
+    with pytest.raises(Http2Fault, match="HEADERS on stream 1"):
+        http2.receive(frames.rst_stream(1, H2Code.CANCEL) + headers(1, FLAGS | 1))
+
+
+@pytest.mark.parametrize(
+    ("trailers", "code"),
+    [
+        (headers(1, FLAGS | 1, Encoder().encode([("x-sum", "1")])), None),
+        (headers(1, FLAGS | 1), H2Code.PROTOCOL_ERROR),
+        (headers(1, FLAGS, Encoder().encode([("x-sum", "1")])), H2Code.PROTOCOL_ERROR),
+    ],
+    ids=["fine", "pseudo-header", "no_end"],
+)
+def test_trailers_end_a_request_or_its_stream(trailers: bytes, code: H2Code | None) -> None:
+    http2 = Http2(LIMITS)
+    http2.receive(BEGIN + headers(1))
+    http2.outflow.flush()
+    (event,) = http2.receive(trailers)
+    assert isinstance(event, CallData if code is None else CallReset)
+    assert code is None or frames.rst_stream(1, code) in http2.outflow.flush()
 
 
 def test_nothing_comes_behind_the_end_of_a_clients_side() -> None:

@@ -11,7 +11,6 @@ from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.faults.simulation import SimulatedWorld
 from tests.proxy.raw_client import RawClient
 
-
 HOST, PORT = "10.0.0.1", 8082
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SLOW_S = 4 * HALF_REQUEST_S
