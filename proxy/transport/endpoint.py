@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from staticfire.proxy.transport.calls import CallKind, GrpcStatus, Methods
 from staticfire.proxy.transport.entrance import Entrance
+from staticfire.proxy.transport.grpc_connection import GrpcConnection
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Listener, Machine
@@ -126,7 +127,7 @@ class GrpcEndpoint:
     def _shed(self) -> None:
         """Close the connections that hold the most answers, until a quarter of the room is free."""
         self._shed_planned = False
-        connections = [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
+        connections = self._connections()
         for grpc in connections:
             grpc.flush()  # What their clients have taken meanwhile doesn't count.
         if self._queued_bytes <= self.limits.queued_bytes_max:
@@ -142,6 +143,16 @@ class GrpcEndpoint:
     def hold(self, size: int) -> bool:
         self._held_bytes += size
         return self._held_bytes <= self.limits.unfinished_bytes_max
+
+    def relieve(self, connection: GrpcConnection) -> bool:
+        most = max(self._connections(), key=lambda each: each.held_bytes)
+        if most.held_bytes <= connection.held_bytes:
+            return False
+        most.fail_held()
+        return self._held_bytes <= self.limits.unfinished_bytes_max
+
+    def _connections(self) -> list[GrpcConnection]:
+        return [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
 
     def tls_context(self) -> "SSLContext | None":
         return self._tls
@@ -206,7 +217,7 @@ class GrpcEndpoint:
         await self.stop_accepting()
         if self._tls_task is not None:
             self._tls_task.cancel()
-        grpc = [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
+        grpc = self._connections()
         for each in grpc:
             each.leave(words=STOPPING)
             each.fail_calls(GrpcStatus.UNAVAILABLE, STOPPING, lambda running: running.kind is not CallKind.UNARY)

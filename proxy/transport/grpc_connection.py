@@ -62,6 +62,9 @@ class Shared(Protocol):
     def hold(self, size: int) -> bool:
         """So many bytes of requests more, or less, are held; return whether that is within the limit."""
 
+    def relieve(self, connection: "GrpcConnection") -> bool:
+        """End requests of the connection that holds the most, unless it is this one; return whether there is room."""
+
     def queue(self, size: int) -> None:
         """So many bytes of answers more, or less, wait for their client."""
 
@@ -83,6 +86,8 @@ class GrpcConnection:
         self._has_heard_http = False
         self._metadata_bytes = 0
         # Of the calls that are open.
+        self.held_bytes = 0
+        """Of requests that aren't whole, or that no handler has taken."""
         self.queued_bytes = 0
         """Of answers that the client hasn't taken: those in streams, and those at the way."""
         self.peer = peer
@@ -225,7 +230,8 @@ class GrpcConnection:
         self._way.flush_soon()
 
     def hold(self, size: int) -> bool:
-        return self._shared.hold(size)
+        self.held_bytes += size
+        return self._shared.hold(size) or (size > 0 and self._shared.relieve(self))
 
     def forget_metadata(self, size: int) -> None:
         self._metadata_bytes -= size
@@ -237,6 +243,11 @@ class GrpcConnection:
     def task_ended(self, running: RunningCall) -> None:
         self._tasks.pop(running, None)
         self._note_idle()
+
+    def fail_held(self) -> None:
+        """End the calls whose requests take room that others need."""
+        words = "the requests that aren't whole or wait, of all clients together, are over their limit; yours take most"
+        self.fail_calls(GrpcStatus.RESOURCE_EXHAUSTED, words, lambda running: running.held_bytes > 0)
 
     def fail_unfinished(self, uptime_ms: UptimeMs) -> None:
         """End the calls whose request doesn't become whole: nobody else may use the room that it takes."""

@@ -84,7 +84,8 @@ class RunningCall:
         self._limits = limits
         self._reader = RequestReader(limits.request_bytes_max)
         self._requests: deque[bytes] = deque()
-        self._held_bytes = 0
+        self.held_bytes = 0
+        """Of requests that aren't whole, or that the handler hasn't taken."""
         self._untold_bytes = 0
         # Received, and the client was not told that it may send more.
         self._has_all = False
@@ -175,14 +176,14 @@ class RunningCall:
             raise GrpcError(GrpcStatus.INTERNAL, words) from None
 
     def _hold(self, size: int) -> None:
-        self._held_bytes += size
+        self.held_bytes += size
         if not self._owner.hold(size) and size > 0:
             words = "the requests that aren't whole or wait, of all clients together, are over their limit"
             raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
 
     def _tell_room(self) -> None:
         """Let the client send more, unless its handler has enough to do."""
-        waiting = self._held_bytes - self._reader.held_bytes if self.kind is CallKind.BIDI else 0
+        waiting = self.held_bytes - self._reader.held_bytes if self.kind is CallKind.BIDI else 0
         if self._untold_bytes and waiting <= self._limits.unread_requests_bytes_max:
             size, self._untold_bytes = self._untold_bytes, 0
             self._owner.took(self.stream, size)
@@ -292,9 +293,9 @@ class RunningCall:
         if self._timer is not None:
             self._timer.cancel()
         self._requests.clear()
-        self._owner.hold(-self._held_bytes)
+        self._owner.hold(-self.held_bytes)
         self._owner.forget_metadata(self._metadata_bytes)
-        self._held_bytes = 0
+        self.held_bytes = 0
         if self.task is not None and self.task is not _current_task():
             self.task.cancel()
         self._resolve_taken()

@@ -33,7 +33,7 @@ class HalfRequests:
         return connection
 
     @contextmanager
-    def answering(self, request: web.Request) -> Iterator[None]:
+    def answering(self, request: web.BaseRequest) -> Iterator[None]:
         """Let the timer of a request's connection rest."""
         connection = self._connections.get(request.protocol)
         if connection is None:

@@ -29,7 +29,12 @@ pytestmark = pytest.mark.row("G3")
 HOST, PORT = "10.0.0.1", 8081
 RECEIVE = block_of("ReceiveMessage")
 LIMITS = TransportLimits(
-    queued_bytes_max=3_000_000, greetings_max=20, metadata_bytes_max=100_000, calls_max=600, connections_max=40
+    queued_bytes_max=3_000_000,
+    greetings_max=20,
+    metadata_bytes_max=100_000,
+    calls_max=600,
+    connections_max=40,
+    unfinished_bytes_max=20_000_000,
 )
 
 
@@ -352,3 +357,14 @@ async def test_connections_without_calls_make_room_for_others(besieged: Besieged
     assert (await honest.call("SendMessage", a_send())).status == 0
     assert [each.closed.is_set() for each in idle] == [True] + [False] * (LIMITS.connections_max - 2)
     assert not talking.closed.is_set()
+
+
+async def test_requests_that_are_never_finished_make_room_for_those_of_others(besieged: Besieged) -> None:
+    greedy, honest = await besieged.client(), await besieged.client()
+    half = framed(a_send(b"x" * 2_000_000))[:-1]
+    for _ in range(-(-LIMITS.unfinished_bytes_max // 2_000_000)):
+        await greedy.send(greedy.open("SendMessage"), half)
+    assert besieged.endpoint.held_bytes > LIMITS.unfinished_bytes_max - 2_000_000
+    assert (await honest.call("SendMessage", a_send(b"x" * 3_000_000))).status == 0
+    assert besieged.endpoint.held_bytes == 0
+    assert {each.status for each in greedy.answers.values()} == {GrpcStatus.RESOURCE_EXHAUSTED}

@@ -18,13 +18,13 @@ from tests.proxy.h2_client import EchoService, H2Client, a_send, command, framed
 pytestmark = pytest.mark.row("G3")
 
 HOST, PORT = "10.0.0.1", 8081
-LIMITS = {
-    "request_bytes_max": 9_000_000,
-    "unfinished_bytes_max": 12_000_000,
-    "streams_max": 8,
-    "connections_max": 3,
-    "unsent_bytes_max": 2_000_000,
-}
+LIMITS = TransportLimits(
+    request_bytes_max=9_000_000,
+    unfinished_bytes_max=12_000_000,
+    streams_max=8,
+    connections_max=3,
+    unsent_bytes_max=2_000_000,
+)
 
 
 class Served:
@@ -34,7 +34,7 @@ class Served:
         self.world = world
         self.service = EchoService()
         self.machine = world.machine("endpoint", HOST)
-        self.endpoint = GrpcEndpoint(self.machine, self.service.methods, TransportLimits(**LIMITS))
+        self.endpoint = GrpcEndpoint(self.machine, self.service.methods, LIMITS)
         self.clients: list[H2Client] = []
 
     async def client(self, **more: int) -> H2Client:
@@ -226,7 +226,7 @@ async def test_a_stream_too_many_is_refused_and_may_be_tried_again(served: Serve
     await served.world.run_for(10)
     client.h2.remote_settings[3] = 1_000  # The client knows better.
     client.h2.remote_settings.acknowledge()
-    waiting = [client.open("Telemetry") for _ in range(LIMITS["streams_max"])]
+    waiting = [client.open("Telemetry") for _ in range(LIMITS.streams_max)]
     more = await client.call("SendMessage", a_send())
     assert more.reset == H2Code.REFUSED_STREAM
     client.h2.end_stream(waiting[0])
@@ -241,9 +241,15 @@ async def test_unfinished_requests_of_all_clients_have_one_limit(served: Served)
     half = framed(a_send(b"x" * 8_000_000))[:7_000_000]
     await clients[0].send(streams[0], half)
     await clients[1].send(streams[1], half)
-    answer = await clients[1].result(streams[1])
+    answer = await clients[0].result(streams[0])  # It held the most when there was no more room.
     assert (answer.status, "over their limit" in answer.words) == (GrpcStatus.RESOURCE_EXHAUSTED, True)
-    assert (await clients[1].call("SendMessage", a_send())).status == 0
+    assert not clients[1].answers[streams[1]].over.is_set()
+    more = [clients[1].open("SendMessage") for _ in range(2)]
+    for each in more:
+        await clients[1].send(each, half)
+    refused = await clients[1].result(more[0])  # Now it has the most itself.
+    assert (refused.status, "over their limit" in refused.words) == (GrpcStatus.RESOURCE_EXHAUSTED, True)
+    assert (await clients[0].call("SendMessage", a_send())).status == 0
 
 
 async def test_pings_are_never_punished(served: Served) -> None:
