@@ -35,16 +35,17 @@ LIMITS = TransportLimits(
     calls_max=600,
     connections_max=40,
     unfinished_bytes_max=20_000_000,
+    unsent_bytes_max=1_500_000,
 )
 
 
 class Besieged:
     """An endpoint with the echo service, an honest client, and attackers."""
 
-    def __init__(self, world: SimulatedWorld) -> None:
+    def __init__(self, world: SimulatedWorld, limits: TransportLimits) -> None:
         self.world = world
         self.service = EchoService()
-        self.endpoint = GrpcEndpoint(world.machine("endpoint", HOST), self.service.methods, LIMITS)
+        self.endpoint = GrpcEndpoint(world.machine("endpoint", HOST), self.service.methods, limits)
         self._machine = world.machine("client", "10.0.0.2")
 
     async def attacker(self, said: bytes = BEGIN) -> RawClient:
@@ -63,8 +64,9 @@ class Besieged:
 
 
 @pytest_asyncio.fixture
-async def besieged(world: SimulatedWorld) -> AsyncIterator[Besieged]:
-    besieged = Besieged(world)
+async def besieged(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Besieged]:
+    """With the limits that a test is parametrized with."""
+    besieged = Besieged(world, getattr(request, "param", LIMITS))
     await besieged.endpoint.listen(HOST, PORT)
     yield besieged
     await besieged.endpoint.close()
@@ -96,6 +98,7 @@ def calls_in(act: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.parametrize("besieged", [TransportLimits()], indirect=True, ids=["usual"])
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name.replace(" ", "_"))
 async def test_a_flood_is_closed_at_its_limit_and_another_client_is_served(besieged: Besieged, attack: Attack) -> None:
     honest = await besieged.client()
@@ -106,7 +109,7 @@ async def test_a_flood_is_closed_at_its_limit_and_another_client_is_served(besie
     await besieged.world.run_for(100)
     assert attacker.goodbye is not None
     assert attacker.goodbye[0] == attack.code
-    assert attack.limit in attacker.goodbye[1] or f"{getattr(LIMITS, attack.limit)}" in attacker.goodbye[1]
+    assert attack.limit in attacker.goodbye[1] or f"{getattr(TransportLimits(), attack.limit)}" in attacker.goodbye[1]
     assert attacker.closed.is_set()
     assert (await honest.call("SendMessage", a_send())).status == 0
 
@@ -144,6 +147,21 @@ def test_a_piece_of_two_bytes_takes_no_more_memory_than_it_counts() -> None:
         tracemalloc.stop()
     assert reader.held_bytes == 200_005
     assert taken < 2 * reader.held_bytes
+
+
+def test_short_answers_that_wait_take_no_more_memory_than_they_count() -> None:
+    http2 = Http2(TransportLimits())
+    (opened_call,) = http2.receive(frames.PREFACE + frames.settings_frame({frames.INITIAL_WINDOW_SIZE: 0}) + headers(1))
+    assert isinstance(opened_call, CallOpened)
+    tracemalloc.start()
+    try:
+        for _ in range(20_000):
+            http2.outflow.answer(opened_call.stream, bytes(10))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert http2.outflow.unsent_bytes == 200_000
+    assert taken < 2 * http2.outflow.unsent_bytes
 
 
 def test_a_frame_that_comes_byte_by_byte_is_whole_at_the_end() -> None:
@@ -253,7 +271,7 @@ async def test_short_answers_to_a_client_that_reads_nothing_are_bounded(besieged
         calls = (headers(number, unknown, frames.END_HEADERS | 1) for number in range(first, first + 2_000, 2))
         attacker.say(b"".join(calls))
         await besieged.world.run_for(10)
-        assert besieged.endpoint.queued_bytes <= LIMITS.queued_bytes_max
+        assert besieged.endpoint.queued_bytes <= LIMITS.unsent_bytes_max + 500_000
     assert besieged.endpoint.connections == 0
     attacker.transport.abort()
 
@@ -326,10 +344,19 @@ async def test_a_header_block_that_never_ends_is_given_up(besieged: Besieged) ->
     assert attacker.closed.is_set()
 
 
-async def test_a_closed_connection_that_isnt_read_is_cut_off(besieged: Besieged) -> None:
-    attacker = await besieged.attacker(BEGIN)
+@pytest.mark.parametrize("waiting_bytes", [1, 100_000])
+async def test_a_closed_connection_that_isnt_read_is_cut_off(besieged: Besieged, waiting_bytes: int) -> None:
+    attacker = await besieged.attacker(BEGIN + frames.window_update(0, 2**30))
     attacker.transport.pause_reading()
-    attacker.say(frames.frame(frames.PING, 0, 0, bytes(8)) * 1_001)
+    request, number = a_receive(1, 10_000), 1
+    while besieged.endpoint.queued_bytes < waiting_bytes:
+        attacker.say(headers(number, RECEIVE) + frames.frame(frames.DATA, frames.END_STREAM, number, request))
+        await besieged.world.run_for(10)
+        number += 2
+    attacker.say(frames.frame(frames.PING, 0, 0))  # A fault: it has 8 bytes.
+    await besieged.world.run_for(10)
+    # What doesn't read much won't read the reason either.
+    assert besieged.endpoint.connections == (1 if waiting_bytes == 1 else 0)
     await besieged.look_for(15_000)
     assert besieged.endpoint.connections == 0
     attacker.transport.abort()

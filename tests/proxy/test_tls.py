@@ -85,3 +85,7 @@ async def test_spoilt_tls_is_a_line_in_the_log(endpoint: GrpcEndpoint, capfd: py
     writer.close()
     assert (await (await connect(endpoint, trusting())).call("SendMessage", a_send())).status == 0
     assert 'reason="TLS: ' in capfd.readouterr().err
+
+
+def test_a_client_cant_have_a_session_negotiated_again() -> None:
+    assert server_context().options & ssl.OP_NO_RENEGOTIATION
