@@ -14,9 +14,11 @@ import struct
 from enum import IntEnum
 
 from staticfire.protocol.errors import ProtocolError
+from staticfire.proxy.transport.limits import TransportLimits
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES = 9
+ID_MASK = 0x7FFF_FFFF
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 
@@ -83,6 +85,18 @@ def settings_frame(settings: dict[int, int]) -> bytes:
     return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*each) for each in settings.items()))
 
 
+def our_settings(limits: TransportLimits) -> bytes:
+    """Return SETTINGS with what a client may take."""
+    return settings_frame(
+        {
+            MAX_CONCURRENT_STREAMS: limits.streams_max,
+            INITIAL_WINDOW_SIZE: limits.stream_window_bytes,
+            MAX_FRAME_SIZE: limits.frame_bytes_max,
+            MAX_HEADER_LIST_SIZE: limits.header_bytes_max,
+        }
+    )
+
+
 SETTINGS_ACK = frame(SETTINGS, ACK, 0)
 
 
@@ -99,6 +113,21 @@ def rst_stream(stream_id: int, code: H2Code) -> bytes:
 def goaway(last_stream_id: int, code: H2Code, words: str = "") -> bytes:
     """Return GOAWAY: streams above the last one weren't looked at, those up to it still end."""
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, int(code)) + words.encode())
+
+
+def without_padding(payload: bytes, flags: int) -> bytes:
+    """Return what DATA or HEADERS carry. Raises: Http2Fault."""
+    if not flags & PADDED:
+        return payload
+    if not payload or payload[0] >= len(payload):
+        raise Http2Fault(H2Code.PROTOCOL_ERROR, "the padding of a frame is longer than the frame")
+    return payload[1 : len(payload) - payload[0]]
+
+
+def check_dependency(stream_id: int, priority: bytes) -> None:
+    """Check a priority, which is otherwise ignored. Raises: Http2Fault (RFC 7540, 5.3.1)."""
+    if int.from_bytes(priority[:4], "big") & ID_MASK == stream_id:
+        raise Http2Fault(H2Code.PROTOCOL_ERROR, f"stream {stream_id} depends on itself")
 
 
 def read_settings(payload: bytes, entries_max: int) -> list[tuple[int, int]]:

@@ -69,7 +69,7 @@ class Shared(Protocol):
         """So many bytes of answers more, or less, wait for their client."""
 
 
-class GrpcConnection:
+class GrpcConnection:  # house: the calls of a connection and all that ends them, in one place
     """Calls of one client."""
 
     def __init__(self, shared: Shared, peer: Address, way: Way) -> None:

@@ -12,6 +12,7 @@ from hpack.huffman_table import decode_huffman
 from hpack.table import HeaderTable
 
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
+from staticfire.proxy.transport.limits import TransportLimits
 
 TABLE_BYTES_MAX = 4_096
 # HPACK's default; we never tell a client another one.
@@ -34,6 +35,28 @@ def _text(data: bytes) -> str:
 _STATIC: list[_Field] = [
     (_text(name), _text(value), len(name) + len(value) + ENTRY_BYTES) for name, value in HeaderTable.STATIC_TABLE
 ]
+
+
+class HeaderBlock:
+    """The packed fields of a request of which not all frames have come."""
+
+    __slots__ = ("_frames_left", "_limits", "data", "flags", "stream_id")
+
+    def __init__(self, stream_id: int, flags: int, limits: TransportLimits) -> None:
+        self.stream_id = stream_id
+        self.flags = flags
+        self.data = bytearray()
+        self._limits = limits
+        self._frames_left = limits.block_frames_max
+
+    def add(self, payload: bytes) -> None:
+        """Add what a frame brings. Raises: Http2Fault when it is too much."""
+        self.data += payload
+        self._frames_left -= 1
+        bytes_max, frames_max = self._limits.block_bytes_max, self._limits.block_frames_max
+        if self._frames_left < 0 or len(self.data) > bytes_max:
+            words = f"a header block of more than {bytes_max} bytes, or {frames_max} frames"
+            raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
 
 
 class HeaderDecoder:

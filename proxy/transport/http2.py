@@ -16,11 +16,10 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport import frames
 from staticfire.proxy.transport.floods import FrameAllowance
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
-from staticfire.proxy.transport.header_block import HeaderDecoder, fault_of_fields
+from staticfire.proxy.transport.header_block import HeaderBlock, HeaderDecoder, fault_of_fields
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream, Outflow
 
-ID_MASK = 0x7FFF_FFFF
 BEGINNING = UptimeMs(0)
 UPDATES_PER_FRAME = 4
 # WINDOW_UPDATE that a client may send for each DATA frame of ours: one for its stream, one for the connection, twice.
@@ -55,18 +54,6 @@ class CallReset(NamedTuple):
 Event = CallOpened | CallData | CallReset
 
 
-class _Block:
-    """Fields of which not all frames have come."""
-
-    __slots__ = ("data", "flags", "frames", "stream_id")
-
-    def __init__(self, stream_id: int, flags: int, data: bytes) -> None:
-        self.stream_id = stream_id
-        self.flags = flags
-        self.data = bytearray(data)
-        self.frames = 1
-
-
 class Http2:  # house: the rules of a connection in one place: a few lines for each type of frame
     """What one client has said on its connection, and what it is to be told."""
 
@@ -85,7 +72,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         # So many bytes there have to be before more of `_rest` can be read.
         self._has_preface = False
         self._has_settings = False
-        self._block: _Block | None = None
+        self._block: HeaderBlock | None = None
         self.is_in_block = False
         """Fields have begun, and their last frame hasn't come."""
         self._window = limits.connection_window_bytes
@@ -107,7 +94,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def begin(self) -> None:
         """Say how much we take."""
         more = self._limits.connection_window_bytes - frames.WINDOW_BYTES
-        self.outflow.control(_settings(self._limits) + frames.window_update(0, more))
+        self.outflow.control(frames.our_settings(self._limits) + frames.window_update(0, more))
 
     def leave(self, code: H2Code = H2Code.NO_ERROR, words: str = "") -> None:
         """Say that no more calls are taken; those that are open may end."""
@@ -155,7 +142,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             if end - start < size:
                 self._needed = frames.HEAD_BYTES + size
                 break
-            stream_id = int.from_bytes(data[position + 5 : start], "big") & ID_MASK
+            stream_id = int.from_bytes(data[position + 5 : start], "big") & frames.ID_MASK
             self._frame(data[position + 3], data[position + 4], stream_id, data[start : start + size])
             position = start + size
         if position < end:
@@ -200,7 +187,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self.outflow.control(frames.window_update(0, self._unreturned))
             self._window += self._unreturned
             self._unreturned = 0
-        data = _without_padding(payload, flags)
+        data = frames.without_padding(payload, flags)
         if not data and not flags & frames.END_STREAM:
             self._empty_frames.take(self._uptime_ms)
         stream = self._known(stream_id, "DATA")
@@ -221,39 +208,30 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id % 2 == 0:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: a client's streams are odd")
-        block = _without_padding(payload, flags)
+        block = frames.without_padding(payload, flags)
         if flags & frames.HAS_PRIORITY:
             if len(block) < 5:
                 raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "HEADERS is too short for its priority")
-            _check_dependency(stream_id, block)
+            frames.check_dependency(stream_id, block)
             block = block[5:]
-        if len(block) > self._limits.block_bytes_max:
-            self._fail_block()
-        if flags & frames.END_HEADERS:
+        if flags & frames.END_HEADERS and len(block) <= self._limits.block_bytes_max:
             self._on_block(stream_id, flags, block)
         else:
-            self._block = _Block(stream_id, flags, block)
+            self._block = HeaderBlock(stream_id, flags, self._limits)
+            self._block.add(block)
             self.is_in_block = True
 
     def _on_continuation(self, flags: int, _stream_id: int, payload: bytes) -> None:
         block = self._block
         if block is None:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, "CONTINUATION without HEADERS")
-        block.data += payload
-        block.frames += 1
-        if block.frames > self._limits.block_frames_max or len(block.data) > self._limits.block_bytes_max:
-            self._fail_block()
+        block.add(payload)
         if not payload and not flags & frames.END_HEADERS:
             raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, "CONTINUATION with nothing in it")
         if flags & frames.END_HEADERS:
             self._block = None
             self.is_in_block = False
             self._on_block(block.stream_id, block.flags, bytes(block.data))
-
-    def _fail_block(self) -> None:
-        limits = self._limits
-        words = f"a header block of more than {limits.block_bytes_max} bytes, or {limits.block_frames_max} frames"
-        raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
 
     def _on_block(self, stream_id: int, flags: int, block: bytes) -> None:
         fields, fits, names = self._decoder.decode(block)
@@ -382,7 +360,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"WINDOW_UPDATE of {len(payload)} bytes: it has 4")
-        size = int.from_bytes(payload, "big") & ID_MASK
+        size = int.from_bytes(payload, "big") & frames.ID_MASK
         stream = self._known(stream_id, "WINDOW_UPDATE") if stream_id else None
         self._window_updates.take(self._uptime_ms, self.outflow.sent_frames * UPDATES_PER_FRAME)
         if stream_id == 0:
@@ -397,38 +375,12 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             raise Http2Fault(H2Code.PROTOCOL_ERROR, "PRIORITY on stream 0")
         self._ignored_frames.take(self._uptime_ms)
         if len(payload) == 5:
-            _check_dependency(stream_id, payload)
+            frames.check_dependency(stream_id, payload)
         elif (stream := self.streams.get(stream_id)) is not None:
             self._break(stream, H2Code.FRAME_SIZE_ERROR)
 
     def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
         raise Http2Fault(H2Code.PROTOCOL_ERROR, "PUSH_PROMISE from a client")
-
-
-def _settings(limits: TransportLimits) -> bytes:
-    return frames.settings_frame(
-        {
-            frames.MAX_CONCURRENT_STREAMS: limits.streams_max,
-            frames.INITIAL_WINDOW_SIZE: limits.stream_window_bytes,
-            frames.MAX_FRAME_SIZE: limits.frame_bytes_max,
-            frames.MAX_HEADER_LIST_SIZE: limits.header_bytes_max,
-        }
-    )
-
-
-def _check_dependency(stream_id: int, priority: bytes) -> None:
-    """Check what is otherwise ignored. Raises: Http2Fault (RFC 7540, 5.3.1)."""
-    if int.from_bytes(priority[:4], "big") & ID_MASK == stream_id:
-        raise Http2Fault(H2Code.PROTOCOL_ERROR, f"stream {stream_id} depends on itself")
-
-
-def _without_padding(payload: bytes, flags: int) -> bytes:
-    """Return what DATA or HEADERS carry. Raises: Http2Fault."""
-    if not flags & frames.PADDED:
-        return payload
-    if not payload or payload[0] >= len(payload):
-        raise Http2Fault(H2Code.PROTOCOL_ERROR, "the padding of a frame is longer than the frame")
-    return payload[1 : len(payload) - payload[0]]
 
 
 _READERS = (

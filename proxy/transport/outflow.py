@@ -24,7 +24,7 @@ DRIBBLE_BYTES = 1024
 # A frame that carries less, and not the rest of an answer, was cut by a small window: it earns its client nothing.
 
 
-class Progress(NamedTuple):
+class TakenSoFar(NamedTuple):
     """What a client had taken at some time: of a stream, in bytes, and of the connection, in frames."""
 
     uptime_ms: UptimeMs
@@ -68,7 +68,7 @@ class H2Stream:
         """Something waits, and the client's window for this stream takes more."""
         self.late_bytes = 0
         """Of answers that had to wait: how much has left."""
-        self.progress: Progress | None = None
+        self.progress: TakenSoFar | None = None
         """When something that waits was last seen to move."""
         self.when_taken: Callable[[], None] | None = None  # house: nobody waits at first
         """Called once, when all that waited has left or never will."""
@@ -190,7 +190,7 @@ class Outflow:
                 continue
             seen = stream.progress
             if self.is_paused or seen is None or stream.late_bytes - seen.stream_bytes >= progress_bytes_min:
-                stream.progress = Progress(uptime_ms, stream.late_bytes, self.sent_frames)
+                stream.progress = TakenSoFar(uptime_ms, stream.late_bytes, self.sent_frames)
             elif uptime_ms - seen.uptime_ms >= stuck_ms_max:
                 found.append(stream)
         return found

@@ -39,8 +39,9 @@ from staticfire.protocol.errors import (
 )
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Listener
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.ports import BACKLOG, port_of
+from staticfire.runtime.ports import port_of
 
 log = logger("control")
 
@@ -64,7 +65,7 @@ class ControlSite:
         self._pool = ConnectionPool(self._machine)
         self._runner: web.AppRunner | None = None
         self._half_requests: HalfRequests | None = None
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
 
     async def open(self, sock: socket.socket) -> None:
         """Serve at a listening socket."""
@@ -77,13 +78,13 @@ class ControlSite:
         await self._runner.setup()
         assert self._runner.server is not None
         self._half_requests = HalfRequests(self._runner.server)
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(self._half_requests, sock=sock, backlog=BACKLOG)
+        host, port = sock.getsockname()[:2]
+        self._listener = await self._machine.network.listen(self._half_requests, host, port, sock)
 
     async def close(self) -> None:
         """Stop serving and let go of the connections to the cluster."""
         if self._listener is not None:
-            self._listener.close()
+            await self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
         await self._pool.close()
