@@ -9,7 +9,7 @@ from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.reset_offset import CloneGroupOffset, ResetOffset
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, taking
 from tests.scenarios.ordering import Ordering
-from tests.scenarios.polling import Program
+from tests.scenarios.polling import Program, lite_pull, poll_all
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
@@ -118,7 +118,7 @@ async def test_a_program_that_reads_on_its_own_takes_no_reset_from_the_members(
     bodies = await consumed(shop)
     machine = world.machine("report", host="10.0.9.9")
     async with PullConsumer(GROUP, NAMESRV, PullSettings(client=shop.settings), machine) as report:
-        queues = [queue for queue in await report.queues(TOPIC)]
+        queues = list(await report.queues(TOPIC))
         reads = [asyncio.ensure_future(report.pull(queue, 10, wait_ms=20_000)) for queue in queues]
         await world.run_for(seconds=1)
         await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
@@ -212,6 +212,23 @@ async def test_programs_that_poll(world: SimulatedWorld, shop: Shop) -> None:
     await world.run_for(seconds=60)
     assert sorted(programs[0].bodies + programs[1].bodies) == sorted(2 * bodies)
     assert shop.is_committed()
+
+
+@BOTH_PROTOCOLS
+async def test_a_program_that_polls_gets_nothing_of_a_skipped_backlog(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send_many(400)
+    async with lite_pull(shop, "one", consume_from_where=FIRST) as consumer:
+        consumer.subscribe(TOPIC)
+        assert len(await consumer.poll(5_000)) > 0
+        await world.run_for(seconds=3)
+        await shop.admin.reset_offset_by_time(GROUP, TOPIC, -1)
+        await world.run_for(seconds=3)
+        assert await poll_all(consumer, 1) == []
+        await shop.send(b"next", queue=0)
+        assert await poll_all(consumer, 1) == [b"next"]
+        await world.run_for(seconds=10)
+        assert await poll_all(consumer, 1) == []
+        assert shop.is_committed()
 
 
 @BOTH_PROTOCOLS
