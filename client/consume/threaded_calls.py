@@ -5,6 +5,7 @@ threads share the deque of what waits; the event loop only appends to it, and wh
 """
 
 from collections import deque
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
@@ -51,12 +52,26 @@ class ThreadedCalls:
 
     def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock) -> None:
         self.is_leaving = False
+        self._visits: dict[int, None] = {}  # The threads that are in the listener, by their number.
         self._listener = listener
         self._waiting = waiting
         self._clock = clock
 
+    @property
+    def running(self) -> int:
+        """How many threads are in the listener, also when nothing waits for them any more."""
+        return len(self._visits)
+
     def visit(self) -> list[ListenerCall]:
         """Make calls until nothing waits or the visit has taken long enough. Runs in a thread."""
+        thread = get_ident()
+        self._visits[thread] = None
+        try:
+            return self._visit()
+        finally:
+            del self._visits[thread]
+
+    def _visit(self) -> list[ListenerCall]:
         made: list[ListenerCall] = []
         began_ms = self._clock.uptime_ms()
         end_ms = began_ms + VISIT_MS
