@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from staticfire.client import ConsumeFromWhere, Message, Producer, PushConsumer, PushSettings
 from tests.client.live_cluster import live_cluster
-from tests.scenarios.logged import logged
+from tests.scenarios.logged import LogLine, logged
 
 __all__ = ["logged"]
 
@@ -47,7 +47,7 @@ def consumer(namesrv: str, listen: Callable[..., Any], is_ordered: bool) -> Push
 
 @pytest.mark.parametrize("is_ordered", [False, True], ids=["concurrent", "ordered"])
 async def test_a_consumer_leaves_without_its_stuck_listener_and_names_it(
-    namesrv: str, release: threading.Event, is_ordered: bool, capsys: pytest.CaptureFixture[str]
+    namesrv: str, release: threading.Event, is_ordered: bool, logged: list[LogLine]
 ) -> None:
     begun, loop = asyncio.Event(), asyncio.get_running_loop()
 
