@@ -42,18 +42,24 @@ async def test_an_advance_after_a_transaction_finds_it_ended(stand: Stand, state
 
 
 @BOTH_PROTOCOLS
-async def test_a_producer_is_asked_soon_after_its_broker_was_killed(world: SimulatedWorld, stand: Stand) -> None:
+@pytest.mark.parametrize("down_ms", [300, 3_000, 20_000])
+async def test_a_producer_is_asked_soon_after_its_broker_was_killed(
+    world: SimulatedWorld, stand: Stand, down_ms: int
+) -> None:
+    stand.broker_settings["transaction_time_out"] = 60_000
     await stand.start_broker("broker-b", host="10.0.1.2")
+    world.kill("broker-a")
+    await stand.start_broker("broker-a")
     async with stand.producer() as producer:
         for _ in range(4):
             await producer.send_in_transaction(Message(TOPIC, b"x"), ending(UNKNOWN))
-        await world.run_for(seconds=0.5)
         world.kill("broker-a")
-        await world.run_for(seconds=1)
+        await world.run_for(down_ms)
         await stand.start_broker("broker-a")
-        await world.run_for(seconds=1)
+        producers = stand.brokers["broker-a"].state.producers
+        await world.until(lambda: "shop" in producers.producer_table, 1_500, "the broker knows the producer")
         stand.answer = lambda _: COMMIT
-        await stand.advance(HOUR_MS)
+        assert (await stand.advance(HOUR_MS)).checked == 4
         assert len(stand.asked) == 4
         await world.run_for(seconds=1)
         assert await stand.stored() == [b"x"] * 4
