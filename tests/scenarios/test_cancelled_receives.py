@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocke
 pytestmark = pytest.mark.row("G4")
 
 
-async def cancelled(receiving: "asyncio.Future[object]") -> None:
+async def cancelled(receiving: "asyncio.Future[Any]") -> None:
     receiving.cancel()
     with suppress(asyncio.CancelledError):
         await receiving

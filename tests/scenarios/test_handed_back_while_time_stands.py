@@ -1,5 +1,7 @@
 """What is handed back is redelivered at once, although message time is frozen."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeFromWhere
@@ -50,7 +52,7 @@ async def test_one_that_is_put_off_and_then_made_visible(world: SimulatedWorld, 
 
 async def leave_after(shop: Shop, ms: int) -> None:
     """Let a popping member leave with messages in hand, and look whether another one has them soon."""
-    settings = {"client_rebalance": False, "consume_from_where": ConsumeFromWhere.FIRST_OFFSET}
+    settings: dict[str, Any] = {"client_rebalance": False, "consume_from_where": ConsumeFromWhere.FIRST_OFFSET}
     await shop.admin.set_consume_mode(TOPIC, GROUP, "POP", 0)
     await shop.clock("freeze")
     await shop.start(
