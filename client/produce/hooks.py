@@ -11,7 +11,7 @@
     producer.add_hook(Audit())
 
 What `check_forbidden` raises is what the send raises, and nothing leaves. What the others raise is logged, and the send
-goes on: SystemExit, a CancelledError and the outcome that `pytest.fail()` raises, too. Only KeyboardInterrupt is raised.
+goes on: SystemExit, a CancelledError and the outcome that `pytest.fail()` raises. Only KeyboardInterrupt is raised.
 They are called once for each message, before its first attempt and after its last (RocketMQ: around each attempt). With
 hooks, the messages of `send_many` are posted one by one.
 """
