@@ -6,13 +6,16 @@ queue are ignored.
 """
 
 from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from staticfire.broker.groups.pending_resets import PendingReset
 from staticfire.protocol.numbers import INT64_MAX, INT64_MIN, Int32, Int64, LogPosition
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.topics import DataVersion
+
+if TYPE_CHECKING:
+    from staticfire.broker.groups.pending_resets import PendingReset
 
 GroupTopic = tuple[str, str]
 """(group, topic)"""
@@ -63,8 +66,15 @@ class OffsetTable:
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Let pulls of that queue be answered with this offset until its owner goes on there."""
-        self._resets.setdefault((group, topic), {})[queue_id] = PendingReset(offset)
+        self._wait_for_owner(group, topic, {queue_id: offset})
         self.commit(group, topic, queue_id, offset)
+
+    def _wait_for_owner(self, group: str, topic: str, offsets: dict[int, int]) -> None:
+        from staticfire.broker.groups.pending_resets import PendingReset  # here: most brokers reset no group
+
+        waiting = self._resets.setdefault((group, topic), {})
+        for queue_id, offset in offsets.items():
+            waiting[queue_id] = PendingReset(offset)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         resets = self._resets
@@ -182,7 +192,7 @@ class OffsetTable:
             self._committed[group, topic] = legal
         for key, queues in saved.reset_offset_table.items():
             topic, _, group = key.partition("@")
-            self._resets[group, topic] = {queue_id: PendingReset(offset) for queue_id, offset in queues.items()}
+            self._wait_for_owner(group, topic, queues)
 
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):

@@ -5,7 +5,6 @@ threads share the deque of what waits; the event loop only appends to it, and wh
 """
 
 from collections import deque
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
@@ -52,7 +51,7 @@ class ThreadedCalls:
 
     def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock) -> None:
         self.is_leaving = False
-        self._visits: dict[int, None] = {}  # The threads that are in the listener, by their number.
+        self._visits: dict[int, None] = {}  # Of threads that are in the listener, by id() of what they have made.
         self._listener = listener
         self._waiting = waiting
         self._clock = clock
@@ -64,15 +63,15 @@ class ThreadedCalls:
 
     def visit(self) -> list[ListenerCall]:
         """Make calls until nothing waits or the visit has taken long enough. Runs in a thread."""
-        thread = get_ident()
-        self._visits[thread] = None
-        try:
-            return self._visit()
-        finally:
-            del self._visits[thread]
-
-    def _visit(self) -> list[ListenerCall]:
         made: list[ListenerCall] = []
+        self._visits[id(made)] = None
+        try:
+            self._make(made)
+        finally:
+            del self._visits[id(made)]
+        return made
+
+    def _make(self, made: list[ListenerCall]) -> None:
         began_ms = self._clock.uptime_ms()
         end_ms = began_ms + VISIT_MS
         while len(made) < CALLS_PER_VISIT_MAX and not self.is_leaving:
@@ -89,7 +88,6 @@ class ThreadedCalls:
             began_ms = ended_ms  # The next call begins where this one has ended.
             if ended_ms >= end_ms:
                 break
-        return made
 
     def _call(self, queue: Queue, messages: Messages, began_ms: UptimeMs) -> ListenerCall:
         context = ConsumeContext(queue.queue, queue.max_offset)

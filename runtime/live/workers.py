@@ -4,9 +4,10 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from staticfire.runtime.live.daemon_threads import DaemonThreads
+if TYPE_CHECKING:
+    from staticfire.runtime.live.daemon_threads import DaemonThreads
 
 T = TypeVar("T")
 THREADS_MAX = 32
@@ -18,7 +19,9 @@ class LiveWorkers:
 
     def __init__(self, threads_max: int = THREADS_MAX) -> None:
         self._pool = ThreadPoolExecutor(threads_max, thread_name_prefix="staticfire")
-        self._foreign = DaemonThreads(threads_max)
+        self._threads_max = threads_max
+        self._foreign: DaemonThreads | None = None
+        self._is_closed = False
         self._were_needed = False
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
@@ -28,6 +31,12 @@ class LiveWorkers:
 
     async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a function of the program, which may never end: `close` and the end of the process don't wait for it."""
+        if self._foreign is None:
+            from staticfire.runtime.live.daemon_threads import DaemonThreads  # here: servers have no such functions
+
+            self._foreign = DaemonThreads(self._threads_max)
+            if self._is_closed:
+                self._foreign.close()
         self._were_needed = True
         result: T = await self._foreign.run(function, *arguments)
         return result
@@ -37,7 +46,8 @@ class LiveWorkers:
 
         A function of the program that still runs isn't waited for.
         """
-        idle = self._foreign.close()
+        self._is_closed = True
+        idle = [] if self._foreign is None else self._foreign.close()
         if not self._were_needed:  # Most short-lived clients: a thread that ends no threads is half of their end.
             self._pool.shutdown()
             return

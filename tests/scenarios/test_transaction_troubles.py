@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.transactions.questions import RETURN_MS_MAX
 from staticfire.client import ClientSettings, Message, ProducerHook, ReceivedMessage, SendCall
 from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from tests.scenarios.logged import LogLine
@@ -63,6 +64,36 @@ async def test_a_producer_is_asked_soon_after_its_broker_was_killed(
         assert len(stand.asked) == 4
         await world.run_for(seconds=1)
         assert await stand.stored() == [b"x"] * 4
+
+
+@pytest.mark.parametrize("after_ms", [0.1, 0.5, 1.2, 5, 100])
+async def test_a_kill_during_an_advance_uses_up_no_checks(world: SimulatedWorld, stand: Stand, after_ms: float) -> None:
+    async with stand.producer() as producer:
+        for _ in range(4):
+            await producer.send_in_transaction(Message(TOPIC, b"x"), ending(UNKNOWN))
+        advancing = asyncio.ensure_future(stand.advance(HOUR_MS))
+        await world.run_for(after_ms)
+        world.kill("broker-a")
+        is_over = advancing.done()
+        await world.run_for(200)
+        await stand.start_broker("broker-a")
+        stand.answer = lambda _: COMMIT
+        await advancing
+        if not is_over:
+            await stand.advance(HOUR_MS)
+            await world.run_for(seconds=1)
+            assert await stand.stored() == [b"x"] * 4
+
+
+async def test_an_advance_waits_a_moment_only_for_producers_that_stay_away(world: SimulatedWorld, stand: Stand) -> None:
+    async with stand.producer() as producer:
+        await producer.send_in_transaction(Message(TOPIC, b"x"), ending(UNKNOWN))
+    world.kill("broker-a")
+    await world.run_for(200)
+    await stand.start_broker("broker-a")
+    began_ms = world.uptime_ms
+    await stand.advance(HOUR_MS)
+    assert world.uptime_ms - began_ms < RETURN_MS_MAX + 1_500
 
 
 async def test_a_broker_that_never_comes_back_is_looked_for_no_more(world: SimulatedWorld, stand: Stand) -> None:
