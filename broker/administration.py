@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.handlers.connections import ConnectionHandlers
-from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queries import QueryHandlers
-from staticfire.broker.handlers.reset_offset import ResetOffsetHandlers
 from staticfire.broker.handlers.runtime_info import RuntimeInfo
 from staticfire.broker.handlers.statistics import StatisticsHandlers
 from staticfire.broker.handlers.upkeep import UpkeepHandlers
@@ -32,7 +30,6 @@ class Administration:
     def __init__(
         self,
         state: BrokerState,
-        pulls: PullHandlers,
         delays: DelayService,
         index: KeyIndexer,
         remove_old: Callable[[], Awaitable[None]],
@@ -46,7 +43,6 @@ class Administration:
             QueryHandlers(state, index),
             StatisticsHandlers(state, self._runtime_info),
             ConnectionHandlers(state),
-            ResetOffsetHandlers(state, pulls),
         )
 
     def register(self, dispatcher: Dispatcher) -> None:

@@ -32,6 +32,7 @@ from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.recall import RecallHandlers
 from staticfire.broker.handlers.reply import ReplyHandlers
 from staticfire.broker.handlers.reset import ResetHandlers
+from staticfire.broker.handlers.reset_offset import ResetOffsetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.snapshots import SnapshotCalls, SnapshotHandlers
@@ -113,7 +114,7 @@ class BrokerCore(Service):
         )
         self._pull = PullHandlers(state)
         self.clients = ClientHandlers(state, self._pull.look_anew)
-        self._administration = Administration(state, self._pull, self.delays, index, self._disk_watch.remove_expired)
+        self._administration = Administration(state, self.delays, index, self._disk_watch.remove_expired)
         self._dead_letters = DeadLetters(state)
         self._intake = Intake(state, DelayDoor(state.store, self.delays), self.timers, self._dead_letters)
         self.transactions = TransactionService(state, self._intake, self.settle)
@@ -148,6 +149,7 @@ class BrokerCore(Service):
             RecallHandlers(state, self.timers),
             ReplyHandlers(state, self._targets, self.settle),
             self._pull,
+            ResetOffsetHandlers(state, self._pull, self.pops),
             self.clients,
             OffsetHandlers(state),
             LockHandlers(state),

@@ -159,6 +159,9 @@ class BrokerSettings(SettingsValue):
     channel_scan_interval_ms: int = field(default=10_000, metadata=PERIOD)
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
+    any_pull_takes_resets: bool = False
+    """A reset of a group's offset is over with the first pull of its queue, as in RocketMQ, even if that comes from a
+    member that no longer owns the queue. Without this it waits until the owner goes on at its offset."""
 
     # Disk
     flush_disk_type: str = field(default="ASYNC_FLUSH", metadata={"choices": ("ASYNC_FLUSH", "SYNC_FLUSH")})

@@ -236,8 +236,11 @@ class Workers(Protocol):
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Run `function(*arguments)` off the event loop and return its result."""
 
+    async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
+        """The same for a function of the program, which may never end: neither `close` nor the process waits for it."""
+
     async def close(self) -> None:
-        """Wait for what runs and end the threads. Nothing can be run after that."""
+        """Wait for what `run` runs and end the threads. Nothing can be run after that."""
 
 
 class Identity(NamedTuple):

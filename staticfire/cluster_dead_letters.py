@@ -63,7 +63,7 @@ class RunningDeadLetters:
             try:
                 async for letter in queue.follow(from_start):
                     try:
-                        await queue.client.machine.workers.run(hook, letter)
+                        await queue.client.machine.workers.run_foreign(hook, letter)
                     except Exception as error:  # noqa: BLE001 (a program's own function: the next death is told, too)
                         log.error("hook_failed", group=self._group, letter=letter.id, error=repr(error))
             except Exception as error:

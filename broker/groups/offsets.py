@@ -1,16 +1,21 @@
 """How far each group has come in each queue. RocketMQ: ConsumerOffsetManager.
 
 Kept in memory, saved every few seconds and at stop. Any value and any queue id is taken, as RocketMQ does; a negative
-one reads as absent. A reset offset waits until the group's next pull, which it answers; until then commits of that
+one reads as absent. A reset waits until the queue's owner has taken it (pending_resets.py); until then commits of that
 queue are ignored.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from staticfire.protocol.numbers import INT64_MAX, INT64_MIN, Int32, Int64, LogPosition
+from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.topics import DataVersion
+
+if TYPE_CHECKING:
+    from staticfire.broker.groups.pending_resets import PendingReset
 
 GroupTopic = tuple[str, str]
 """(group, topic)"""
@@ -24,7 +29,7 @@ class OffsetTable:
         self._on_commit = on_commit
         self._committed: dict[GroupTopic, dict[int, int]] = {}
         self._pulled: dict[GroupTopic, dict[int, int]] = {}
-        self._resets: dict[GroupTopic, dict[int, int]] = {}
+        self._resets: dict[GroupTopic, dict[int, PendingReset]] = {}
         self.dirty = False
         self.saved_position: int | None = None
         """Where the log ended when the restored file was made; None when it doesn't say."""
@@ -45,7 +50,7 @@ class OffsetTable:
         key = (group, topic)
         reset = self._resets.get(key, {}).get(queue_id)
         if reset is not None:
-            return reset
+            return reset.offset
         return self._committed.get(key, {}).get(queue_id, -1)
 
     def pulled(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
@@ -60,13 +65,38 @@ class OffsetTable:
         return self._pulled.get((group, topic), {}).get(queue_id, -1)
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Let the next pull of that queue be answered with this offset."""
-        self._resets.setdefault((group, topic), {})[queue_id] = offset
+        """Let pulls of that queue be answered with this offset until its owner goes on there."""
+        self._wait_for_owner(group, topic, {queue_id: offset})
         self.commit(group, topic, queue_id, offset)
+
+    def _wait_for_owner(self, group: str, topic: str, offsets: dict[int, int]) -> None:
+        from staticfire.broker.groups.pending_resets import PendingReset  # here: most brokers reset no group
+
+        waiting = self._resets.setdefault((group, topic), {})
+        for queue_id, offset in offsets.items():
+            waiting[queue_id] = PendingReset(offset)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         resets = self._resets
         return bool(resets) and queue_id in resets.get((group, topic), {})
+
+    def answer_reset(self, request: PullMessage, reader: Hashable, may_end: bool) -> int | None:
+        """Return the offset at which a pull's client must go on, None when no reset concerns it.
+
+        `reader`: the pull's connection. `may_end`: whether the pull came just now, and so can show that the reset is
+        taken; one that was held before it can't.
+        """
+        if not self._resets:
+            return None
+        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+        reset = self._resets.get((group, topic), {}).get(queue_id)
+        if reset is None:
+            return None
+        if may_end and reset.ends_with(reader, request.queue_offset):
+            self.take_reset(group, topic, queue_id)
+            return None
+        reset.notify(reader)
+        return reset.offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Remove and return a waiting reset."""
@@ -75,11 +105,11 @@ class OffsetTable:
         queues = self._resets.get((group, topic))
         if queues is None:
             return None
-        offset = queues.pop(queue_id, None)
+        reset = queues.pop(queue_id, None)
         self.dirty = True
         if not queues:
             del self._resets[group, topic]
-        return offset
+        return None if reset is None else reset.offset
 
     def topics_of(self, group: str) -> list[str]:
         """Return the topics in which a group stands somewhere."""
@@ -141,7 +171,10 @@ class OffsetTable:
             "logPosition": log_position,
         }
         if self._resets:
-            saved["resetOffsetTable"] = {f"{topic}@{group}": queues for (group, topic), queues in self._resets.items()}
+            saved["resetOffsetTable"] = {
+                f"{topic}@{group}": {queue_id: reset.offset for queue_id, reset in queues.items()}
+                for (group, topic), queues in self._resets.items()
+            }
         self.dirty = False
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
@@ -159,7 +192,7 @@ class OffsetTable:
             self._committed[group, topic] = legal
         for key, queues in saved.reset_offset_table.items():
             topic, _, group = key.partition("@")
-            self._resets[group, topic] = queues
+            self._wait_for_owner(group, topic, queues)
 
 
 class _SavedOffsets(msgspec.Struct, rename="camel"):

@@ -70,8 +70,15 @@ class PullHandlers:
         answer = None if outcome.hold_ms and self._hold(call, outcome) else self._filled(call, outcome, True)
         self._pulled(request, outcome)
         if request.sys_flag & FLAG_COMMIT_OFFSET:
-            self._state.offsets.commit(request.consumer_group, request.topic, request.queue_id, request.commit_offset)
+            self._commit(request)
         return answer
+
+    def _commit(self, request: PullMessage) -> None:
+        """Store the offset that rides along, unless a reset is waiting to be taken: it is older than that."""
+        offsets, settings = self._state.offsets, self._state.settings
+        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+        if settings.any_pull_takes_resets or not offsets.has_reset(group, topic, queue_id):
+            offsets.commit(group, topic, queue_id, request.commit_offset)
 
     def _look(self, call: Call, offset: int, occasion: Occasion) -> Outcome:
         """Return what a pull gets now. Raises: BrokerAnswer, Forbidden (the checks), StorageError."""
@@ -79,9 +86,11 @@ class PullHandlers:
         state, request = self._state, call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         wanted = self._wanted(request, call.connection)
-        reset = state.offsets.take_reset(group, topic, queue_id)
+        reset = None
+        if state.offsets.has_reset(group, topic, queue_id):
+            reset = self._reset_for(call, occasion)
         queue = self._store.queue(topic, queue_id)
-        if reset is not None and state.settings.use_server_side_reset_offset:
+        if reset is not None:
             return moved(queue, reset)
         messages_max, bytes_max = most(request.max_msg_nums, call.codec.number == NATIVE, state.settings)
         if isinstance(wanted, Choice):
@@ -89,6 +98,19 @@ class PullHandlers:
         else:
             found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
         return decide(found, request, offset, occasion, state.settings)
+
+    def _reset_for(self, call: Call, occasion: Occasion) -> int | None:
+        """Return the offset of a waiting reset that a pull is answered with."""
+        state, request = self._state, call.request
+        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+        settings, offsets = state.settings, state.offsets
+        if settings.any_pull_takes_resets or not settings.use_server_side_reset_offset:
+            reset = offsets.take_reset(group, topic, queue_id)
+            return reset if settings.use_server_side_reset_offset else None
+        online = state.consumers.consumer_table.get(group)
+        if online is not None and call.connection not in online.channel_info_table:
+            return None  # It reads on its own, whatever the group does: the reset is for the members.
+        return offsets.answer_reset(request, call.connection, may_end=occasion is _CAME)
 
     def _filled(self, call: Call, outcome: Outcome, has_come: bool) -> Answer:
         """Return the answer with its messages; from now on they are delivered. Raises: StorageError, OSError.

@@ -1,13 +1,17 @@
 """Groups are moved, copied and compared by administrators. RocketMQ: AdminBrokerProcessor.resetOffset, Broker2Client.
 
 Behaviour
-- A reset is answered to the group's next pull, and at once to one that is held: the client goes on there. Nobody has
-  to be online for it, and commits of that queue are ignored until then.
+- A reset is answered to the group's pulls, and at once to those that are held, until the owner of the queue goes on
+  there: groups/pending_resets.py. No member has to be online for it. Commits of that queue are ignored until then.
+- A group that gets the offsets of another one is reset to them if it has members or a reset that waits: else the next
+  commit of a member would undo it.
 - With useServerSideResetOffset=false the online members are notified instead, and without any it is refused.
 - An offset that is named has to lie in the queue, or one behind its end.
 
 Different from RocketMQ
-- A held pull is answered at once; RocketMQ's waits for a message or for its time to be over.
+- A held pull or pop is answered at once; RocketMQ's waits for a message or for its time to be over.
+- A reset waits for the owner; in RocketMQ any pull of the group takes it, also that of a former owner, which ignores
+  the answer. With anyPullTakesResets=true as in RocketMQ.
 - A queue that the topic doesn't have is refused, whether an offset is named or not.
 """
 
@@ -16,6 +20,7 @@ import asyncio
 from staticfire.broker.handlers.connections import ask_member
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queues import find_queue, named
+from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.time_search import Boundary
@@ -51,10 +56,11 @@ OFFSET_MAX = (1 << 63) - 1
 class ResetOffsetHandlers:
     """Moves groups."""
 
-    def __init__(self, state: BrokerState, pulls: PullHandlers) -> None:
+    def __init__(self, state: BrokerState, pulls: PullHandlers, pops: PopDoor) -> None:
         self._state = state
         self._offsets = state.offsets
         self._pulls = pulls
+        self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -78,7 +84,8 @@ class ResetOffsetHandlers:
         for queue, offset in moved.items():
             self._offsets.reset(request.group, request.topic, queue.queue_id, offset)
         for queue in moved:
-            self._free_held_pulls(request, queue.queue_id)
+            self._free_held_pulls(request.group, request.topic, queue.queue_id)
+        self._pops.group_moved(request.group, request.topic)
         self._state.config_files.changed("consumerOffset.json")
         await self._state.config_files.saved("consumerOffset.json")
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
@@ -110,11 +117,11 @@ class ResetOffsetHandlers:
             return queue.max_offset
         return self._state.store.search_offset(queue, MessageMs(timestamp), Boundary.LOWER)
 
-    def _free_held_pulls(self, request: ResetOffset, queue_id: int) -> None:
+    def _free_held_pulls(self, group: str, topic: str, queue_id: int) -> None:
         """Answer the group's pulls that wait on a queue: the reset is what they get."""
         held = self._state.held
-        for pull in held.take(request.topic, queue_id):
-            if pull.call.request.consumer_group == request.group:
+        for pull in held.take(topic, queue_id):
+            if pull.call.request.consumer_group == group:
                 self._pulls.look_last(pull)
             else:
                 held.hold(pull)
@@ -176,8 +183,21 @@ class ResetOffsetHandlers:
         topics = [request.topic] if request.topic else self._offsets.topics_of(request.src_group)
         for topic in topics:
             for queue_id, offset in self._offsets.queues_of(request.src_group, topic).items():
-                self._offsets.commit(request.dest_group, topic, queue_id, offset)
+                self._place(request.dest_group, topic, queue_id, offset)
+            self._pops.group_moved(request.dest_group, topic)
         return Answer()
+
+    def _place(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Let a group go on at an offset, whether it has members or not."""
+        settings = self._state.settings
+        is_at_work = group in self._state.consumers.consumer_table
+        waits = self._offsets.has_reset(group, topic, queue_id)
+        is_final = settings.use_server_side_reset_offset and not settings.any_pull_takes_resets
+        if is_final and (is_at_work or waits):
+            self._offsets.reset(group, topic, queue_id, offset)
+            self._free_held_pulls(group, topic, queue_id)
+        else:
+            self._offsets.commit(group, topic, queue_id, offset)
 
     def correction(self, call: Call) -> Answer:
         """The smallest offset of each queue over the groups; the largest number where the compared one is behind it."""

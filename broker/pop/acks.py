@@ -65,7 +65,7 @@ class Acknowledger:
                 owner = GIVEN_BACK
             else:
                 owner = self._tables.owners.number_of(connection)
-            self._put(queue, CheckPoint(offset, pop_ms, 1, pop_ms + invisible_ms, owner))
+            self._put(queue, CheckPoint(offset, pop_ms, 1, now_ms + invisible_ms, owner))
         return Changed(pop_ms, invisible_ms, handle.revive_queue)
 
     # -- check-points --------------------------------------------------------------------------------------------

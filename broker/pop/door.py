@@ -125,6 +125,12 @@ class PopDoor:
         if self.service is not None:
             self.service.disconnected(connection)
 
+    def group_moved(self, group: str, topic: str) -> None:
+        """Look again at the pops of a group that was reset: there may be messages for them now."""
+        if self.service is not None:
+            self.service.holding.wake_group(topic, group)
+            self._settle()
+
     def forget_topic(self, topic: str) -> None:
         """Drop what there is of a topic that was deleted."""
         if self.service is not None:

@@ -46,7 +46,9 @@ class PopService:
         self.acks = AckHandlers(tables, self.holding)
         self._returner = Returner(tables, dead_letters, settle, self._returned)
         self._settle = settle
-        self._due = DueLoop(state.clock, self.next_due_ms, self._return_due, "pops_not_returned", RETRY_MS)
+        self._due = DueLoop(
+            state.clock, self.next_due_ms, self._return_due, "pops_not_returned", RETRY_MS, acts_while_frozen=True
+        )  # A message that is handed back is due at once.
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- start and stop ------------------------------------------------------------------------------------------

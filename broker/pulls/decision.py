@@ -22,7 +22,7 @@ from staticfire.protocol.limits import (
     PULL_MANY_MAX,
     PULL_MESSAGES_MAX,
 )
-from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullAnswer, PullMessage
+from staticfire.protocol.requests.pull import FLAG_SUSPEND, OFFSET_RESET, PullAnswer, PullMessage
 
 MISMATCH_HOLD_MS_MAX = 5_000
 _NATIVE_SHARE = PULL_MANY_MAX // PULL_MESSAGES_MAX
@@ -101,7 +101,7 @@ def _answer(found: ReadResult, code: int, remark: str) -> PullAnswer:
 def moved(queue: Queue, offset: int) -> Outcome:
     """Return what a pull gets whose group was reset: the offset from which it goes on."""
     answer = PullAnswer(
-        0, offset, queue.min_offset, queue.max_offset, None, 0, 0, code=_MOVED, remark="OFFSET_RESET"
+        0, offset, queue.min_offset, queue.max_offset, None, 0, 0, code=_MOVED, remark=OFFSET_RESET
     )  # fmt: skip
     return Outcome(answer)
 

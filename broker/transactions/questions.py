@@ -30,6 +30,9 @@ SLICE_MAX = 64
 RETRY_MS = 1_000
 ANSWER_MS_MAX = 5_000
 # So long an advance waits for the answer of a producer that was asked.
+RETURN_MS_MAX = 2_000
+# So long an advance waits for the producers that had transactions open when the broker was stopped. Without that it
+# would use up all their checks before they are connected again.
 HOUR_MS = 3_600_000
 
 
@@ -57,6 +60,9 @@ class Questions:
         # Message time is there already for who asks, while an advance is under way.
         self._asked: dict[int, tuple[Connection, UptimeMs]] = {}
         # Questions under way, and until when an answer is waited for.
+        self._returning: dict[str, None] = {}
+        # Groups whose producers aren't back since this broker was started, and until when that is waited for.
+        self._returning_until_ms = UptimeMs(0)
         self._due = DueLoop(state.clock, self.next_due_ms, self._check_due, "transactions_not_checked", RETRY_MS)
         self.run = self._due.run
         self.expect = self._due.expect
@@ -65,6 +71,12 @@ class Questions:
     def forget(self) -> None:
         """Start anew: the queues were deleted."""
         self._asked.clear()
+        self._returning.clear()
+
+    def restored(self) -> None:
+        """Know whose transactions were open when the broker was stopped."""
+        self._returning = dict.fromkeys(group for _, group, _, _ in self._open.halves.values())
+        self._returning_until_ms = UptimeMs(self._state.machine.clock.uptime_ms() + RETURN_MS_MAX)
 
     def answered(self, offset: int) -> None:
         """Note that a producer has answered a question, whatever it said."""
@@ -106,8 +118,9 @@ class Questions:
         return checked
 
     def unrest(self) -> list[Unrest]:
-        """Return the questions that connected producers have not answered yet."""
+        """Return the questions that connected producers have not answered yet, and who isn't back after a restart."""
         now_ms = self._state.machine.clock.uptime_ms()
+        away = self._still_away(now_ms) if self._returning else []
         waiting = {
             offset: connection
             for offset, (connection, until_ms) in self._asked.items()
@@ -116,7 +129,7 @@ class Questions:
         if len(waiting) < len(self._asked):
             self._asked = {offset: self._asked[offset] for offset in waiting}
         end = self._state.store.queue(HALF_TOPIC, 0).max_offset
-        return [
+        return away + [
             Unrest(
                 self._open.get(offset).group, HALF_TOPIC, 0, offset, offset + 1, end, [connection.client_id or ""],
                 "a producer is asked what has become of its transaction",
@@ -124,6 +137,14 @@ class Questions:
             for offset, connection in waiting.items()
             if offset in self._open.halves
         ]  # fmt: skip
+
+    def _still_away(self, now_ms: UptimeMs) -> list[Unrest]:
+        table = self._state.producers.producer_table
+        is_over = now_ms >= self._returning_until_ms or not self._open.halves
+        self._returning = {} if is_over else {group: None for group in self._returning if group not in table}
+        reason = "its producers aren't connected again since the broker was started"
+        end = self._state.store.queue(HALF_TOPIC, 0).max_offset
+        return [Unrest(group, HALF_TOPIC, 0, 0, 0, end, [], reason) for group in self._returning]
 
     async def _check_due(self) -> None:
         await self.check_until(self._state.clock.message_ms())

@@ -73,6 +73,7 @@ class TransactionService:
         """Find the open half messages. Raises: StorageError."""
         for half, checks in self._kept.restore():
             self._begin(half.queue_offset, half.log_position, half.stored_ms, half.properties, checks)
+        self.questions.restored()
         if len(self._open):
             log.info("transactions_open", count=len(self._open))
 

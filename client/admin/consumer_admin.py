@@ -104,7 +104,7 @@ class ConsumerAdmin:
             if is_async(self._listener):
                 status = await self._listener((message,), context)
             else:
-                status = await self._client.machine.workers.run(lambda: self._listener((message,), context))
+                status = await self._client.machine.workers.run_foreign(lambda: self._listener((message,), context))
             result.consume_result = _RESULTS.get(status, "CR_RETURN_NULL")
         except BaseException as error:
             if ends_consumer(error):

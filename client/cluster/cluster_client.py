@@ -15,6 +15,7 @@ from typing import Self
 
 from staticfire.client.admin.admin_requests import AdminRequests
 from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
+from staticfire.client.cluster.lost_brokers import LostBrokers
 from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
@@ -91,6 +92,7 @@ class ClusterClient(Service):
             self.client_id, self.settings, self.machine.clock, self.pool, self.routes, self._heard
         )
         self._refresh = Wakeup()
+        self._lost = LostBrokers(self.machine.clock)
         self._open = False
         self.thread: LoopThread | None = None
         """Where it lives when it was entered with `with`."""
@@ -127,6 +129,7 @@ class ClusterClient(Service):
         self._open = True
         self.spawn(self._route_loop(), "routes")
         self.spawn(self._heartbeat_loop(), "heartbeats")
+        self.spawn(self._search_loop(), "lost brokers")
 
     async def _stop(self) -> None:
         self._open = False
@@ -188,10 +191,13 @@ class ClusterClient(Service):
             for listener in self.broker_lost:
                 listener(address)
             if address in self.broker_addresses():
+                if self._heartbeats.producers or self._heartbeats.consumers:
+                    self._lost.add(self.routes.name_of(address))
                 self.refresh_routes()
 
     def _heard(self, address: str) -> None:
         """A broker has answered the first heartbeat over a new connection."""
+        self._lost.found(self.routes.name_of(address))
         if self._open:
             for listener in self.broker_connected:
                 listener(address)
@@ -203,6 +209,13 @@ class ClusterClient(Service):
             heartbeats.send_all()
             if heartbeats.producers or heartbeats.consumers:
                 await self._connect_missing()
+
+    async def _search_loop(self) -> None:
+        """Look for brokers whose connection was lost: one that restarts must know the groups of this client soon."""
+        while True:
+            await self.pause_for(await self._lost.next_look())
+            await self.routes.refresh(self.routes.topics)
+            await self._connect_missing()
 
     async def announce(self) -> None:
         """Return when every known broker has heard of the groups of this client, or can't be reached."""

@@ -39,6 +39,10 @@ class RouteCache:
         """The topics whose routes are known, in the order they were first asked for."""
         return list(self._routes)
 
+    def name_of(self, address: str) -> str:
+        """Return the name of the broker at an address, the address itself where no route has it."""
+        return next((name for name, replicas in self.addresses.items() if address in replicas.values()), address)
+
     def known(self, topic: str) -> TopicRouteData | None:
         """Return the route without asking anybody."""
         return self._routes.get(topic)

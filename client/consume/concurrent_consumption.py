@@ -20,7 +20,7 @@ from staticfire.client.consume.consume_results import (
     split_into_batches,
 )
 from staticfire.client.consume.instructions import Count, GiveBack, Instructions
-from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
+from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
 from staticfire.client.consume.push_settings import MessageModel, PushSettings
 from staticfire.client.consume.queue_driver import Driver
 from staticfire.client.consume.threaded_calls import ListenerCall, Queue, ThreadedCalls, Waiting
@@ -130,8 +130,7 @@ class ConcurrentConsumption:
         if self._giving_back:
             await asyncio.wait(list(self._giving_back), timeout=self._settings.await_termination_ms / 1000)
         self.settle()
-        if cancelled:
-            log.warning("listeners_cancelled", group=self._group, listeners=cancelled)
+        report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
 
     def give_back(self, queue: Queue, overdue: GiveBack) -> None:
         """Hand messages to a broker whose listener takes too long; what it says of them later counts for nothing."""
@@ -189,7 +188,7 @@ class ConcurrentConsumption:
         assert plain is not None
         while self._waiting and not pool.is_shrinking:
             self._call()
-            calls = await self._machine.workers.run(plain.visit)
+            calls = await self._machine.workers.run_foreign(plain.visit)
             later, end = [], None
             for call in calls:
                 call.queue.tally.called(call.took_ms)

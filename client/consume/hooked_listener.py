@@ -1,5 +1,6 @@
 """A listener with hooks around each of its calls. Without hooks there is none of this around it."""
 
+from functools import wraps
 from typing import Any
 
 from staticfire.client.consume.consume_results import Messages
@@ -15,6 +16,7 @@ def with_hooks(listener: Any, group: str, hooks: ConsumerHooks, limits: TimeLimi
         return listener
     around = _Around(group, hooks, limits, clock)
 
+    @wraps(listener)
     async def awaited(messages: Messages, context: Any) -> Any:
         call, began_ms = around.begin(messages, context)
         try:
@@ -25,6 +27,7 @@ def with_hooks(listener: Any, group: str, hooks: ConsumerHooks, limits: TimeLimi
         around.end(call, began_ms, status, None)
         return status
 
+    @wraps(listener)
     def called(messages: Messages, context: Any) -> Any:
         call, began_ms = around.begin(messages, context)
         try:

@@ -6,6 +6,7 @@ KeyboardInterrupt, and the cancellation of the task that the listener runs in.
 """
 
 import asyncio
+import inspect
 from inspect import iscoroutinefunction
 
 from staticfire.runtime.log import logger
@@ -64,6 +65,22 @@ class ListenerFaults:
 def is_async(listener: object) -> bool:
     """Whether calling it returns something to await: a coroutine function, or an object with such a `__call__`."""
     return iscoroutinefunction(listener) or iscoroutinefunction(getattr(listener, "__call__", None))  # noqa: B004
+
+
+def report_cancelled(group: str, listener: object, cancelled: int, running: int) -> None:
+    """Log which listener didn't end while its consumer left. `running`: threads that are still in it."""
+    if running:
+        words = "its thread can't be ended: it goes on, and the process ends without it"
+        log.error("listener_still_runs", group=group, listener=name_of(listener), threads=running, reason=words)
+    elif cancelled:
+        log.warning("listeners_cancelled", group=group, listener=name_of(listener), listeners=cancelled)
+
+
+def name_of(listener: object) -> str:
+    """Return the name of a program's listener, which may be wrapped."""
+    function = inspect.unwrap(listener) if callable(listener) else listener
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else words_of(function)
 
 
 def words_of(value: object) -> str:

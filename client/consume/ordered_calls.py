@@ -50,6 +50,11 @@ class OrderedThreadedCalls:
         self._clock = clock
         self._in_threads: set[int] = set()  # Of queues, by id(). Never iterated.
 
+    @property
+    def running(self) -> int:
+        """How many threads are in the listener, also when nothing waits for them any more."""
+        return len(self._in_threads)
+
     def is_calling(self, queue: Queue) -> bool:
         """Whether a thread is in the listener with messages of a queue, also when nobody waits for it any more."""
         return id(queue) in self._in_threads

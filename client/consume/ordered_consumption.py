@@ -16,7 +16,7 @@ from typing import Any
 
 from staticfire.client.consume.concurrent_consumption import CALLS_IN_A_ROW_MAX
 from staticfire.client.consume.instructions import GiveBack
-from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async
+from staticfire.client.consume.listener_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
 from staticfire.client.consume.ordered_calls import CALLS_PER_VISIT_MAX, OrderedCall, OrderedThreadedCalls, Queue
 from staticfire.client.consume.ordered_results import (
     OrderedContext,
@@ -105,8 +105,7 @@ class OrderedConsumption:
         if self._plain is not None:
             self._plain.is_leaving = True
         cancelled = await self._pool.leave(self._settings.await_termination_ms)
-        if cancelled:
-            log.warning("listeners_cancelled", group=self._group, listeners=cancelled)
+        report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
 
     # -- calling -------------------------------------------------------------------------------------------------
 
@@ -179,7 +178,7 @@ class OrderedConsumption:
         assert self._plain is not None
         batch_max = self._settings.consume_message_batch_max_size
         batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.policy.take(batch_max))]
-        calls = await self._workers.run(partial(self._plain.visit, queue, batches))
+        calls = await self._workers.run_foreign(partial(self._plain.visit, queue, batches))
         left = [message for batch in batches[len(calls) :] for message in batch]
         if left:
             queue.policy.put_back(left)

@@ -106,7 +106,8 @@ class PutOff:
 
 @dataclass(frozen=True, slots=True)
 class LeaveAlone:
-    """Its invisible time is over: it has come again. To change that would make it come twice."""
+    """Its invisible time is over: it was redelivered, unless message time is frozen. RocketMQ's brokers would redeliver
+    it twice if that time was changed."""
 
 
 def judge_failed(

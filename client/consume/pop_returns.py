@@ -28,13 +28,19 @@ class PopReturns:
         clock: Clock,
         acknowledging: Acknowledging,
         bury: Callable[[ReceivedMessage], Awaitable[None]],
+        ignores_spent: bool,
     ) -> None:
-        """`bury`: puts a message to the group's dead letters. Raises: StaticfireError."""
+        """`bury`: puts a message to the group's dead letters. Raises: StaticfireError.
+
+        `ignores_spent`: brokers do nothing for a message that has been redelivered since, as ours. RocketMQ's would
+        redeliver it once more.
+        """
         self._group = group
         self._settings = settings
         self._clock = clock
         self._acknowledging = acknowledging
         self._bury = bury
+        self._ignores_spent = ignores_spent
 
     async def give_back(self, message: ReceivedMessage, delay_level: int) -> None:
         """Do what is to be done about a message whose listener has failed. Raises: StaticfireError."""
@@ -48,6 +54,8 @@ class PopReturns:
         elif isinstance(verdict, Acknowledge):
             log.warning("message_dropped", group=self._group, message_id=message.message_id, reason="tried for hours")
             await self._acknowledging.ack(message)
+        else:
+            await self.put_back(message)
 
     async def _buried(self, message: PoppedMessage) -> None:
         """Raises: StaticfireError: then the message comes again, since it isn't acknowledged."""
@@ -68,6 +76,9 @@ class PopReturns:
             await self._acknowledging.ack(message)
 
     async def put_back(self, message: PoppedMessage) -> None:
-        """Let a message come again at once, unless it has. Raises: StaticfireError."""
-        if self._clock.uptime_ms() < message.invisible_until_ms:
+        """Let a message be redelivered at once, unless it has been. Raises: StaticfireError.
+
+        Its invisible time is message time. While that is frozen it isn't over, however long the message was here.
+        """
+        if self._ignores_spent or self._clock.uptime_ms() < message.invisible_until_ms:
             await self._acknowledging.change(message, AT_ONCE_MS)

@@ -20,7 +20,7 @@ from staticfire.protocol.errors import ProtocolError, broker_answer
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.limits import EXPANDED_BYTES_MAX
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.requests.pull import PullAnswer
+from staticfire.protocol.requests.pull import OFFSET_RESET, PullAnswer
 from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.protocol.tags import TagExpression
 from staticfire.runtime.addresses import parse_address
@@ -55,6 +55,8 @@ class PullResult(msgspec.Struct, gc=False):
     max_offset: int
     suggested_broker_id: int = 0
     """Which replica the next pull should ask."""
+    is_reset: bool = False
+    """The group was reset by an administrator, to `next_offset`."""
 
 
 def read_pull(answer: Answer, queue: MessageQueue, wanted: TagExpression | None, broker_host: bytes) -> PullResult:
@@ -76,6 +78,7 @@ def read_pull(answer: Answer, queue: MessageQueue, wanted: TagExpression | None,
         answer.min_offset,
         answer.max_offset,
         answer.suggest_which_broker_id,
+        status is PullStatus.OFFSET_ILLEGAL and answer.remark == OFFSET_RESET,
     )
 
 

@@ -25,6 +25,7 @@ from staticfire.client.offsets.local_offsets import LocalOffsets
 from staticfire.client.offsets.offset_store import OffsetStore, RemoteOffsets
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.client.rebalance.rebalancer import QueuesChanged, Rebalancer
+from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.errors import ClientError
 from staticfire.runtime.service import Service, Spawn
 
@@ -136,7 +137,8 @@ def popped_queues(
 
     group, settings, machine = state.group, state.settings, client.machine
     acknowledging = Acknowledging(group, client, client.settings.mq_client_api_timeout_ms)
-    returns = PopReturns(group, settings, machine.clock, acknowledging, send_backs.bury)
+    ignores_spent = client.settings.codec_byte == NATIVE
+    returns = PopReturns(group, settings, machine.clock, acknowledging, send_backs.bury, ignores_spent)
     called = without_expired(listener, machine.clock)
 
     def listen(driver: Driver) -> Listening:

@@ -163,7 +163,7 @@ class AssignedQueue(Generic[P]):
         self._broker_id = result.suggested_broker_id
         self.max_offset = result.max_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
-            self._correct(out, result.next_offset, uptime_ms)
+            self._correct(out, result.next_offset, uptime_ms, result.is_reset)
             return out
         is_found = result.status is PullStatus.FOUND
         if is_found and result.messages:
@@ -276,14 +276,17 @@ class AssignedQueue(Generic[P]):
             fields = {"group": self._state.group, "queue": str(self.queue)}
             out.append(Tell("queue_dropped", fields, is_warning=False))
 
-    def _correct(self, out: Instructions, next_offset: int, uptime_ms: UptimeMs) -> None:
+    def _correct(self, out: Instructions, next_offset: int, uptime_ms: UptimeMs, is_reset: bool) -> None:
         """Give up a queue whose offset is illegal, and put that right when nobody works on it any more.
 
-        A consumer that commits nothing by itself goes on at once, where the broker says: what it has may still count.
+        A consumer that commits nothing by itself goes on at once: what it has counts, unless the group was reset.
         """
         out.append(tell("offset_illegal", queue=str(self.queue), asked=self.next_offset, next=next_offset))
         if self._state.way.keeps_illegal:
-            if next_offset == self.next_offset:
+            if is_reset:
+                out.append(ForgetOffset())
+                self._drop_for(out, uptime_ms, 0)
+            elif next_offset == self.next_offset:
                 self._pause(out, uptime_ms, self._state.settings.pull_error_pause_ms)
             else:
                 self.next_offset = self.cache.next_offset = next_offset
@@ -293,10 +296,7 @@ class AssignedQueue(Generic[P]):
         self._drop_for(out, uptime_ms, self._state.settings.offset_illegal_pause_ms)
 
     def _lose_topic(self, out: Instructions, uptime_ms: UptimeMs) -> None:
-        """Forget a queue whose topic is gone, and let it be taken anew in a while.
-
-        If the topic comes back, its offsets begin again: what was known of them would skip its first messages.
-        """
+        """Forget a queue whose topic is gone, and let it be taken anew in a while: offsets may begin again at 0."""
         state, topic = self._state, self.queue.topic
         if topic not in state.lost_topics:
             state.lost_topics.add(topic)

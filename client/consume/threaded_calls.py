@@ -51,13 +51,27 @@ class ThreadedCalls:
 
     def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock) -> None:
         self.is_leaving = False
+        self._visits: dict[int, None] = {}  # Of threads that are in the listener, by id() of what they have made.
         self._listener = listener
         self._waiting = waiting
         self._clock = clock
 
+    @property
+    def running(self) -> int:
+        """How many threads are in the listener, also when nothing waits for them any more."""
+        return len(self._visits)
+
     def visit(self) -> list[ListenerCall]:
         """Make calls until nothing waits or the visit has taken long enough. Runs in a thread."""
         made: list[ListenerCall] = []
+        self._visits[id(made)] = None
+        try:
+            self._make(made)
+        finally:
+            del self._visits[id(made)]
+        return made
+
+    def _make(self, made: list[ListenerCall]) -> None:
         began_ms = self._clock.uptime_ms()
         end_ms = began_ms + VISIT_MS
         while len(made) < CALLS_PER_VISIT_MAX and not self.is_leaving:
@@ -74,7 +88,6 @@ class ThreadedCalls:
             began_ms = ended_ms  # The next call begins where this one has ended.
             if ended_ms >= end_ms:
                 break
-        return made
 
     def _call(self, queue: Queue, messages: Messages, began_ms: UptimeMs) -> ListenerCall:
         context = ConsumeContext(queue.queue, queue.max_offset)

@@ -1,5 +1,6 @@
 """A listener that isn't called for popped messages whose invisible time is over: somebody has them by now."""
 
+from functools import wraps
 from typing import Any
 
 from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Messages
@@ -17,9 +18,11 @@ def without_expired(listener: Any, clock: Clock) -> Any:
         first = messages[0]
         return isinstance(first, PoppedMessage) and uptime_ms() >= first.invisible_until_ms
 
+    @wraps(listener)
     async def awaited(messages: Messages, context: ConsumeContext) -> Any:
         return ConsumeStatus.RECONSUME_LATER if is_late(messages) else await listener(messages, context)
 
+    @wraps(listener)
     def called(messages: Messages, context: ConsumeContext) -> Any:
         return ConsumeStatus.RECONSUME_LATER if is_late(messages) else listener(messages, context)
 

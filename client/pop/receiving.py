@@ -17,9 +17,19 @@ from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
 from staticfire.client.consume.condition_check import refuse_too_old
 from staticfire.client.consume.pull_answers import packed_address
 from staticfire.client.consume.push_settings import ConsumeFromWhere
-from staticfire.client.pop.acknowledging import Acknowledging
-from staticfire.client.pop.popped import PopAsked, PoppedMessage, PopStatus, give_plain_topic, read_pop, split_wanted
+from staticfire.client.pop.acknowledging import Acknowledging, change_request
+from staticfire.client.pop.popped import (
+    PopAsked,
+    PoppedMessage,
+    PopResult,
+    PopStatus,
+    give_plain_topic,
+    read_pop,
+    split_wanted,
+)
+from staticfire.client.pop.pops_under_way import PopsUnderWay, PopUnderWay
 from staticfire.client.pop.simple_settings import SimpleSettings
+from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.requests.pop import (
@@ -34,6 +44,7 @@ from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
+from staticfire.runtime.pending_answers import Reply
 from staticfire.runtime.service import Pause, Spawn
 
 log = logger("client")
@@ -92,6 +103,7 @@ class Receiving:
         pause: Pause,
     ) -> None:
         self.acknowledging = Acknowledging(group, client, settings.ack_timeout_ms)
+        self._pops = PopsUnderWay(self._hand_back)
         self._group = group
         self._client = client
         self._settings = settings
@@ -183,14 +195,25 @@ class Receiving:
         wanted = self._wanted.get(target.topic)
         if wanted is None:
             return []
+        terms = (target, wish.max_messages, wish.invisible_ms, wanted.data.expression_type, wanted.data.sub_string)
+        pop = self._pops.find(terms)
+        if pop is not None:
+            answer = await self._pops.answer(pop, hold_ms)
+            return [] if answer is None else self._read(target, pop.connection, answer, wanted)
         request = pop_request(self._group, target, ALL_QUEUES, wanted, self._settings.consume_from_where)
         request.max_msg_nums, request.invisible_time, request.poll_time = wish.max_messages, wish.invisible_ms, hold_ms
         connection = await self._connection(target)
         refuse_too_old(connection, wanted.data.expression_type)
         self.popped_ms[target.topic] = self._uptime_ms()
-        answer = await connection.ask(request, hold_ms + self._settings.hold_margin_ms)
-        host = packed_address(connection.peer.address)
-        result = read_pop(answer, PopAsked(self._group, *target, host), self._uptime_ms())
+        pop = self._pops.send(connection, request, hold_ms + self._settings.hold_margin_ms, terms)
+        answer = await self._pops.answer(pop)
+        return [] if answer is None else self._read(target, connection, answer, wanted)
+
+    def _read(
+        self, target: PopTarget, connection: Connection, answer: Answer, wanted: Subscription
+    ) -> list[PoppedMessage]:
+        """Return the wanted messages of an answer. Raises: BrokerAnswer."""
+        result = self._result(target, connection, answer)
         if result.lost:
             log.warning("popped_without_handle", group=self._group, messages=result.lost, reason=result.reason)
         if result.status is PopStatus.POLLING_FULL:
@@ -201,6 +224,25 @@ class Receiving:
         if unwanted:
             self._spawn(self._ack_unseen(unwanted), f"unwanted of {target.topic}")
         return messages
+
+    def _result(self, target: PopTarget, connection: Connection, answer: Answer) -> PopResult:
+        asked = PopAsked(self._group, *target, packed_address(connection.peer.address))
+        return read_pop(answer, asked, self._uptime_ms())
+
+    def _hand_back(self, pop: PopUnderWay, answer: Answer) -> None:
+        """Let messages be redelivered at once that no `receive` has got: all of them were cancelled."""
+        target, connection = pop.terms[0], pop.connection
+        try:
+            messages = self._result(target, connection, answer).messages
+            for message in messages:
+                change = change_request(self._group, target.topic, message, 0)
+                connection.ask_for(change, self._settings.ack_timeout_ms, _ignore)
+            connection.flush()
+        except StaticfireError as error:
+            log.warning("not_handed_back", group=self._group, topic=target.topic, reason=str(error))
+            return
+        if messages:
+            log.info("handed_back", group=self._group, topic=target.topic, messages=len(messages))
 
     async def _ack_unseen(self, unwanted: list[PoppedMessage]) -> None:
         """Be done with messages that aren't wanted: their tags only look the same to a broker."""
@@ -269,3 +311,7 @@ class Receiving:
             self._failing.add(target)
             where = {"topic": target.topic, "broker": target.broker_name}
             log.warning("not_received_from", group=self._group, **where, reason=str(error))
+
+
+def _ignore(_: Reply) -> None:
+    """Do nothing: a message that isn't made visible is redelivered after its invisible time."""

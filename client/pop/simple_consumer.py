@@ -89,8 +89,9 @@ class SimpleConsumer(ClientService):
     ) -> list[PoppedMessage]:
         """Return up to so many messages of one topic, as soon as there are some; an empty list when none come in time.
 
-        What isn't said is as in the settings: 16 messages, invisible for 30 s, waited for for 15 s. One that is
-        cancelled may have taken messages: they come again after their invisible time.
+        What isn't said is as in the settings: 16 messages, invisible for 30 s, waited for for 15 s. A call that is
+        cancelled leaves no message hidden: the next call that wants the same gets what it was about to get; without
+        one it is handed back, and is redelivered at once, with one more in `reconsume_times`.
 
         Raises: ClientError (not running, nothing subscribed, a number out of range), TopicNotFound (no topic is there),
         BrokerAnswer, NetworkError, and what its event loop has crashed with.

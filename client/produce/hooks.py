@@ -10,15 +10,17 @@
 
     producer.add_hook(Audit())
 
-What `check_forbidden` raises is what the send raises, and nothing leaves. What the others raise is swallowed, and told
-in the log. They are called once for each message, before its first attempt and after its last (RocketMQ: around each
-attempt). With hooks, the messages of `send_many` are posted one by one.
+What `check_forbidden` raises is what the send raises, and nothing leaves. What the others raise is logged, and the send
+goes on: SystemExit, a CancelledError and the outcome that `pytest.fail()` raises. Only KeyboardInterrupt is raised.
+They are called once for each message, before its first attempt and after its last (RocketMQ: around each attempt). With
+hooks, the messages of `send_many` are posted one by one.
 """
 
 import asyncio
 from functools import partial
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.listener_errors import place_of, words_of
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.messages import Message
 from staticfire.protocol.times import UptimeMs
@@ -124,5 +126,7 @@ class ProducerHooks:
     def _tell(self, name: str, hook: ProducerHook, call: SendCall | EndTransactionCall) -> None:
         try:
             getattr(hook, name)(call)
-        except Exception as error:  # noqa: BLE001 (the program's own: a send doesn't fail because somebody listens)
-            log.warning("hook_raised", group=self._group, hook=name, error=repr(error))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (nothing in a plain function is the end of a send)
+            log.warning("hook_raised", group=self._group, hook=name, error=words_of(error), at=place_of(error))

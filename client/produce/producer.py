@@ -168,7 +168,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         call = hooks.begin(message, queue)
         try:
             future = post()
-        except ClientError as error:
+        except BaseException as error:
             hooks.end(call, None, error)
             raise
         hooks.follow(call, future)
@@ -291,7 +291,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         call = self._hooks.begin(message, chosen)
         try:
             await self._tell(message, chosen)
-        except StaticfireError as error:
+        except BaseException as error:
             self._hooks.end(call, None, error)
             raise
         self._hooks.end(call, None, None)

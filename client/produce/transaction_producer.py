@@ -21,10 +21,12 @@ import msgspec
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.consume.listener_errors import ends_consumer
 from staticfire.client.produce.hooks import EndTransactionCall
 from staticfire.client.produce.producer import Producer
 from staticfire.client.produce.send_result import SendResult, SendStatus
-from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError, StaticfireError
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.properties import PGROUP, TRAN_MSG
@@ -142,7 +144,11 @@ class TransactionProducer(Producer):
             self._hooks.end_transaction(EndTransactionCall(self.group, topic, message_id, state.name, from_check))
 
     async def _tell_end(self, sent: SendResult, state: TransactionState, error: BaseException | None) -> None:
-        """Tell the broker; when that can't be, it asks."""
+        """Report the end to the broker; when that can't be done, it checks the transaction later.
+
+        The answer is awaited: a clock that the program moves next must not overtake the request. RocketMQ's producers
+        send it one-way. A state that isn't decided gets no answer.
+        """
         queue = self.client.namespace.wrapped(sent.queue)
         log_position = sent.log_position
         if log_position < 0:
@@ -154,16 +160,27 @@ class TransactionProducer(Producer):
         )  # fmt: skip
         try:
             connection = await self.client.pool.connection(await self.client.address_to_read(queue))
-            connection.tell(ended)
-        except NetworkError as lost:
-            log.warning("transaction_not_ended", group=self.group, topic=sent.queue.topic, reason=str(lost))
+            if state is TransactionState.UNKNOWN:
+                connection.tell(ended)
+                return
+            answer = await connection.ask(ended, self.settings.send_msg_timeout_ms)
+        except (NetworkError, ProtocolError) as lost:
+            self._not_ended(sent.queue.topic, str(lost))
+        else:
+            if answer.code != SUCCESS:
+                self._not_ended(sent.queue.topic, f"the broker refuses it: {answer.remark}")
+
+    def _not_ended(self, topic: str, reason: str) -> None:
+        log.warning("transaction_not_ended", group=self.group, topic=topic, reason=reason)
 
     async def _asked(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
         remark = None
         message.topic = self.client.namespace.unwrap(message.topic)
         try:
             state = _state_of(await _result(self._check_state(message)), self._check_state)
-        except Exception as raised:  # noqa: BLE001 (the program's own: the broker asks again)
+        except BaseException as raised:
+            if ends_consumer(raised):
+                raise  # The client is being closed, or the program interrupted. The broker checks again.
             state, remark = TransactionState.UNKNOWN, f"checkLocalTransactionState Exception: {raised!r}"
             log.warning("transaction_check_raised", group=self.group, topic=message.topic, error=repr(raised))
         ended = EndTransaction(
@@ -176,7 +193,7 @@ class TransactionProducer(Producer):
         try:
             connection.tell(ended)
         except ConnectionLost as lost:
-            log.warning("transaction_not_ended", group=self.group, topic=message.topic, reason=str(lost))
+            self._not_ended(message.topic, str(lost))
 
 
 async def _result(returned: Any) -> Any:

@@ -37,6 +37,9 @@ class SimulatedWorkers:
             if syncing:
                 await self._finish_syncs(syncing)
 
+    async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
+        return await self.run(function, *arguments)
+
     async def close(self) -> None:
         self._is_closed = True
 

@@ -11,6 +11,8 @@ FLAG_SUSPEND = 2
 FLAG_SUBSCRIPTION = 4
 FLAG_CLASS_FILTER = 8
 FLAG_LITE_PULL = 16
+OFFSET_RESET = "OFFSET_RESET"
+# The remark of an answer that says where a group goes on that an administrator has reset.
 
 
 class PullAnswer(Answer, rename="camel"):

@@ -5,7 +5,7 @@
 - `descriptors.py`: what is kept of the file descriptors
 - `files.py`: folders and whole files; `file.py`: one open file; `file_system_sync.py`: one sync for many;
   `copying.py`: copies
-- `workers.py`: threads for what blocks
+- `workers.py`: threads for what blocks; `daemon_threads.py`: those for functions that may never end
 - `identity.py`: who this process is
 
 Cheap to import and to make: a cluster of several processes is to be up in half a second.

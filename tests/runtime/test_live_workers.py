@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import threading
+from collections.abc import Awaitable
 
 import pytest
 
@@ -88,3 +89,45 @@ async def test_who_was_never_needed_closes_without_a_thread(monkeypatch: pytest.
     await workers.close()
     with pytest.raises(RuntimeError):
         await workers.run(print)
+
+
+async def test_functions_that_never_end_hold_up_neither_others_nor_the_close() -> None:
+    workers, release = LiveWorkers(threads_max=2), threading.Event()
+    begun, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def hang() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        release.wait()
+
+    hanging = asyncio.ensure_future(workers.run_foreign(hang))
+    await begun.wait()
+    thread = await workers.run_foreign(threading.current_thread)
+    assert await workers.run_foreign(threading.current_thread) is thread, "an idle thread is used again"
+    assert thread.daemon
+    await workers.close()
+    assert not thread.is_alive()
+    with pytest.raises(RuntimeError, match="closed"):
+        await workers.run_foreign(print)
+    release.set()
+    await hanging
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, ValueError, StopIteration])
+async def test_whatever_a_foreign_function_raises_its_caller_gets(kind: type[BaseException]) -> None:
+    workers = LiveWorkers(threads_max=1)
+
+    def fail() -> None:
+        raise kind
+
+    outcome = (await asyncio.gather(catch(workers.run_foreign(fail))))[0]
+    assert isinstance(outcome, RuntimeError if kind is StopIteration else kind)
+    assert await workers.run_foreign(divmod, 17, 5) == (3, 2)
+    await workers.close()
+
+
+async def catch(outcome: Awaitable[object]) -> BaseException | None:
+    try:
+        await outcome
+    except BaseException as error:  # noqa: BLE001 (whatever it is)
+        return error
+    return None

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.groups.pending_resets import ANSWERS_MAX
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
-from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
+from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.reset_offset import (
     CloneGroupOffset,
     ConsumerStatus,
@@ -65,7 +66,9 @@ async def committed(stand: BrokerStand, group: str = "billing") -> int:
     return offset
 
 
-async def test_a_reset_answers_the_next_pull_and_commits_until_then_are_ignored(stand: BrokerStand) -> None:
+async def test_a_reset_is_over_when_its_client_goes_on_there_and_commits_until_then_are_ignored(
+    stand: BrokerStand,
+) -> None:
     await commit(stand, 5)
     answer = await reset(stand, timestamp=0)
     assert answer.body.offset_table == {queue(0): 0, queue(1): 0}
@@ -74,8 +77,44 @@ async def test_a_reset_answers_the_next_pull_and_commits_until_then_are_ignored(
     moved = await pull(stand, 5)
     assert (moved.code, moved.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
     assert moved.next_begin_offset == 0  # type: ignore[attr-defined]
+    assert (await commit(stand, 4)).remark == "Offset has been previously reset"
+    assert (await pull(stand, 0)).code == 0
     assert (await commit(stand, 4)).remark is None
     assert await committed(stand) == 4
+
+
+async def test_as_in_rocketmq_any_pull_takes_a_reset_and_what_rides_along_counts(stand: BrokerStand) -> None:
+    await stand.restart(any_pull_takes_resets=True)
+    await commit(stand, 5)
+    await reset(stand, timestamp=0)
+    assert (await pull(stand, 5)).remark == "OFFSET_RESET"
+    assert (await commit(stand, 4)).remark is None
+    await reset(stand, timestamp=0)
+    await stand.ask(PullMessage("billing", "orders", 0, 5, 32, FLAG_SUBSCRIPTION | FLAG_COMMIT_OFFSET, 5, 0, "*"))
+    assert await committed(stand) == 5
+
+
+async def test_an_offset_that_rides_along_with_a_pull_is_ignored_while_a_reset_waits(stand: BrokerStand) -> None:
+    await reset(stand, timestamp=0)
+    flags = FLAG_SUBSCRIPTION | FLAG_COMMIT_OFFSET
+    moved = await stand.ask(PullMessage("billing", "orders", 0, 5, 32, flags, 5, 0, "*"))
+    assert moved.remark == "OFFSET_RESET"
+    assert await committed(stand) == 0
+
+
+async def test_a_client_that_ignores_a_reset_gets_its_messages_again(stand: BrokerStand) -> None:
+    await reset(stand, timestamp=0)
+    codes = [(await pull(stand, 3)).code for _ in range(ANSWERS_MAX + 1)]
+    assert codes == [ResponseCode.PULL_OFFSET_MOVED] * ANSWERS_MAX + [0]
+    assert (await commit(stand, 5)).remark is None
+
+
+async def test_a_reset_waits_on_after_its_broker_was_killed(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await reset(stand, timestamp=0)
+    assert (await pull(stand, 5)).remark == "OFFSET_RESET"
+    await stand.kill_and_start()
+    assert (await pull(stand, 5)).remark == "OFFSET_RESET"
+    assert (await pull(stand, 0)).code == 0
 
 
 async def test_a_held_pull_is_answered_at_once_and_those_of_others_wait_on(

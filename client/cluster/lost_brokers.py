@@ -1,0 +1,46 @@
+"""Brokers whose connection was lost, and when to look for them next.
+
+A broker that was killed is often back within a second. Until it has this client's heartbeat it knows nobody to check
+transactions with, and a consumer doesn't pull from it. The polls of routes and the heartbeats come every 30 s only.
+"""
+
+import asyncio
+
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.machine import Clock
+
+LOOK_MS, LOOK_MS_MAX = 50, 1_000
+# Between two looks for a broker: at first, and after several in vain. Each takes twice as long as the one before.
+SEARCH_MS_MAX = 60_000
+# After that the polls of routes and the heartbeats find it.
+
+
+class LostBrokers:
+    """Those of one client, by name: a broker may come back at another address."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._uptime_ms = clock.uptime_ms
+        self._until_ms: dict[str, UptimeMs] = {}
+        self._look_ms = LOOK_MS
+        self._is_lost = asyncio.Event()
+
+    def add(self, name: str) -> None:
+        """Look for a broker."""
+        self._until_ms[name] = UptimeMs(self._uptime_ms() + SEARCH_MS_MAX)
+        self._look_ms = LOOK_MS
+        self._is_lost.set()
+
+    def found(self, name: str) -> None:
+        """Look for a broker no more."""
+        self._until_ms.pop(name, None)
+
+    async def next_look(self) -> int:
+        """Return in how many milliseconds to look for brokers, as soon as there is one to look for."""
+        uptime_ms = self._uptime_ms()
+        for name in [name for name, until_ms in self._until_ms.items() if until_ms <= uptime_ms]:
+            del self._until_ms[name]
+        while not self._until_ms:
+            self._is_lost.clear()
+            await self._is_lost.wait()
+        look_ms, self._look_ms = self._look_ms, min(2 * self._look_ms, LOOK_MS_MAX)
+        return look_ms
