@@ -179,7 +179,7 @@ $(SCHEMATHESIS)/bin/schemathesis: $(READY)
 test-control: $(READY) $(SCHEMATHESIS)/bin/schemathesis ## the control endpoint, asked what its OpenAPI description allows and what not
 	$(BIN)/python -m tests.control $(SCHEMATHESIS)/bin/schemathesis
 
-# The newest version that the Go module proxy has; later ones can't be had there, since their go.mod lacks the /v2.
+# The newest version that the Go module proxy lists. 2.6.0 is a tag without /v2 in its go.mod, which Go refuses as a module.
 H2SPEC := $(CURDIR)/.venv/go/bin/h2spec
 $(H2SPEC): $(READY)
 	@command -v go >/dev/null || { echo "test-http2: h2spec needs Go: install it (on Debian: apt-get install golang)" >&2; exit 2; }
