@@ -1,0 +1,173 @@
+"""One bit of one file is flipped while no broker runs: the next start knows all as it was, or is refused.
+
+A start may also make anew from the log what the file said; then it logs that. What may not happen is another state
+without a word.
+"""
+
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.faults.simulation.disk import DiskImage
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.requests.assignment import (
+    MODE_POP,
+    GetMessageRequestModes,
+    MessageRequestMode,
+    SetMessageRequestMode,
+)
+from staticfire.protocol.requests.clock import FROZEN, ClockReading
+from staticfire.protocol.requests.offsets import UpdateConsumerOffset
+from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.protocol.requests.transactions import EndTransaction
+from staticfire.protocol.sys_flag import TransactionKind
+from tests.scenarios.broker_stand import NAME, BrokerStand
+from tests.scenarios.logged import LogLine
+
+HALVES, TIMED, DELAYED = 9, 30, 5
+CONFIG = (
+    "consumerOffset.json",
+    "delayOffset.json",
+    "messageRequestMode.json",
+    "staticfireClock.json",
+    "subscriptionGroup.json",
+    "timers.json",
+    "topics.json",
+    "transactions.json",
+)
+FROM_LOG = ("delayOffset.json", "timers.json", "transactions.json")
+# The broker can do without them.
+HEAD_BYTES, FLIPS = 34, 20
+# Per file: each byte of its head, and so many others.
+WAYS_ON = ("move it away", "remove it", "repair it")
+
+State = dict[str, Any]
+
+
+async def fill(stand: BrokerStand) -> None:
+    """Let each file of the folder say something."""
+    world = stand.world
+    await stand.put_topic("orders", 2)
+    await stand.put_topic("gone", 1)
+    await stand.put_group("billing", retry_max_times=3)
+    await stand.send("gone", b"x")
+    assert (await stand.ask(DeleteTopic("gone"))).code == 0
+    for number in range(10):
+        await stand.send("orders", b"now %d" % number, number % 2, TAGS="paid", KEYS=f"k{number}")
+    for number in range(DELAYED):
+        await stand.send("orders", b"delayed %d" % number, DELAY="1" if number < 2 else "9")
+    for number in range(TIMED):
+        await stand.send("orders", b"timed %d" % number, TIMER_DELAY_SEC="1" if number % 3 else "600")
+    halves = [
+        await stand.send("orders", b"half %d" % number, TRAN_MSG="true", PGROUP="shop", UNIQ_KEY=f"U{number}")
+        for number in range(HALVES)
+    ]
+    for half in halves[::3]:
+        end = EndTransaction("shop", half.queue_offset, _position(half.msg_id), TransactionKind.COMMIT)
+        assert (await stand.ask(end)).code == 0
+    for queue_id in range(2):
+        assert (await stand.ask(UpdateConsumerOffset("billing", "orders", queue_id, 3 + queue_id))).code == 0
+    mode = MessageRequestMode("orders", "billing", MODE_POP, 2)
+    assert (await stand.ask(SetMessageRequestMode(body=mode))).code == 0
+    await world.run_for(seconds=20)
+    clock = stand.broker.state.clock
+    clock.set(ClockReading(1, FROZEN, 0.0, clock.message_ms()))
+
+
+def _position(message_id: str) -> int:
+    return int(message_id[-16:], 16)
+
+
+async def known(stand: BrokerStand) -> State:
+    """Return what a broker knows."""
+    broker = stand.broker
+    state = broker.state
+    return {
+        "topics": dict(state.topics.topics),
+        "groups": dict(state.groups.groups),
+        "offsets": sorted(state.offsets.all_committed()),
+        "modes": (await stand.ask(GetMessageRequestModes())).body,
+        "delays": broker.delays.queue.waiting(),
+        "timers": sorted(broker.timers.waiting_places()),
+        "halves": sorted(position for _, position in broker.transactions.waiting_places()),
+        "next questions": sorted(due_ms for due_ms, _ in broker.transactions.waiting_places()),
+        "clock": state.clock.reading(),
+        "deletions": dict(state.store.deletions),
+        "bodies": [await stand.bodies("orders", queue_id) for queue_id in range(2)],
+    }
+
+
+class Flipped(BrokerStand):
+    """A broker whose folder was filled once; each `start_with` begins with that folder and one bit flipped."""
+
+    image: DiskImage
+    expected: State
+
+    async def fill(self) -> None:
+        await self.start(scrub_bytes_per_second=0, mapped_file_size_commit_log=16_384)
+        await fill(self)
+        await self.world.stop(NAME)
+        self.image = self.world.disk(NAME).image()
+        await self.start()
+        await self.world.run_for(ms=50)
+        self.expected = await known(self)
+        await self.world.stop(NAME)
+        assert len(self.expected["halves"]) == HALVES - len(range(0, HALVES, 3))
+        assert len(self.expected["timers"]) == TIMED // 3
+        assert self.expected["delays"] == {9: DELAYED - 2}
+
+    async def start_with(self, path: str, at: int, mask: int) -> tuple[str, State]:
+        """Return why the start was refused, or what the broker knows."""
+        disk = self.world.disk(NAME)
+        disk.put_back(self.image)
+        self.image = disk.image()
+        disk.rot(path, at, mask)
+        try:
+            await self.start()
+        except StorageError as error:
+            self.world.kill(NAME)
+            return str(error), {}
+        await self.world.run_for(ms=50)
+        state = await known(self)
+        self.world.kill(NAME)
+        await self.world.run_for(ms=10)  # The client sees that its connection is gone.
+        return "", state
+
+
+@pytest_asyncio.fixture
+async def flipped(world: SimulatedWorld) -> AsyncIterator[Flipped]:
+    stand = Flipped(world)
+    await stand.fill()
+    yield stand
+    await stand.close()
+
+
+@pytest.mark.row("F4")
+@pytest.mark.parametrize("name", CONFIG)
+async def test_a_flipped_bit_of_a_state_file_changes_nothing_or_the_start_names_the_file(
+    flipped: Flipped, name: str, logged: list[LogLine]
+) -> None:
+    path, chance, made_anew = f"/store/config/{name}", Random(name), 0
+    size = flipped.world.disk(NAME).files[path].size
+    wrong = []
+    for at in [*range(HEAD_BYTES), *(chance.randrange(size) for _ in range(FLIPS))]:
+        mask = 1 << chance.randrange(8)
+        refused, state = await flipped.start_with(path, at, mask)
+        if refused:
+            assert name in refused, refused
+            assert any(words in refused for words in WAYS_ON), refused
+            continue
+        lines = [line for line in logged if line.event == "state_file_made_anew"]
+        logged.clear()
+        if lines:
+            assert [line.fields["file"] for line in lines] == [name]
+            made_anew += 1
+        may_differ = {"next questions"} if lines and name == "transactions.json" else set[str]()
+        parts = [part for part in state if state[part] != flipped.expected[part] and part not in may_differ]
+        wrong += [(at, mask, parts)] if parts else []
+    assert wrong == []
+    assert (made_anew > HEAD_BYTES) == (name in FROM_LOG)
