@@ -7,9 +7,9 @@ It stays one JSON object, so that people and RocketMQ's tools read it as before,
 ignore a member that they don't know. A file without that member is taken as it is: an older version wrote it, or
 somebody who edited it has removed the member.
 
-What is in a file is taken over as a whole, or the start is refused and the file stays as it is. Somebody may have edited
-it, or a disk lost half of it or a bit. Each fault becomes one line that names the file and says how to go on: never a
-bare exception, and never a table that has silently become another one.
+What is in a file is taken over as a whole, or the start is refused and the file stays as it is. Somebody may have
+edited it, or a disk lost half of it or a bit. Each fault becomes one line that names the file and says how to go on:
+never a bare exception, and never a table that has silently become another one.
 """
 
 from collections.abc import Callable
@@ -52,8 +52,8 @@ def unseal_state(data: bytes) -> bytes:
     if head == _HEAD % (STATE_VERSION, crc32(state)):
         return state
     raise ValueError(
-        'its checksum does not match: it is damaged, or was changed by hand (then remove the member "staticfire" at its '
-        "beginning, and what it says now is taken), or a newer version wrote it"
+        'its checksum does not match: it is damaged, or was changed by hand (then remove the member "staticfire" at '
+        "its beginning, and what it says now is taken), or a newer version wrote it"
     )
 
 

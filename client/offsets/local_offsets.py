@@ -3,8 +3,8 @@
     <folder>/<ip@instance>/<group>/offsets.json
     {"staticfire":"1 crc32:...","offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}
 
-The layout is RocketMQ's, which ignores the checksum (runtime/state_file.py), so either client goes on where the other stopped. The previous file stays beside it as
-offsets.json.bak and is read when the first one can't be.
+The layout is RocketMQ's, which ignores the checksum (runtime/state_file.py), so either client goes on where the other
+stopped. The previous file stays beside it as offsets.json.bak and is read when the first one can't be.
 """
 
 import asyncio
