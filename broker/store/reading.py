@@ -38,10 +38,13 @@ def read_queue(
     messages_max: int,
     bytes_max: int,
     wanted: Callable[[int], bool] | None,
+    in_order: bool = True,
 ) -> ReadResult:
     """Return where records from `offset` on are whose tags code is wanted: at least one, whatever its size.
 
-    What lies below `lowest_position` in the log is gone. Raises: OSError, WrongEntry.
+    What lies below `lowest_position` in the log is gone. `in_order`: an entry that leads to a place before that of its
+    forerunner is wrong, or the forerunner is, and nothing may be passed over by what they say. Raises: OSError,
+    WrongEntry.
     """
     min_offset = queue.min_offset
     max_offset = queue.max_offset
@@ -63,7 +66,7 @@ def read_queue(
                 end = offset + count
                 return ReadResult(ReadStatus.FOUND, end, min_offset, max_offset, positions, sizes, total, offset, end)
     end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
-    return _read_each(lowest_position, queue, offset, end, messages_max, bytes_max, wanted)
+    return _read_each(lowest_position, queue, offset, end, messages_max, bytes_max, wanted, in_order)
 
 
 def _read_each(
@@ -74,13 +77,16 @@ def _read_each(
     messages_max: int,
     bytes_max: int,
     wanted: Callable[[int], bool] | None,
+    in_order: bool,
 ) -> ReadResult:
     """`read_queue`, entry by entry."""
     min_offset, max_offset = queue.min_offset, queue.max_offset
-    found_positions: list[int] = []
-    found_sizes: list[int] = []
-    count = total = first = last = 0
+    positions: list[int] = []
+    sizes: list[int] = []
+    offsets: list[int] = []
+    count = total = 0
     at, removed, unreadable = offset, False, queue.unreadable
+    floor = _end_before(queue, offset, lowest_position) if in_order else lowest_position
     while at < end:
         entries = queue.entry_bytes(at, end - at)
         if not entries:
@@ -88,34 +94,53 @@ def _read_each(
                 break
             raise WrongEntry(at)
         for position, size, tags_code in _iter_entries(entries):
-            if count and (count >= messages_max or total + size > bytes_max):
-                end = at
-                break
-            if at in unreadable:
+            if unreadable and at in unreadable:
                 at, removed = at + 1, True
                 continue
-            if position < lowest_position or size <= 0:
+            if position < floor or size <= 0:
                 if size == 0 and position < 0:  # LOST: a start has told of it.
                     at, removed = at + 1, True
                     continue
+                if size > 0 and floor > lowest_position:
+                    raise WrongEntry(max(at - 1, min_offset))
                 if count:
                     end = at
                     break
                 raise WrongEntry(at)
-            at += 1
+            if in_order:
+                floor = position + size
             if wanted is not None and not wanted(tags_code):
+                at += 1
                 continue
-            first = first if count else at - 1
-            last = at
-            found_positions.append(position)
-            found_sizes.append(size)
-            count += 1
             total += size
-    if count:
-        found = ReadStatus.FOUND
-        return ReadResult(found, at, min_offset, max_offset, found_positions, found_sizes, total, first, last)
-    status = ReadStatus.MESSAGE_WAS_REMOVING if removed else ReadStatus.NO_MATCHED_MESSAGE
-    return _nothing(status, at, min_offset, max_offset)
+            if count and total > bytes_max:
+                total -= size
+                end = at
+                break
+            positions.append(position)
+            sizes.append(size)
+            offsets.append(at)
+            count += 1
+            at += 1
+            if count >= messages_max:
+                end = at
+                break
+    if not count:
+        status = ReadStatus.MESSAGE_WAS_REMOVING if removed else ReadStatus.NO_MATCHED_MESSAGE
+        return _nothing(status, at, min_offset, max_offset)
+    first, last = offsets[0], offsets[-1] + 1
+    gaps = offsets if last - first > count else None
+    found = ReadStatus.FOUND
+    return ReadResult(found, at, min_offset, max_offset, positions, sizes, total, first, last, None, gaps)
+
+
+def _end_before(queue: Queue, offset: int, lowest_position: int) -> int:
+    """Return where the record before an offset ends, so far as its entry says so; else the log's start."""
+    if offset <= queue.min_offset:
+        return lowest_position
+    entry = queue.entry_bytes(offset - 1, 1)
+    position, size, _ = ENTRY.unpack(entry) if entry else (0, 0, 0)
+    return max(lowest_position, position + size) if size > 0 else lowest_position
 
 
 def _outside(offset: int, min_offset: int, max_offset: int) -> ReadResult:
