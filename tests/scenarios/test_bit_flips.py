@@ -73,7 +73,7 @@ async def fill(stand: BrokerStand) -> None:
         for number in range(HALVES)
     ]
     for half in halves[::3]:
-        end = EndTransaction("shop", half.queue_offset, _position(half.msg_id), TransactionKind.COMMIT)
+        end = EndTransaction("shop", half.queue_offset or 0, _position(half.msg_id), TransactionKind.COMMIT)
         assert (await stand.ask(end)).code == 0
     for queue_id in range(2):
         assert (await stand.ask(UpdateConsumerOffset("billing", "orders", queue_id, 3 + queue_id))).code == 0
@@ -84,8 +84,8 @@ async def fill(stand: BrokerStand) -> None:
     clock.set(ClockReading(1, FROZEN, 0.0, clock.message_ms()))
 
 
-def _position(message_id: str) -> int:
-    return int(message_id[-16:], 16)
+def _position(message_id: str | None) -> int:
+    return int((message_id or "")[-16:], 16)
 
 
 async def known(stand: BrokerStand) -> State:
