@@ -50,11 +50,8 @@ _ENTER = (
     "INSERT INTO keys SELECT :id, hash, position, stored_ms FROM staged.keys"
     " UNION ALL SELECT :id, hash, position, stored_ms FROM main.keys WHERE generation = :last ORDER BY 2, 3"
 )
-_ROW_SUM = " + ".join(
-    f"ifnull(sum(({name} & 4294967295) + (({name} >> 32) & 4294967295)), 0)"
-    for name in ("generation", "hash", "position", "stored_ms")
-)
-# One flipped bit changes it, and halves of numbers keep it within 64 bits.
+_ROW_SUM = "ifnull(sum(generation + (hash & 4294967295) + (hash >> 32) + position + stored_ms), 0)"
+# One flipped bit changes it. That of a whole generation has room in 64 bits.
 _NOTE = (
     "INSERT INTO generations SELECT :id, :start, :end, min(stored_ms), max(stored_ms), count(*),"
     f" {_ROW_SUM} FROM main.keys WHERE generation = :id"
@@ -152,7 +149,13 @@ class KeyTables:
             self._check(self._unchecked[-1])
 
     def _check(self, generation: int) -> None:
-        if self._run(_CHECK, (generation,)).fetchone() != (1,):
+        try:
+            is_whole = self._run(_CHECK, (generation,)).fetchone() == (1,)
+        except sqlite3.OperationalError as error:
+            if "overflow" not in str(error):
+                raise
+            is_whole = False
+        if not is_whole:
             raise sqlite3.DatabaseError("the checksum of its rows does not match")
         self._unchecked.remove(generation)
 
