@@ -239,7 +239,9 @@ def _read_info(data: bytes) -> KeptInfo:
 
 def _read_plan(data: bytes) -> list[str]:
     return (
-        msgspec.json.decode(data, type=_Plan).names if data[:1] == b"{" else msgspec.json.decode(data, type=list[str])
+        msgspec.json.decode(data, type=_PutBackPlan).names
+        if data[:1] == b"{"
+        else msgspec.json.decode(data, type=list[str])
     )
 
 
@@ -248,7 +250,7 @@ class _Files(msgspec.Struct):
     """An older version has no other."""
 
 
-class _Plan(msgspec.Struct):
+class _PutBackPlan(msgspec.Struct):
     """An older version wrote the names alone."""
 
     names: list[str]

@@ -125,7 +125,7 @@ class ReadProof:
         if len(slices) == 1:
             ends = accumulate(found.sizes)
             slices = [slices[0][end - size : end] for end, size in zip(ends, found.sizes, strict=True)]
-        return peek_queue_offsets(slices) == found.offsets
+        return peek_queue_offsets(slices) == [*found.offsets]
 
     def _are_whole(self, queue: Queue, found: ReadResult, slices: list[bytes]) -> bool:
         """Whether these are whole records of the queue, from the first offset to the last one, which go up."""

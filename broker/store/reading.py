@@ -65,73 +65,68 @@ def read_queue(
                     total = sum(sizes)
                 end = offset + count
                 return ReadResult(ReadStatus.FOUND, end, min_offset, max_offset, positions, sizes, total, offset, end)
-    end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
-    return _read_each(lowest_position, queue, offset, end, messages_max, bytes_max, wanted, in_order)
+    return _read_each(lowest_position, queue, offset, messages_max, bytes_max, wanted, in_order)
 
 
 def _read_each(
     lowest_position: int,
     queue: Queue,
     offset: int,
-    end: int,
     messages_max: int,
     bytes_max: int,
     wanted: Callable[[int], bool] | None,
     in_order: bool,
 ) -> ReadResult:
     """`read_queue`, entry by entry."""
-    min_offset, max_offset = queue.min_offset, queue.max_offset
-    positions: list[int] = []
-    sizes: list[int] = []
-    offsets: list[int] = []
-    count = total = 0
-    at, removed, unreadable = offset, False, queue.unreadable
+    min_offset, max_offset, unreadable = queue.min_offset, queue.max_offset, queue.unreadable
+    end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
+    chosen: list[tuple[int, int, int]] = []
+    at, total, removed = offset, 0, False
     floor = _end_before(queue, offset, lowest_position) if in_order else lowest_position
     while at < end:
         entries = queue.entry_bytes(at, end - at)
         if not entries:
-            if count:
+            if chosen:
                 break
             raise WrongEntry(at)
         for position, size, tags_code in _iter_entries(entries):
-            if unreadable and at in unreadable:
-                at, removed = at + 1, True
-                continue
-            if position < floor or size <= 0:
-                if size == 0 and position < 0:  # LOST: a start has told of it.
+            if position < floor or size <= 0 or (unreadable and at in unreadable):
+                if at in unreadable or (size == 0 and position < 0):  # LOST: a start has logged it.
                     at, removed = at + 1, True
                     continue
                 if size > 0 and floor > lowest_position:
                     raise WrongEntry(max(at - 1, min_offset))
-                if count:
-                    end = at
-                    break
-                raise WrongEntry(at)
+                if not chosen:
+                    raise WrongEntry(at)
+                end = at
+                break
             if in_order:
                 floor = position + size
-            if wanted is not None and not wanted(tags_code):
-                at += 1
-                continue
-            total += size
-            if count and total > bytes_max:
-                total -= size
-                end = at
-                break
-            positions.append(position)
-            sizes.append(size)
-            offsets.append(at)
-            count += 1
+            if wanted is None or wanted(tags_code):
+                if chosen and total + size > bytes_max:
+                    end = at
+                    break
+                chosen.append((position, size, at))
+                total += size
+                if len(chosen) >= messages_max:
+                    end = at = at + 1
+                    break
             at += 1
-            if count >= messages_max:
-                end = at
-                break
-    if not count:
+    if not chosen:
         status = ReadStatus.MESSAGE_WAS_REMOVING if removed else ReadStatus.NO_MATCHED_MESSAGE
         return _nothing(status, at, min_offset, max_offset)
-    first, last = offsets[0], offsets[-1] + 1
-    gaps = offsets if last - first > count else None
+    return _found(chosen, total, at, min_offset, max_offset)
+
+
+def _found(
+    chosen: list[tuple[int, int, int]], total: int, next_offset: int, min_offset: int, max_offset: int
+) -> ReadResult:
+    """Return a result of these: log position, size and offset of each."""
+    positions, sizes, offsets = zip(*chosen, strict=True)
+    first, end = offsets[0], offsets[-1] + 1
+    gaps = offsets if end - first > len(offsets) else None
     found = ReadStatus.FOUND
-    return ReadResult(found, at, min_offset, max_offset, positions, sizes, total, first, last, None, gaps)
+    return ReadResult(found, next_offset, min_offset, max_offset, positions, sizes, total, first, end, None, gaps)
 
 
 def _end_before(queue: Queue, offset: int, lowest_position: int) -> int:

@@ -27,7 +27,9 @@ from staticfire.protocol.requests.transactions import EndTransaction
 from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.protocol.times import MessageMs
 from tests.scenarios.broker_stand import NAME, BrokerStand
+from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import LogLine
+from tests.scenarios.test_journal import ON, filled
 
 HALVES, TIMED, DELAYED = 9, 30, 5
 SEGMENT_BYTES = 16_384
@@ -236,3 +238,20 @@ def loses_one_at_most(expected: State, state: State) -> bool:
         assert set(there) <= set(was)
         lost += len(was) - len(there)
     return lost <= 1
+
+
+async def test_a_flipped_bit_of_a_spill_makes_no_other_entry(world: SimulatedWorld) -> None:
+    shop = await Shop(world, broker_settings={**ON, "journal_events_max": 100}).open()
+    await filled(shop, 500)
+    await world.run_for(seconds=1)
+    disk, chance = world.disk("broker-a"), Random(22)
+    [name] = world.machine("broker-a").files.list_folder("/store/journal")
+    path, expected = f"/store/journal/{name}", {one.number: one for one in await shop.admin.journal()}
+    for _ in range(30):
+        at, mask = chance.randrange(len(disk.files[path].content)), 1 << chance.randrange(8)
+        disk.rot(path, at, mask)
+        records = await shop.admin.journal()
+        assert [one for one in records if one != expected.get(one.number, one)] == []
+        assert len(records) >= 300
+        disk.rot(path, at, mask)
+    await shop.close()
