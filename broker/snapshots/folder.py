@@ -238,11 +238,9 @@ def _read_info(data: bytes) -> KeptInfo:
 
 
 def _read_plan(data: bytes) -> list[str]:
-    return (
-        msgspec.json.decode(data, type=_PutBackPlan).names
-        if data[:1] == b"{"
-        else msgspec.json.decode(data, type=list[str])
-    )
+    if data[:1] == b"{":
+        return msgspec.json.decode(data, type=_PutBackPlan).names
+    return msgspec.json.decode(data, type=list[str])
 
 
 class _Files(msgspec.Struct):

@@ -17,6 +17,8 @@ from staticfire.broker.store.settings import READ_ENTRIES_MAX
 
 WRONG_ENTRIES_MAX = 32
 # Looked at together when one of them is wrong.
+LOOK_TIMES = 4
+# So many times as many entries as messages are read at first: mostly enough of them are wanted.
 
 
 class WrongEntry(Exception):
@@ -81,25 +83,27 @@ def _read_each(
     min_offset, max_offset, unreadable = queue.min_offset, queue.max_offset, queue.unreadable
     end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
     chosen: list[tuple[int, int, int]] = []
-    at, total, removed = offset, 0, False
-    floor = _end_before(queue, offset, lowest_position) if in_order else lowest_position
+    at, total, removed, floor, looked_at = offset, 0, False, lowest_position, LOOK_TIMES * messages_max
+    before = int(in_order and offset > min_offset and offset - 1 not in unreadable)
     while at < end:
-        entries = queue.entry_bytes(at, end - at)
+        entries = queue.entry_bytes(at - before, min(end - at, looked_at) + before)
+        rows = _iter_entries(entries)
+        if before:
+            floor, before = _end_of(next(rows, None), lowest_position), 0
+        looked_at = READ_ENTRIES_MAX
         if not entries:
             if chosen:
                 break
             raise WrongEntry(at)
-        for position, size, tags_code in _iter_entries(entries):
+        for position, size, tags_code in rows:
             if position < floor or size <= 0 or (unreadable and at in unreadable):
                 if at in unreadable or (size == 0 and position < 0):  # LOST: a start has logged it.
                     at, removed = at + 1, True
                     continue
-                if size > 0 and floor > lowest_position:
-                    raise WrongEntry(max(at - 1, min_offset))
-                if not chosen:
-                    raise WrongEntry(at)
-                end = at
-                break
+                if chosen and (size <= 0 or floor == lowest_position):
+                    end = at
+                    break
+                raise WrongEntry(max(at - 1, min_offset) if size > 0 else at)
             if in_order:
                 floor = position + size
             if wanted is None or wanted(tags_code):
@@ -129,13 +133,11 @@ def _found(
     return ReadResult(found, next_offset, min_offset, max_offset, positions, sizes, total, first, end, None, gaps)
 
 
-def _end_before(queue: Queue, offset: int, lowest_position: int) -> int:
-    """Return where the record before an offset ends, so far as its entry says so; else the log's start."""
-    if offset <= queue.min_offset:
+def _end_of(entry: tuple[int, ...] | None, lowest_position: int) -> int:
+    """Return where the record of an entry ends, as far as it says so; else the log's start."""
+    if entry is None or entry[1] <= 0:
         return lowest_position
-    entry = queue.entry_bytes(offset - 1, 1)
-    position, size, _ = ENTRY.unpack(entry) if entry else (0, 0, 0)
-    return max(lowest_position, position + size) if size > 0 else lowest_position
+    return max(lowest_position, entry[0] + entry[1])
 
 
 def _outside(offset: int, min_offset: int, max_offset: int) -> ReadResult:
