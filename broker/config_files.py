@@ -2,8 +2,9 @@
 
 A file is replaced as a whole: temporary file, fsync, rename. Changes of one moment share one write; what can't be
 written is tried again after a while, longer each time. A file that says how far somebody has come in the log is saved
-when the log is safe up to there: after a loss of power it would else point behind what is left. RocketMQ:
-ConfigManager, BrokerPathConfigHelper.
+when the log is safe up to there: after a loss of power it would else point behind what is left. Each has a checksum
+(runtime/state_file.py). Nothing is saved before all files were read: a start that is refused leaves them as they were.
+RocketMQ: ConfigManager, BrokerPathConfigHelper.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from staticfire.protocol.errors import StorageError
 from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
-from staticfire.runtime.state_file import read_state_file
+from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 log = logger("broker")
 
@@ -39,25 +40,48 @@ class ConfigFiles:
         self._retry_ms = RETRY_MS
         self._is_named = False
         # The folder's own name is on the disk.
+        self._is_restored = False
         self._closed = False
 
     def restore(
-        self, name: str, snapshot: Callable[[], bytes], restore: Callable[[bytes], None], after_log: bool = False
+        self,
+        name: str,
+        snapshot: Callable[[], bytes],
+        restore: Callable[[bytes], None],
+        after_log: bool = False,
+        from_log: str = "",
     ) -> bool:
-        """Mirror a table in `name`; return whether it was there before. Raises: StorageError for a broken file.
+        """Mirror a table in `name`, a JSON object; return whether it was there before.
 
         `after_log`: a snapshot is written when the log is safe as far as it was when the snapshot was taken.
+        `from_log`: the broker can do without the file, and these words say what it reads in the log instead. A broken
+        one is logged then, and written again.
+
+        Raises: StorageError for a broken file that the broker can't do without.
         """
 
         def read(data: bytes) -> bool:
             restore(data)
             return True
 
-        is_there = read_state_file(self._machine.files, f"{self._folder}/{name}", read) is not None
+        try:
+            is_there = read_state_file(self._machine.files, f"{self._folder}/{name}", read) is not None
+        except StorageError as error:
+            if not from_log:
+                raise
+            log.error("state_file_made_anew", file=name, error=str(error), reason=from_log)
+            self._dirty.add(name)
+            is_there = False
         self._snapshots[name] = snapshot  # from now on: a file that can't be read isn't written over at stop
         if after_log:
             self._after_log.add(name)
         return is_there
+
+    def restored(self) -> None:
+        """Begin to save: all files that a start needs were read."""
+        self._is_restored = True
+        if self._dirty:
+            self._start_saving()
 
     def changed(self, name: str) -> None:
         """Save the table soon: in this tick's write, off the event loop."""
@@ -65,7 +89,7 @@ class ConfigFiles:
         self._start_saving()
 
     def _start_saving(self) -> None:
-        if self._saving is None and not self._closed:
+        if self._saving is None and self._is_restored and not self._closed:
             self._dirty |= self._failures.keys()
             self._saving = asyncio.get_running_loop().create_task(self._save(), name="config_files")
 
@@ -113,7 +137,7 @@ class ConfigFiles:
     def _write(self, name: str, data: bytes) -> None:
         path = f"{self._folder}/{name}"
         try:
-            self._machine.files.replace(path, data)
+            replace_state_file(self._machine.files, path, data)
             if not self._is_named:
                 sync_folders_above(self._machine.files, self._folder)
                 self._is_named = True
@@ -121,8 +145,13 @@ class ConfigFiles:
             raise StorageError(f"{path} can't be written: {error}") from None
 
     async def close(self) -> None:
-        """Wait for what is under way and write what is left. Raises: StorageError, when all was tried."""
+        """Wait for what is under way and write what is left, unless a file couldn't be read.
+
+        Raises: StorageError, when all was tried.
+        """
         self._closed = True
+        if not self._is_restored:
+            return
         if self._retry is not None:
             self._retry.cancel()
         if self._saving is not None:

@@ -134,7 +134,7 @@ class BrokerCore(Service):
         """Return what the broker answers, family by family."""
         state = self.state
         surface = self._surface
-        assignments = AssignmentHandlers(state, self.registration, surface.pool)
+        self._assignments = assignments = AssignmentHandlers(state, self.registration, surface.pool)
         config = ConfigHandlers(state, self.registration, surface.pool)
         forget_with = {
             SCHEDULE_TOPIC: self.delays.forget,
@@ -229,6 +229,8 @@ class BrokerCore(Service):
         self.timers.restore()
         self.transactions.restore()
         self.pops.restore()
+        self._assignments.restore()
+        state.config_files.restored()
 
     def _begin_journal(self, port: int) -> None:
         journals = self.state.journals

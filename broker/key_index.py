@@ -180,6 +180,9 @@ class KeyIndexer:
         """
         try:
             return await self._machine.workers.run(function, self._index, *arguments)
+        except UnicodeDecodeError as error:  # What it says of its fault has parts of a broken file.
+            await self._make_anew(sqlite3.DatabaseError(str(error)))
+            return None
         except sqlite3.Error as error:
             if type(error) is not sqlite3.DatabaseError:
                 raise  # The disk is full, or the like.
@@ -212,6 +215,7 @@ class KeyIndexer:
                 await pause(RETRY_MS)
                 await self._try_anew()
             try:
+                await self._check(pause)
                 seen = self._activity()
                 while self._is_behind:
                     busy, seen = self._activity() != seen, self._activity()
@@ -227,6 +231,19 @@ class KeyIndexer:
                 self._stored.set()
                 if self._index is None and self._is_open:
                     await self._try_anew()
+
+    async def _check(self, pause: Callable[[int], Coroutine[Any, Any, None]]) -> None:
+        """Check what an earlier process has written, part by part, before a look-up has to wait for it.
+
+        Raises: StorageError, sqlite3.Error.
+        """
+        uptime_ms = self._machine.clock.uptime_ms
+        while self._index is not None and not self._index.is_checked:
+            started_ms = uptime_ms()
+            async with self._turn:
+                if self._index is not None:
+                    await self._do(KeyTables.check_next)
+            await pause(max(1, uptime_ms() - started_ms) * BUSY_PAUSE_TIMES)
 
     @property
     def _is_behind(self) -> bool:

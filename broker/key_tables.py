@@ -6,8 +6,13 @@ one piece. A look-up goes through the generations, the newest first: one page of
 
     staged (in memory)    hash, position, stored_ms: of the log from where the generations end
     keys                  generation, hash, position, stored_ms
-    generations           id, start, end, first_ms, last_ms, row_count: of which part of the log, in their order
-    progress              start, reached, last_position, last_stored_ms: of which part of the log they are, all together
+    generations           id, start, end, first_ms, last_ms, row_count, row_sum: of which part of the log, in their
+                          order
+    progress              start, reached, last_position, last_stored_ms, checksum: of which part of the log they are,
+                          all together; the checksum is of this row and all generations
+
+sqlite3 has no checksums of its own, and a flipped bit would hide a message. So what `generations` and `progress` say is
+checked at the start, and the rows of each generation against `row_sum` before the first look-up in it: 20 ms each.
 
 Invariant: of every record below `position` the keys are in a generation, or staged. What was staged when a process was
 killed is read from the log again.
@@ -18,7 +23,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
-LAYOUT = 2
+from staticfire.protocol.checksums import crc32
+
+LAYOUT = 3
 # Of the tables; an index with another one is made anew.
 GENERATION_ROWS = 131_072
 # 3 MiB, and 5 MiB while they are staged. Ten million messages with two keys each are 150 generations.
@@ -28,11 +35,12 @@ Entry = tuple[int, int, int]
 
 _TABLES = (
     "CREATE TABLE generations (id INTEGER PRIMARY KEY, start INTEGER, end INTEGER, first_ms INTEGER, last_ms INTEGER,"
-    " row_count INTEGER)",
+    " row_count INTEGER, row_sum INTEGER)",
     "CREATE TABLE keys (generation INTEGER, hash INTEGER, position INTEGER, stored_ms INTEGER,"
     " PRIMARY KEY (generation, hash, position)) WITHOUT ROWID",
-    "CREATE TABLE progress (start INTEGER, reached INTEGER, last_position INTEGER, last_stored_ms INTEGER)",
-    "INSERT INTO progress VALUES (0, 0, 0, 0)",
+    "CREATE TABLE progress (start INTEGER, reached INTEGER, last_position INTEGER, last_stored_ms INTEGER,"
+    " checksum INTEGER)",
+    "INSERT INTO progress VALUES (0, 0, 0, 0, 0)",
 )
 _STAGED = (
     "CREATE TABLE staged.keys (hash INTEGER, position INTEGER, stored_ms INTEGER, PRIMARY KEY (hash, position))"
@@ -42,9 +50,15 @@ _ENTER = (
     "INSERT INTO keys SELECT :id, hash, position, stored_ms FROM staged.keys"
     " UNION ALL SELECT :id, hash, position, stored_ms FROM main.keys WHERE generation = :last ORDER BY 2, 3"
 )
+_ROW_SUM = "ifnull(sum(generation + (hash & 4294967295) + (hash >> 32) + position + stored_ms), 0)"
+# One flipped bit changes it. That of a whole generation has room in 64 bits.
 _NOTE = (
-    "INSERT INTO generations SELECT :id, :start, :end, min(stored_ms), max(stored_ms), count(*) FROM main.keys"
-    " WHERE generation = :id"
+    "INSERT INTO generations SELECT :id, :start, :end, min(stored_ms), max(stored_ms), count(*),"
+    f" {_ROW_SUM} FROM main.keys WHERE generation = :id"
+)
+_CHECK = (
+    f"SELECT (SELECT count(*) = g.row_count AND {_ROW_SUM} = g.row_sum FROM main.keys"
+    " WHERE generation = g.id) FROM generations AS g WHERE g.id = ?"
 )
 _FIND_STAGED = (
     "SELECT position FROM staged.keys WHERE hash = ?1 AND position < ?2 AND stored_ms BETWEEN ?3 AND ?4"
@@ -79,12 +93,16 @@ class KeyTables:
         self._is_durable = is_durable
         self._generation_rows = generation_rows
         self._staged_rows = 0
+        self._unchecked: list[int] = []
+        # Generations whose rows may have been changed since they were written.
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._run = self._database.execute
         try:
             self._prepare()
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self._database.close()
+            if isinstance(error, UnicodeDecodeError):  # What it says of its fault has parts of a broken file.
+                raise sqlite3.DatabaseError(str(error)) from None
             raise
 
     def _prepare(self) -> None:
@@ -99,15 +117,47 @@ class KeyTables:
             for statement in _TABLES:
                 run(statement)
             run(f"PRAGMA user_version = {LAYOUT}")
-        progress = run("SELECT start, reached, last_position, last_stored_ms FROM progress").fetchone()
-        if progress is None:
+        progress = run("SELECT start, reached, last_position, last_stored_ms, checksum FROM progress").fetchone()
+        if progress is None or None in progress:
             raise sqlite3.DatabaseError("it doesn't say how far it reaches")
-        self._start, self._reached, self.last_position, self.last_stored_ms = progress
+        self._start, self._reached, self.last_position, self.last_stored_ms, checksum = progress
+        if checksum != self._checksum():
+            raise sqlite3.DatabaseError("the checksum of what it says of itself does not match")
+        self._unchecked = [number for (number,) in run("SELECT id FROM generations ORDER BY id").fetchall()]
         self.position = self._reached
         if self._is_durable:
             run("PRAGMA synchronous = NORMAL")
         run("ATTACH ':memory:' AS staged")
         run(_STAGED)
+
+    def _checksum(self) -> int:
+        """Return the checksum of what generations and progress say; 0 of an index that is new."""
+        generations = self._run("SELECT * FROM generations ORDER BY id").fetchall()
+        progress = self._start, self._reached, self.last_position, self.last_stored_ms
+        return crc32(repr((generations, progress)).encode()) if any(progress) or generations else 0
+
+    # -- checking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the rows of all generations are known to be what was written."""
+        return not self._unchecked
+
+    def check_next(self) -> None:
+        """Check the rows of the newest generation that wasn't checked yet."""
+        if self._unchecked:
+            self._check(self._unchecked[-1])
+
+    def _check(self, generation: int) -> None:
+        try:
+            is_whole = self._run(_CHECK, (generation,)).fetchone() == (1,)
+        except sqlite3.OperationalError as error:
+            if "overflow" not in str(error):
+                raise
+            is_whole = False
+        if not is_whole:
+            raise sqlite3.DatabaseError("the checksum of its rows does not match")
+        self._unchecked.remove(generation)
 
     # -- entering ----------------------------------------------------------------------------------------------------
 
@@ -130,6 +180,8 @@ class KeyTables:
             (0, self._reached, 0)
         )
         is_joined = 0 < rows <= self._generation_rows - self._staged_rows
+        if is_joined and last in self._unchecked:
+            self._check(last)
         names = {"id": last + 1, "last": last if is_joined else 0}
         names |= {"start": start if is_joined else self._reached, "end": self.position}
         with self._transaction():
@@ -162,21 +214,24 @@ class KeyTables:
     def _remove(self, generation: int) -> None:
         self._run("DELETE FROM main.keys WHERE generation = ?", (generation,))
         self._run("DELETE FROM generations WHERE id = ?", (generation,))
+        if generation in self._unchecked:
+            self._unchecked.remove(generation)
 
     def _save(self, start: int, reached: int) -> None:
-        query = "UPDATE progress SET start = ?, reached = ?, last_position = ?, last_stored_ms = ?"
-        self._run(query, (start, reached, self.last_position, self.last_stored_ms))
         self._start, self._reached = start, reached
+        query = "UPDATE progress SET start = ?, reached = ?, last_position = ?, last_stored_ms = ?, checksum = ?"
+        self._run(query, (start, reached, self.last_position, self.last_stored_ms, self._checksum()))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        before = self._start, self._reached
+        before, unchecked = (self._start, self._reached), [*self._unchecked]
         self._run("BEGIN")
         try:
             yield
             self._run("COMMIT")
         except BaseException:
             self._start, self._reached = before
+            self._unchecked = unchecked
             if self._database.in_transaction:
                 self._run("ROLLBACK")
             raise
@@ -185,6 +240,8 @@ class KeyTables:
 
     def find(self, key_hash: int, begin_ms: int, end_ms: int, below: int, limit: int) -> list[int]:
         """Return the positions of records with a key that lie below a position, the newest first."""
+        while self._unchecked:
+            self.check_next()
         found = self._positions(_FIND_STAGED, key_hash, below, begin_ms, end_ms, limit)
         if len(found) < limit:
             found += self._positions(_FIND, key_hash, below, begin_ms, end_ms, limit - len(found))

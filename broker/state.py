@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 log = logger("broker")
 
-TOPICS_FILE, GROUPS_FILE = "topics.json", "subscriptionGroup.json"
+TOPICS_FILE, GROUPS_FILE, MODES_FILE = "topics.json", "subscriptionGroup.json", "messageRequestMode.json"
 
 
 class BrokerState(msgspec.Struct):

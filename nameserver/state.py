@@ -14,6 +14,7 @@ from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.reach import Surroundings
+from staticfire.runtime.state_file import replace_state_file
 
 KV_CONFIG_FILE = "kvConfig.json"
 
@@ -66,5 +67,5 @@ class NameserverState(msgspec.Struct):
     def keep(self, kv: KVConfig) -> None:
         """Put another key-value configuration in place, on the disk first. Raises: OSError."""
         if self.settings.folder:
-            self.machine.files.replace(f"{self.settings.folder}/{KV_CONFIG_FILE}", kv.encode())
+            replace_state_file(self.machine.files, f"{self.settings.folder}/{KV_CONFIG_FILE}", kv.encode())
         self.kv = kv

@@ -33,6 +33,7 @@ Invariant: what `pack_record` wrote, `check_record` finds whole; both CRCs toget
 
 from collections.abc import Sequence
 from enum import Enum
+from itertools import repeat
 from struct import Struct, error as StructError
 from typing import NamedTuple, TypeAlias
 
@@ -212,6 +213,7 @@ _peek_numbers = Struct(">4xI11xqxixqxqxqxi").unpack_from
 _peek_u32 = Struct(">I").unpack_from
 _peek_u16 = Struct(">H").unpack_from
 _peek_i64 = Struct(">q").unpack_from
+_QUEUE_OFFSET_AT = 33
 _PREPARED_POSITION_AT = 75
 _BODY_CRC_AT = 84
 _HOST_LENGTH_AT = 89
@@ -239,6 +241,11 @@ def peek_record_bytes(data: Buffer, at: int = 0) -> int:
 def peek_record(data: Buffer, at: int = 0) -> RecordPeek:
     """Return the numbers of the record at `at`."""
     return RecordPeek._make(_peek_numbers(data, at))
+
+
+def peek_queue_offsets(records: Sequence[Buffer]) -> list[int]:
+    """Return the queue offset of each of these records."""
+    return [queue_offset for (queue_offset,) in map(_peek_i64, records, repeat(_QUEUE_OFFSET_AT))]
 
 
 def peek_prepared_position(data: Buffer, at: int = 0) -> int:

@@ -16,7 +16,7 @@ from staticfire.protocol.errors import StorageError
 from staticfire.protocol.requests.clock import MODES, RATE_MAX, ClockReading
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import Clock, Files
-from staticfire.runtime.state_file import read_state_file
+from staticfire.runtime.state_file import SEAL_BYTES, read_state_file, seal_state
 
 FILE = "staticfireClock.json"
 LINE_BYTES = 256
@@ -111,7 +111,7 @@ class MessageClock:
         # Written in place and without fsync: a step of an advance is one short write, and it survives a kill. What a
         # power failure takes is made good by the newest stored time. The first time it is made safe, though: else there
         # might be a file with nothing in it. From then on one sector is written over.
-        line = (msgspec.json.encode(face) + b"\n").ljust(LINE_BYTES)
+        line = seal_state((msgspec.json.encode(face) + b"\n").ljust(LINE_BYTES - SEAL_BYTES))
         try:
             if not self._files.exists(self._path):
                 self._files.replace(self._path, line)

@@ -78,7 +78,8 @@ class DelayService:
         `queues`: of the schedule topic, more perhaps than there are levels now. Raises: StorageError (the file can't
         be read).
         """
-        self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True)
+        words = "what waits is found in the log, and what was delivered"
+        self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True, from_log=words)
         is_wrong = self._forget_deleted() or self._saved_position > self._store.max_position
         impossible = self.queue.forget_impossible()
         if impossible:

@@ -11,7 +11,7 @@ Different from RocketMQ
 from typing import TYPE_CHECKING
 
 from staticfire.broker.registration import Registration
-from staticfire.broker.state import BrokerState
+from staticfire.broker.state import MODES_FILE, BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
@@ -57,6 +57,12 @@ class AssignmentHandlers:
         dispatcher.handle(RequestCode.QUERY_ASSIGNMENT, self.query)
         dispatcher.handle(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode)
         dispatcher.handle(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes)
+
+    def restore(self) -> None:
+        """Read what was set for groups, if there is anything. Raises: StorageError (the file can't be read)."""
+        state = self._state
+        if state.machine.files.exists(f"{state.settings.store_path_root_dir}/config/{MODES_FILE}"):
+            self._all()
 
     def _all(self) -> "RequestModes":
         modes = self._modes

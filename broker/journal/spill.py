@@ -2,9 +2,9 @@
 
     u32 length | msgpack [first_number, face, entries]        one chunk, over and over
 
-What is written is what was noted, in msgpack; an index of the chunks is in memory. A journal begins with its broker's
-start, so older files are removed then. Writing and reading block: they are done in workers. A disk that takes nothing
-costs the chunk, and is told once.
+What is written is what was noted, in msgpack; an index of the chunks is in memory, with their checksums. A journal
+begins with its broker's start, so older files are removed then. Writing and reading block: they are done in workers. A
+disk that takes nothing costs the chunk, and is logged once; a damaged chunk is logged when it is read, and left out.
 """
 
 from collections import deque
@@ -13,6 +13,7 @@ import msgspec
 
 from staticfire.broker.journal.events import Noted
 from staticfire.broker.journal.ring import NotedChunk
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import File, Files
@@ -38,6 +39,7 @@ class SpilledChunk(msgspec.Struct, gc=False, frozen=True):
     path: str
     position: int
     size: int
+    crc: int
 
 
 class JournalSpill:
@@ -114,7 +116,7 @@ class JournalSpill:
         assert self._file is not None
         self._file.write(self._size, framed)
         at = self._size + _HEAD_BYTES
-        self._index.append(SpilledChunk(chunk.first_number, chunk.next_number, self._path, at, len(data)))
+        self._index.append(SpilledChunk(chunk.first_number, chunk.next_number, self._path, at, len(data), crc32(data)))
         self._size += len(framed)
 
     def _next_file(self) -> None:
@@ -140,10 +142,13 @@ class JournalSpill:
         try:
             file = self._files.open(spilled.path)
             try:
-                first_number, face, entries = _decode(file.read(spilled.position, spilled.size))
+                data = file.read(spilled.position, spilled.size)
             finally:
                 file.close()
-        except (OSError, msgspec.MsgspecError) as error:
+            if crc32(data) != spilled.crc:
+                raise ValueError("its checksum does not match: it was changed or cut")
+            first_number, face, entries = _decode(data)
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
             log.warning("journal_not_read", path=spilled.path, error=str(error))
             return None
         return NotedChunk(first_number, face, list(entries))

@@ -4,10 +4,9 @@ import msgspec
 
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.state import MODES_FILE
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.assignment import MODE_PULL, MessageRequestMode, MessageRequestModes
-
-FILE = "messageRequestMode.json"
 
 
 class RequestModes:
@@ -17,7 +16,7 @@ class RequestModes:
         """Raises: StorageError (the file can't be read)."""
         self._config_files = config_files
         self.modes = MessageRequestModes({})
-        config_files.restore(FILE, self._snapshot, self._take_in)
+        config_files.restore(MODES_FILE, self._snapshot, self._take_in)
 
     def find(self, topic: str, group: str, settings: BrokerSettings) -> MessageRequestMode:
         """Return how a group gets a topic."""
@@ -33,14 +32,14 @@ class RequestModes:
     async def put(self, mode: MessageRequestMode) -> None:
         """Set one; return when it is saved. Raises: StorageError."""
         self.modes.message_request_mode_map.setdefault(mode.topic, {})[mode.consumer_group or ""] = mode
-        self._config_files.changed(FILE)
-        await self._config_files.saved(FILE)
+        self._config_files.changed(MODES_FILE)
+        await self._config_files.saved(MODES_FILE)
 
     def forget(self) -> None:
         """Forget all of them. It is saved soon."""
         if self.modes.message_request_mode_map:
             self.modes = MessageRequestModes({})
-            self._config_files.changed(FILE)
+            self._config_files.changed(MODES_FILE)
 
     def _snapshot(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self.modes), indent=1)

@@ -1,15 +1,22 @@
 """The files of snapshots, below the broker's own folder.
 
     <folder>/snapshots/<name>/files/...      copies of what the broker has: log, queues, small state, key index
-    <folder>/snapshots/<name>/info           what it is; written last, so that a snapshot without one is none
+    <folder>/snapshots/<name>/files-2/...    the same, of a snapshot that has replaced one in `files`
+    <folder>/snapshots/<name>/info           what it is, and which of the two it has; without one it is none
     <folder>/restoring/files/...             copies that are about to take their places
     <folder>/restoring/plan                  their names, when all of them are there
+
+A snapshot is saved over its name in this order: copies are made beside the old ones and synced, `info` is replaced at
+once, the old copies go. So an error or a kill leaves the old snapshot whole, or the new one; the next save removes what
+else it leaves.
 
 A snapshot is put back in this order: it is copied beside what is there; the plan is written; each name is moved into
 its place. Until the plan is there nothing has happened; from then on `finish` carries it out, which a start does, too.
 So a kill leaves the broker as it was, or as the snapshot is. What isn't of a moment stays: the lock, message time, the
 journal, what was set aside as damaged, and the snapshots themselves.
 """
+
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,11 +25,21 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, StorageError, os_words
 from staticfire.protocol.requests.snapshots import SnapshotInfo, snapshot_name_fault
 from staticfire.runtime.machine import Files
-from staticfire.runtime.state_file import read_state_file
+from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 SNAPSHOTS, RESTORING = "snapshots", "restoring"
 NOT_OF_A_MOMENT = frozenset({"lock", "abort", "journal", "damaged", SNAPSHOTS, RESTORING})
 SNAPSHOTS_MAX = 1_000
+FILES = ("files", "files-2")
+# Where the copies are. A snapshot that replaces another one has the folder that the other one has not.
+
+
+class KeptInfo(NamedTuple):
+    """What the file `info` says."""
+
+    info: SnapshotInfo
+    files: str
+    """Which folder has the copies."""
 
 
 def check_name(name: str) -> str:
@@ -48,12 +65,12 @@ class SnapshotFolder:
     def all(self) -> list[SnapshotInfo]:
         """Return all snapshots, by name. Raises: StorageError, OSError."""
         read = [self._read(name) for name in self._files.list_folder(self._snapshots)]
-        return [info for info in read if info is not None]  # What isn't whole, or goes at this moment, is none.
+        return [kept.info for kept in read if kept is not None]  # What isn't whole, or goes at this moment, is none.
 
     def _is_whole(self, name: str) -> bool:
         return self._files.exists(f"{self._snapshots}/{name}/info")
 
-    def _read(self, name: str) -> SnapshotInfo | None:
+    def _read(self, name: str) -> KeptInfo | None:
         path = f"{self._snapshots}/{name}/info"
         try:
             return read_state_file(self._files, path, _read_info, "remove that snapshot")
@@ -64,6 +81,9 @@ class SnapshotFolder:
 
     def info(self, name: str) -> SnapshotInfo:
         """Return what a snapshot is. Raises: BrokerAnswer (there is none), StorageError (it can't be read)."""
+        return self._find(name).info
+
+    def _find(self, name: str) -> KeptInfo:
         found = self._read(check_name(name))
         if found is None:
             names = [each for each in self._files.list_folder(self._snapshots) if self._is_whole(each)]
@@ -82,34 +102,63 @@ class SnapshotFolder:
     def save(self, info: SnapshotInfo) -> SnapshotInfo:
         """Copy everything; a snapshot of that name goes when the new one is there. Raises: StorageError.
 
-        The old one is left alone if that fails.
+        The old one is there then, or the new one.
         """
         begun, place = f"{self._restoring}/saving", f"{self._snapshots}/{check_name(info.name)}"
         try:
             if not self._files.exists(place) and len(self._files.list_folder(self._snapshots)) >= SNAPSHOTS_MAX:
                 raise StorageError(f"there are {SNAPSHOTS_MAX} snapshots: remove one first")
-            self._files.remove_folder(begun)
-            self._files.make_folder(f"{begun}/files")
-            size_bytes = sum(
-                self._files.copy(f"{self._folder}/{name}", f"{begun}/files/{name}") for name in self._of_a_moment()
-            )
-            self._files.remove(f"{begun}/files/config/{CLOCK_FILE}")
-            info = msgspec.structs.replace(info, size_bytes=size_bytes)
-            for folder in (f"{begun}/files/config", f"{begun}/files", begun):
-                self._files.sync_folder(folder)
-            self._files.make_folder(self._snapshots)
-            self._files.sync_folder(self._folder)
-            if self._files.exists(place):
-                self._files.remove(f"{place}/info")
-                self._files.remove_folder(place)
-            self._files.move(begun, place)
-            self._files.sync_folder(self._snapshots)
-            self._files.replace(f"{place}/info", msgspec.json.encode(info))
+            info = msgspec.structs.replace(info, size_bytes=self._copy_all(begun))
+            self._put_in_place(begun, place, info)
         except OSError as error:
             self._drop(begun)
             raise StorageError(f"the snapshot {info.name} can't be saved: {os_words(error)}") from error
         self._drop(self._restoring)
         return info
+
+    def _copy_all(self, begun: str) -> int:
+        """Copy all that belongs to a snapshot; return how many bytes that were. Raises: OSError."""
+        files = self._files
+        files.remove_folder(begun)
+        files.make_folder(f"{begun}/files")
+        size_bytes = sum(files.copy(f"{self._folder}/{name}", f"{begun}/files/{name}") for name in self._of_a_moment())
+        files.remove(f"{begun}/files/config/{CLOCK_FILE}")
+        for folder in (f"{begun}/files/config", f"{begun}/files", begun):
+            files.sync_folder(folder)
+        return size_bytes
+
+    def _put_in_place(self, begun: str, place: str, info: SnapshotInfo) -> None:
+        """Let the copies be the snapshot, in place of those that it had. Raises: OSError."""
+        files, old = self._files, self._files_of(info.name)
+        new = min((name for name in FILES if name != old), key=lambda name: files.exists(f"{place}/{name}"))
+        files.make_folder(place)
+        files.sync_folder(place)  # What `info` says now is on the disk: so what it doesn't name may go.
+        for folder in (self._snapshots, self._folder):
+            files.sync_folder(folder)
+        try:
+            files.remove_folder(f"{place}/{new}")
+            files.move(f"{begun}/files", f"{place}/{new}")
+            for folder in (place, begun):
+                files.sync_folder(folder)
+            kept = {**msgspec.to_builtins(info), "files": new}
+            replace_state_file(files, f"{place}/info", msgspec.json.encode(kept))
+        except OSError:
+            if not files.exists(f"{place}/info"):
+                self._drop(place)
+            elif self._files_of(info.name) == old:
+                self._drop(f"{place}/{new}")
+            raise
+        for name in files.list_folder(place):
+            if name not in ("info", new):
+                self._drop(f"{place}/{name}")
+
+    def _files_of(self, name: str) -> str:
+        """Return which folder has the copies of a snapshot; empty when there is none that can be read."""
+        try:
+            kept = self._read(name)
+        except StorageError:
+            return ""
+        return "" if kept is None else kept.files
 
     def _of_a_moment(self) -> list[str]:
         """Return the names of what a snapshot has."""
@@ -125,8 +174,11 @@ class SnapshotFolder:
 
     def stage(self, name: str) -> None:
         """Copy a snapshot beside what is there; nothing else has happened. Raises: BrokerAnswer, StorageError."""
-        self.info(name)
-        source, staged = f"{self._snapshots}/{name}/files", f"{self._restoring}/files"
+        source, staged = f"{self._snapshots}/{name}/{self._find(name).files}", f"{self._restoring}/files"
+        for each in self._files.list_folder(f"{source}/config"):
+            read_state_file(
+                self._files, f"{source}/config/{each}", bytes, "nothing was changed; this snapshot can't be put back"
+            )
         try:
             self._files.remove_folder(self._restoring)
             self._files.make_folder(self._restoring)
@@ -144,7 +196,7 @@ class SnapshotFolder:
             for folder in (f"{staged}/config", staged, self._restoring, self._folder):
                 self._files.sync_folder(folder)
             names = self._files.list_folder(staged)
-            self._files.replace(self._plan, msgspec.json.encode(names))
+            replace_state_file(self._files, self._plan, msgspec.json.encode({"names": names}))
         except OSError as error:
             self._drop(self._restoring)
             raise StorageError(f"the snapshot can't be put back: {os_words(error)}; all is as it was") from error
@@ -177,9 +229,26 @@ class SnapshotFolder:
             self._files.remove(path)
 
 
-def _read_info(data: bytes) -> SnapshotInfo:
-    return msgspec.json.decode(data, type=SnapshotInfo)
+def _read_info(data: bytes) -> KeptInfo:
+    info = msgspec.json.decode(data, type=SnapshotInfo)
+    files = msgspec.json.decode(data, type=_Files).files
+    if files not in FILES:
+        raise ValueError(f"it has its files in {files!r}")
+    return KeptInfo(info, files)
 
 
 def _read_plan(data: bytes) -> list[str]:
+    if data[:1] == b"{":
+        return msgspec.json.decode(data, type=_PutBackPlan).names
     return msgspec.json.decode(data, type=list[str])
+
+
+class _Files(msgspec.Struct):
+    files: str = FILES[0]
+    """An older version has no other."""
+
+
+class _PutBackPlan(msgspec.Struct):
+    """An older version wrote the names alone."""
+
+    names: list[str]

@@ -67,6 +67,8 @@ class ReadResult(NamedTuple):
     """The queue offset behind the last record; `next_offset` may be behind others that weren't wanted."""
     slices: list[bytes] | None = None
     """The records, where they were read to be checked: one by one, or all in one."""
+    offsets: Sequence[int] | None = None
+    """The queue offset of each record; None where they follow one another from `first_offset` on."""
 
     @property
     def record_count(self) -> int:

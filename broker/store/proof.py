@@ -11,6 +11,7 @@ then on; it stays in the log as it is. First reads are made with pread: a bad se
 
 import errno
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
@@ -26,6 +27,7 @@ from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import (
     Found,
     check_record,
+    peek_queue_offsets,
     peek_record,
     peek_topic_and_properties,
     proven_offset,
@@ -42,6 +44,8 @@ NEIGHBOURS_MAX = 16
 
 _Place = tuple[int, int, bytes]
 """Log position, size, entry."""
+_Proven = tuple[Queue, int, Sequence[int], Sequence[int], Sequence[int] | None]
+"""Queue, first offset, positions, sizes, offsets: as in `ReadResult`."""
 
 
 class ReadProof:
@@ -55,7 +59,8 @@ class ReadProof:
         self._log = log
         self._tags_code_of = tags_code_of
         self._findings = findings
-        self._proven: dict[int, tuple[Queue, Sequence[int], Sequence[int]]] = {}
+        self._proven: dict[int, _Proven] = {}
+        # By the log position of the first record: an entry may have been spoilt meanwhile that leads to others.
         self._proven_messages = 0
         self._searched: tuple[Queue, int, int, dict[int, _Place]] | None = None
         # The last search: whose, from where to where, and what it found.
@@ -65,7 +70,8 @@ class ReadProof:
     def prove(self, queue: Queue, found: ReadResult) -> ReadResult | None:
         """Return what was found, with its records if they had to be read; None when not all of it is right."""
         positions, sizes = found.positions, found.sizes
-        if self._proven.get(positions[0]) == (queue, positions, sizes):
+        key = queue, found.first_offset, positions, sizes, found.offsets
+        if self._proven.get(positions[0]) == key:
             return found
         slices = self._read(positions, sizes, found.record_bytes)
         if slices is None or not self._fit(queue, found, slices):
@@ -73,12 +79,12 @@ class ReadProof:
         if self._proven_messages > PROVEN_MAX:
             self._proven.clear()
             self._proven_messages = 0
-        self._proven[positions[0]] = queue, positions, sizes
+        self._proven[positions[0]] = key
         self._proven_messages += len(positions)
         # fmt: off
         return ReadResult(
             found.status, found.next_offset, found.min_offset, found.max_offset, positions, sizes, found.record_bytes,
-            found.first_offset, found.end_offset, slices,
+            found.first_offset, found.end_offset, slices, found.offsets,
         )
         # fmt: on
 
@@ -111,6 +117,18 @@ class ReadProof:
             return None
 
     def _fit(self, queue: Queue, found: ReadResult, slices: list[bytes]) -> bool:
+        """Whether these are whole records of the queue, and those that were wanted."""
+        if not self._are_whole(queue, found, slices):
+            return False
+        if found.offsets is None:
+            return True  # As many as there are offsets, each with another one: they are these.
+        if len(slices) == 1:
+            ends = accumulate(found.sizes)
+            slices = [slices[0][end - size : end] for end, size in zip(ends, found.sizes, strict=True)]
+        return peek_queue_offsets(slices) == [*found.offsets]
+
+    def _are_whole(self, queue: Queue, found: ReadResult, slices: list[bytes]) -> bool:
+        """Whether these are whole records of the queue, from the first offset to the last one, which go up."""
         queue_id, topic = queue.queue_id, queue.packed_topic
         least, end = found.first_offset, found.end_offset
         if twin is not None:

@@ -17,6 +17,8 @@ from staticfire.broker.store.settings import READ_ENTRIES_MAX
 
 WRONG_ENTRIES_MAX = 32
 # Looked at together when one of them is wrong.
+LOOK_TIMES = 4
+# So many times as many entries as messages are read at first: mostly enough of them are wanted.
 
 
 class WrongEntry(Exception):
@@ -38,10 +40,13 @@ def read_queue(
     messages_max: int,
     bytes_max: int,
     wanted: Callable[[int], bool] | None,
+    in_order: bool = True,
 ) -> ReadResult:
     """Return where records from `offset` on are whose tags code is wanted: at least one, whatever its size.
 
-    What lies below `lowest_position` in the log is gone. Raises: OSError, WrongEntry.
+    What lies below `lowest_position` in the log is gone. `in_order`: an entry that leads to a place before that of its
+    forerunner is wrong, or the forerunner is, and nothing may be passed over by what they say. Raises: OSError,
+    WrongEntry.
     """
     min_offset = queue.min_offset
     max_offset = queue.max_offset
@@ -62,60 +67,77 @@ def read_queue(
                     total = sum(sizes)
                 end = offset + count
                 return ReadResult(ReadStatus.FOUND, end, min_offset, max_offset, positions, sizes, total, offset, end)
-    end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
-    return _read_each(lowest_position, queue, offset, end, messages_max, bytes_max, wanted)
+    return _read_each(lowest_position, queue, offset, messages_max, bytes_max, wanted, in_order)
 
 
 def _read_each(
     lowest_position: int,
     queue: Queue,
     offset: int,
-    end: int,
     messages_max: int,
     bytes_max: int,
     wanted: Callable[[int], bool] | None,
+    in_order: bool,
 ) -> ReadResult:
     """`read_queue`, entry by entry."""
-    min_offset, max_offset = queue.min_offset, queue.max_offset
-    found_positions: list[int] = []
-    found_sizes: list[int] = []
-    count = total = first = last = 0
-    at, removed, unreadable = offset, False, queue.unreadable
+    min_offset, max_offset, unreadable = queue.min_offset, queue.max_offset, queue.unreadable
+    end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
+    chosen: list[tuple[int, int, int]] = []
+    at, total, removed, floor, looked_at = offset, 0, False, lowest_position, LOOK_TIMES * messages_max
+    before = int(in_order and offset > min_offset and offset - 1 not in unreadable)
     while at < end:
-        entries = queue.entry_bytes(at, end - at)
+        entries = queue.entry_bytes(at - before, min(end - at, looked_at) + before)
+        rows = _iter_entries(entries)
+        if before:
+            floor, before = _end_of(next(rows, None), lowest_position), 0
+        looked_at = READ_ENTRIES_MAX
         if not entries:
-            if count:
+            if chosen:
                 break
             raise WrongEntry(at)
-        for position, size, tags_code in _iter_entries(entries):
-            if count and (count >= messages_max or total + size > bytes_max):
-                end = at
-                break
-            if at in unreadable:
-                at, removed = at + 1, True
-                continue
-            if position < lowest_position or size <= 0:
-                if size == 0 and position < 0:  # LOST: a start has told of it.
+        for position, size, tags_code in rows:
+            if position < floor or size <= 0 or (unreadable and at in unreadable):
+                if at in unreadable or (size == 0 and position < 0):  # LOST: a start has logged it.
                     at, removed = at + 1, True
                     continue
-                if count:
+                if chosen and (size <= 0 or floor == lowest_position):
                     end = at
                     break
-                raise WrongEntry(at)
+                raise WrongEntry(max(at - 1, min_offset) if size > 0 else at)
+            if in_order:
+                floor = position + size
+            if wanted is None or wanted(tags_code):
+                if chosen and total + size > bytes_max:
+                    end = at
+                    break
+                chosen.append((position, size, at))
+                total += size
+                if len(chosen) >= messages_max:
+                    end = at = at + 1
+                    break
             at += 1
-            if wanted is not None and not wanted(tags_code):
-                continue
-            first = first if count else at - 1
-            last = at
-            found_positions.append(position)
-            found_sizes.append(size)
-            count += 1
-            total += size
-    if count:
-        found = ReadStatus.FOUND
-        return ReadResult(found, at, min_offset, max_offset, found_positions, found_sizes, total, first, last)
-    status = ReadStatus.MESSAGE_WAS_REMOVING if removed else ReadStatus.NO_MATCHED_MESSAGE
-    return _nothing(status, at, min_offset, max_offset)
+    if not chosen:
+        status = ReadStatus.MESSAGE_WAS_REMOVING if removed else ReadStatus.NO_MATCHED_MESSAGE
+        return _nothing(status, at, min_offset, max_offset)
+    return _found(chosen, total, at, min_offset, max_offset)
+
+
+def _found(
+    chosen: list[tuple[int, int, int]], total: int, next_offset: int, min_offset: int, max_offset: int
+) -> ReadResult:
+    """Return a result of these: log position, size and offset of each."""
+    positions, sizes, offsets = zip(*chosen, strict=True)
+    first, end = offsets[0], offsets[-1] + 1
+    gaps = offsets if end - first > len(offsets) else None
+    found = ReadStatus.FOUND
+    return ReadResult(found, next_offset, min_offset, max_offset, positions, sizes, total, first, end, None, gaps)
+
+
+def _end_of(entry: tuple[int, ...] | None, lowest_position: int) -> int:
+    """Return where the record of an entry ends, as far as it says so; else the log's start."""
+    if entry is None or entry[1] <= 0:
+        return lowest_position
+    return max(lowest_position, entry[0] + entry[1])
 
 
 def _outside(offset: int, min_offset: int, max_offset: int) -> ReadResult:

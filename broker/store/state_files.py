@@ -7,8 +7,8 @@
     <folder>/queueEnds        where queues ended: queue_ends.py
 
 Invariants: each but the last is replaced at once or not at all; the checkpoint never claims more than what was synced;
-logStart is written before a segment is removed. All but abort carry a checksum (sealed.py); older versions wrote bare
-JSON, which is taken as it is.
+logStart is written before a segment is removed. All carry a checksum (sealed.py); older versions wrote bare JSON, which
+is taken as it is.
 """
 
 import errno
@@ -154,15 +154,15 @@ class StateFiles:
         if not self._files.exists(self._abort):
             return None
         try:
-            in_use = _in_use_decoder.decode(self._files.read_bytes(self._abort))
-        except (FileNotFoundError, msgspec.DecodeError, ValueError, RecursionError):
+            in_use = _in_use_decoder.decode(self._read(self._abort))
+        except (FileNotFoundError, *_UNREADABLE):
             return InUse("", -1)
         return in_use if -1 <= in_use.synced_position <= INT64_MAX else InUse("", -1)
 
     def mark_in_use(self, in_use: InUse) -> None:
         """Write the abort marker. Raises: OSError."""
         try:
-            self._files.replace(self._abort, msgspec.json.encode(in_use))
+            self._files.replace(self._abort, seal(msgspec.json.encode(in_use)))
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise

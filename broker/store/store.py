@@ -37,7 +37,7 @@ from staticfire.broker.store.settings import READ_ENTRIES_MAX, StoreSettings
 from staticfire.broker.store.settling import Settling, WaitForSync
 from staticfire.broker.store.short_queues import ShortQueues
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
-from staticfire.broker.store.time_search import Boundary, search_offset
+from staticfire.broker.store.time_search import Boundary, probes, search_offset
 from staticfire.protocol.errors import StorageError, os_words
 from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
 from staticfire.protocol.record import peek_record
@@ -331,9 +331,11 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         """
         log, messages_max = self.log, max(messages_max, 1)
         try:
-            for _ in range(READ_TRIES_MAX):
+            for tries in range(READ_TRIES_MAX):
                 try:
-                    found = read_queue(log.min_position, queue, offset, messages_max, bytes_max, wanted)
+                    found = read_queue(
+                        log.min_position, queue, offset, messages_max, bytes_max, wanted, in_order=not tries
+                    )
                 except WrongEntry as wrong:
                     self._proof.mend(queue, wrong.offset, wrong.offset + WRONG_ENTRIES_MAX)
                     continue
@@ -460,16 +462,16 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             queue.max_offset,
             message_ms,
             boundary,
-            lambda offset: self._stored_ms_from(queue, offset),
+            lambda offset: self._next_stored(queue, offset),
         )
 
-    def _stored_ms_from(self, queue: Queue, offset: int) -> MessageMs:
-        """Return when a message was stored; of one that can't be read, when the next ones were."""
-        for next_offset in range(offset, min(offset + READ_ENTRIES_MAX, queue.max_offset)):
-            stored_ms = self.stored_ms_of(queue, next_offset)
+    def _next_stored(self, queue: Queue, offset: int) -> tuple[int, MessageMs] | None:
+        """Return a message from an offset on that can be read, and when it was stored; None when none was found."""
+        for at in probes(offset, queue.max_offset, READ_ENTRIES_MAX):
+            stored_ms = self.stored_ms_of(queue, at)
             if stored_ms is not None:
-                return stored_ms
-        return MessageMs(0)
+                return at, stored_ms
+        return None
 
     # --- retention
 

@@ -1,9 +1,11 @@
 """Finding an offset by time. RocketMQ: ConsumeQueue.getOffsetInQueueByTime, BoundaryType.
 
-Stored times never go down along a queue, so a binary search finds the place.
+Stored times never go down along a queue, so a binary search finds the place. A message that can't be read counts as
+stored when the next one was that can; where there is none, later than any time. So a search by time never passes over
+a message that can be read: of a damaged part it gives an offset before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 
 from staticfire.protocol.times import MessageMs
@@ -19,11 +21,15 @@ class Boundary(Enum):
 
 
 def search_offset(
-    min_offset: int, max_offset: int, message_ms: MessageMs, boundary: Boundary, stored_ms_at: Callable[[int], int]
+    min_offset: int,
+    max_offset: int,
+    message_ms: MessageMs,
+    boundary: Boundary,
+    next_stored: Callable[[int], tuple[int, int] | None],
 ) -> int:
     """Return the offset in [min_offset, max_offset] that belongs to a time; of an empty queue, 0.
 
-    `stored_ms_at` gives the stored time of an offset.
+    `next_stored` gives the first message from an offset on that can be read: its offset, and when it was stored.
     """
     if min_offset >= max_offset:
         return max_offset
@@ -31,8 +37,19 @@ def search_offset(
     low, high = min_offset, max_offset
     while low < high:
         middle = (low + high) // 2
-        if stored_ms_at(middle) >= wanted_ms:
+        found = next_stored(middle)
+        if found is None or found[1] >= wanted_ms:
             high = middle
         else:
-            low = middle + 1
+            low = found[0] + 1
     return low if boundary is Boundary.LOWER else max(low - 1, min_offset)
+
+
+def probes(offset: int, end: int, count: int) -> Iterator[int]:
+    """Yield offsets to look at for a message that can be read: so many, then some of the rest, and the last one."""
+    at, step = min(offset + count, end), 1
+    yield from range(offset, at)
+    while at < end:
+        yield at
+        at, step = at + step, 2 * step
+    yield end - 1

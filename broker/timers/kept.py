@@ -2,7 +2,8 @@
 
 The file says which messages of the queue were done when the log ended at a certain position. It is written when the
 disk has the log up to there; behind that position the marks in delivered and recall records say the rest. So neither a
-kill nor a power failure makes anything come twice, or not at all, or come although it was recalled.
+kill nor a power failure makes anything come twice, or not at all, or come although it was recalled. When the file is
+missing or damaged, all marks of the log are read.
 """
 
 import base64
@@ -51,7 +52,8 @@ class KeptTimers:
 
     def restore(self) -> int:
         """Find those that wait; return how many. Raises: StorageError."""
-        self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True)
+        words = "what waits is found in the log, and what was delivered or recalled"
+        self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True, from_log=words)
         queue, store = self._store.queue(WHEEL_TIMER_TOPIC, 0), self._store
         saved, deleted_at = self.saved, store.deletions.get(WHEEL_TIMER_TOPIC, -1)
         is_wrong = saved.end > queue.max_offset or saved.log_position > store.max_position
@@ -104,10 +106,11 @@ class KeptTimers:
 
     def _take_in(self, data: bytes) -> None:
         try:
-            self.saved = msgspec.json.decode(data, type=SavedTimers)
-            _unpacked(self.saved.done)
+            saved = msgspec.json.decode(data, type=SavedTimers)
+            _unpacked(saved.done)
         except (msgspec.MsgspecError, ValueError, zlib.error) as error:
             raise ProtocolError(str(error)) from error
+        self.saved = saved
 
     def _snapshot(self) -> bytes:
         done = self._index.done

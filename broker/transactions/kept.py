@@ -1,7 +1,8 @@
 """What a start has to know of transactions: transactions.json, and behind it the two queues.
 
 The file says which half messages were open when the queues ended at certain offsets; what lies behind these is read at
-a start. Without it, or when a queue is shorter than it says, all of both queues is read.
+a start. Without it, when it is damaged, or when a queue is shorter than it says, all of both queues is read: then the
+questions about a half message are counted from 0 again.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.transactions.forms import ended_by
 from staticfire.broker.transactions.open_halves import OpenHalves, SavedHalves
-from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.names import HALF_TOPIC, OP_HALF_TOPIC
 from staticfire.protocol.record import StoredRecord, decode_record
 from staticfire.runtime.service import Pause
@@ -34,13 +34,14 @@ class KeptTransactions:
 
     def restore(self) -> Iterator[tuple[StoredRecord, int]]:
         """Yield each half message that is open, and how often it was asked about. Raises: StorageError."""
-        self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True)
+        words = "open half messages are found in the log; the questions about them are counted from 0 again"
+        self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True, from_log=words)
         halves, ends = self._queues()
         saved = self._saved
         if saved.half_end > halves.max_offset or saved.op_end > ends.max_offset:
             saved = SavedHalves()
         ended = {offset for record in self._records(ends, saved.op_end) for offset in ended_by(record)}
-        checks = {int(offset): times for offset, times in saved.checks.items()}
+        checks = saved.checks
         for offset in sorted(checks):
             if offset not in ended:
                 for record in self._records(halves, offset, offset + 1):
@@ -83,10 +84,7 @@ class KeptTransactions:
             offset += len(entries)
 
     def _take_in(self, data: bytes) -> None:
-        try:
-            self._saved = msgspec.json.decode(data, type=SavedHalves)
-        except msgspec.MsgspecError as error:
-            raise ProtocolError(str(error)) from error
+        self._saved = msgspec.json.decode(data, type=SavedHalves)
 
     def _snapshot(self) -> bytes:
         halves, ends = self._queues()

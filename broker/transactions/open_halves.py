@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from staticfire.protocol.numbers import LogPosition
 from staticfire.protocol.record import StoredRecord, decode_record
 from staticfire.protocol.times import MessageMs
 
@@ -35,10 +36,10 @@ class OpenHalf(NamedTuple):
 class SavedHalves(msgspec.Struct, rename="camel", gc=False):
     """What a start needs: the open ones of before `half_end` and `op_end`, and from where on to read."""
 
-    half_end: int = 0
-    op_end: int = 0
-    checks: dict[str, int] = {}
-    """By queue offset, as JSON has it: how often each open one was asked about."""
+    half_end: LogPosition = 0
+    op_end: LogPosition = 0
+    checks: dict[LogPosition, LogPosition] = {}
+    """By queue offset: how often each open one was asked about."""
 
 
 class OpenHalves:
@@ -134,7 +135,7 @@ class OpenHalves:
 
     def saved(self, half_end: int, op_end: int) -> SavedHalves:
         """Return what to keep."""
-        checks = {str(offset): checks for offset, (_, _, _, checks) in self.halves.items() if offset < half_end}
+        checks = {offset: checks for offset, (_, _, _, checks) in self.halves.items() if offset < half_end}
         return SavedHalves(half_end, op_end, checks)
 
 

@@ -1,10 +1,10 @@
 """Offsets in a file of this machine: BROADCASTING. RocketMQ: LocalFileOffsetStore.
 
     <folder>/<ip@instance>/<group>/offsets.json
-    {"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}
+    {"staticfire":"1 crc32:...","offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}
 
-The layout is RocketMQ's, so either client goes on where the other stopped. The previous file stays beside it as
-offsets.json.bak and is read when the first one can't be.
+The layout is RocketMQ's, which ignores the checksum (runtime/state_file.py), so either client goes on where the other
+stopped. The previous file stays beside it as offsets.json.bak and is read when the first one can't be.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from staticfire.protocol.numbers import Int32, Int64
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
-from staticfire.runtime.state_file import read_state_file
+from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 log = logger("client")
 
@@ -145,7 +145,7 @@ class LocalOffsets:
         files.make_folder(self._folder)
         if files.exists(self._path):
             files.replace(self._path + BACKUP_SUFFIX, files.read_bytes(self._path))
-        files.replace(self._path, data)
+        replace_state_file(files, self._path, data)
 
     def forget(self, queue: MessageQueue) -> None:
         # What was written stays: the queue may come back, and its offset with it.

@@ -2,7 +2,9 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -184,3 +186,50 @@ def test_whatever_happens_no_key_below_its_position_is_missing(tmp_path: Path, s
             expected = [at for at, one in enumerate(log[: index.position]) if one == key and at >= start]
             assert [at for at in reversed(found(index, key)) if at >= start] == expected
     index.close()
+
+
+def test_a_flipped_bit_of_the_file_hides_no_message(tmp_path: Path) -> None:
+    """It is seen when the index is opened or asked, which makes it anew; or it was in unused space."""
+    index, chance, keys = KeyTables(str(tmp_path / "keys.sqlite"), 100), Random(22), range(40)
+    for first in range(0, 350, 25):
+        rows: list[Entry] = [(PAID * (1 + at % 40), at, 1_700_000_000_000 + at) for at in range(first, first + 25)]
+        index.add(IndexedSlice(rows, first + 25, (first + 24, first + 24), 0))
+    expected = [found(index, PAID * (1 + key)) for key in keys]
+    position = index.position
+    index.close()
+    whole = (tmp_path / "keys.sqlite").read_bytes()
+    used = [at for at in range(len(whole)) if whole[at]]
+    seen = 0
+    for number in range(400):
+        flipped = bytearray(whole)
+        flipped[chance.choice(used)] ^= 1 << chance.randrange(8)
+        path = tmp_path / f"{number}.sqlite"
+        path.write_bytes(flipped)
+        try:
+            index = KeyTables(str(path), 100)
+        except sqlite3.Error:
+            seen += 1
+            continue
+        try:
+            # One of another layout is empty, and says so.
+            assert index.position == 0 or [found(index, PAID * (1 + key)) for key in keys] == expected
+            assert index.position in (0, position)
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            seen += 1
+        finally:
+            index._database.close()
+    assert seen > 100
+
+
+def test_small_generations_become_one_only_if_they_are_whole(tmp_path: Path) -> None:
+    index = tables(tmp_path)
+    index.add(part(0, 4))
+    index.close()
+    path = tmp_path / "keys.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE keys SET stored_ms = 77 WHERE position = 2")
+        database.commit()
+    index = tables(tmp_path)
+    index.add(part(4, 6))
+    with pytest.raises(sqlite3.DatabaseError, match="checksum"):
+        index.close()

@@ -40,8 +40,8 @@ BREAKAGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 def _restoring_at_once(restore: Callable[..., bool]) -> Callable[..., bool]:
-    def at_once(files: ConfigFiles, *arguments: object, after_log: bool = False) -> bool:
-        return restore(files, *arguments)
+    def at_once(files: ConfigFiles, *arguments: object, after_log: bool = False, **words: str) -> bool:
+        return restore(files, *arguments, **words)
 
     return at_once
 

@@ -68,8 +68,10 @@ def _failed_write_is_stored(patch: Patch) -> None:
 def _offsets_ahead(patch: Patch) -> None:
     whole = ConfigFiles.restore
 
-    def at_once(files: ConfigFiles, *arguments: Any, after_log: bool = False) -> bool:
-        return whole(files, *arguments)
+    def at_once(
+        files: ConfigFiles, name: str, snapshot: Any, restore: Any, after_log: bool = False, from_log: str = ""
+    ) -> bool:
+        return whole(files, name, snapshot, restore, from_log=from_log)
 
     patch.setattr(ConfigFiles, "restore", at_once)
     patch.setattr(core, "take_back_offsets", lambda *_: [])

@@ -80,3 +80,18 @@ async def test_a_broken_file_ends_the_start_in_words(world: SimulatedWorld) -> N
     machine.files.replace("/data/nameserver/kvConfig.json", b'{"configTable":')
     with pytest.raises(StorageError, match=r"kvConfig.json can't be read: .*; repair it, or move it away"):
         await world.start("nameserver", Nameserver(machine, KEPT))
+
+
+async def test_a_flipped_bit_of_the_file_is_named(world: SimulatedWorld) -> None:
+    machine, disk = world.machine("kept", "10.0.0.5"), world.disk("kept")
+    nameserver = await world.start("kept", Nameserver(machine, KEPT))
+    nameserver.state.keep(nameserver.state.kv.with_value("n", "k", "12345"))
+    await world.stop("kept")
+    path = "/data/nameserver/kvConfig.json"
+    for bit in range(0, 8 * disk.files[path].size, 3):
+        disk.rot(path, bit // 8, 1 << bit % 8)
+        with pytest.raises(StorageError, match=r"/data/nameserver/kvConfig\.json can't be read: .*move it away"):
+            await world.start("kept", Nameserver(machine, KEPT))
+        disk.rot(path, bit // 8, 1 << bit % 8)
+    nameserver = await world.start("kept", Nameserver(machine, KEPT))
+    assert nameserver.state.kv.get("n", "k") == "12345"

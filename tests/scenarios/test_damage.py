@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import AsyncIterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from staticfire.broker.scrubbing import ROUND_PAUSE_MS
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.reset_offset import ResetOffset
 from tests.scenarios.broker_stand import NAME, BrokerStand, ask_as_an_old_client
 
 
@@ -137,3 +139,66 @@ async def test_a_read_that_fails_once_is_no_bad_sector(stand: BrokerStand) -> No
     assert await stand.bodies("orders") == [b"a"]
     assert len(reads) > 1
     assert counts(stand) == (0, 0)
+
+
+@pytest.mark.row("F4")
+async def test_a_reset_by_time_passes_no_whole_message_when_the_tail_is_damaged(stand: BrokerStand) -> None:
+    await stand.start(scrub_bytes_per_second=0)
+    await stand.put_topic("orders", 1)
+    await stand.put_group("billing")
+    for number in range(10):
+        await stand.send("orders", b"%d" % number)
+        await stand.world.run_for(1_000)
+    records = await stand.stored("orders")
+    await stand.restart()
+    for record in records[4:]:
+        rot(stand, record.log_position)
+    for record in records[:4]:
+        assert (await stand.ask(ResetOffset("billing", "orders", record.stored_ms))).code == 0
+        assert stand.broker.state.offsets.committed("billing", "orders", 0) == record.queue_offset
+
+
+@pytest.mark.row("F4")
+@pytest.mark.parametrize("tags", ["*", "paid"])
+@pytest.mark.parametrize("at_once", [1, 3, 32])
+async def test_an_entry_that_points_at_another_record_of_its_queue_hands_out_no_other_message(
+    stand: BrokerStand, at_once: int, tags: str
+) -> None:
+    """It is made anew from the log, whatever was read before it."""
+    await stand.start(scrub_bytes_per_second=0)
+    await stand.put_topic("orders", 1)
+    for number in range(6):
+        await stand.send("orders", b"%d" % number, TAGS="paid" if number % 2 else "open")
+    await stand.restart()
+    content = stand.world.disk(NAME).files["/store/consumequeue/orders/0/" + "0" * 20].content
+    entries = [bytes(content[at : at + ENTRY_BYTES]) for at in range(0, 6 * ENTRY_BYTES, ENTRY_BYTES)]
+    wrong = []
+    for at, other in product(range(6), range(6)):
+        await stand.restart()
+        assert await pulled(stand, 0, other + 1, at_once, tags) == wanted_bodies(0, other + 1, tags)
+        content = stand.world.disk(NAME).files["/store/consumequeue/orders/0/" + "0" * 20].content
+        content[at * ENTRY_BYTES : (at + 1) * ENTRY_BYTES] = entries[other]
+        for first in (at, max(0, at - 1), 0):
+            found = await pulled(stand, first, 6, at_once, tags)
+            if found != wanted_bodies(first, 6, tags):
+                wrong.append((at, other, first, found))
+        content[:] = b"".join(entries)
+    assert wrong == []
+
+
+def wanted_bodies(first: int, end: int, tags: str) -> list[bytes]:
+    return [b"%d" % number for number in range(first, end) if tags == "*" or number % 2]
+
+
+async def pulled(stand: BrokerStand, first: int, end: int, at_once: int, tags: str) -> list[bytes]:
+    """Return the bodies of the messages between two offsets, as pulls of so many have them."""
+    bodies: list[bytes] = []
+    offset = first
+    while offset < end:
+        pull = PullMessage("readers", "orders", 0, offset, at_once, FLAG_SUBSCRIPTION, 0, 0, tags)
+        answer = await stand.ask(pull)
+        records = [] if answer.code else answer.body.records
+        bodies += [record.body for record in records if record.queue_offset < end]
+        assert answer.next_begin_offset > offset
+        offset = answer.next_begin_offset
+    return bodies

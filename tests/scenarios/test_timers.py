@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from staticfire.faults.simulation.world import SimulatedWorld
-from staticfire.protocol.errors import StorageError
 from staticfire.protocol.names import WHEEL_TIMER_TOPIC
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.send_back import SendBack
 from tests.scenarios.broker_stand import NAME, TIMER_ILLEGAL_WORDS, BrokerStand, text
+from tests.scenarios.logged import LogLine
 
 pytestmark = pytest.mark.row("D4")
 
@@ -280,8 +280,19 @@ async def test_a_start_without_the_file_reads_the_log(world: SimulatedWorld, sta
 
 
 @pytest.mark.parametrize("damage", ["not JSON", '{"done": "%%%"}', '{"base": -1}'])
-async def test_a_file_that_cant_be_read_is_named(world: SimulatedWorld, stand: BrokerStand, damage: str) -> None:
+async def test_a_file_that_cant_be_read_is_made_anew_from_the_log(
+    world: SimulatedWorld, stand: BrokerStand, damage: str, logged: list[LogLine]
+) -> None:
+    for number in range(3):
+        await stand.send("orders", b"%d" % number, TIMER_DELAY_SEC=str(1 + 10 * number))
+    await world.run_for(seconds=5)
     await world.stop(NAME)
     world.machine(NAME, "10.0.0.2").files.replace("/store/config/timers.json", damage.encode())
-    with pytest.raises(StorageError, match=r"timers\.json can't be read"):
-        await stand.start()
+    await stand.start()
+    [line] = [line for line in logged if line.event == "state_file_made_anew"]
+    assert "timers.json can't be read" in str(line.fields["error"])
+    assert await stand.bodies("orders") == [b"0"]
+    await stand.restart()
+    await world.run_for(seconds=30)
+    assert await stand.bodies("orders") == [b"0", b"1", b"2"]
+    assert len([line for line in logged if line.event == "state_file_made_anew"]) == 1

@@ -1,0 +1,169 @@
+"""A snapshot is saved over its name, and each step of that fails, or is the last one before a kill."""
+
+import errno
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from staticfire.broker.snapshots.folder import RESTORING, SnapshotFolder
+from staticfire.faults.simulation.disk import Disk
+from staticfire.faults.simulation.files import SimulatedFiles
+from staticfire.faults.simulation.history import History
+from staticfire.faults.simulation.process import Process, ProcessKilled
+from staticfire.protocol.errors import BrokerAnswer, StorageError
+from staticfire.protocol.requests.snapshots import SnapshotInfo
+from staticfire.runtime.state_file import seal_state
+from tests.broker.store.stand import STOPPED
+
+pytestmark = pytest.mark.row("S8")
+
+OLD, NEW, NEWER = b"old", b"newer and longer", b"the newest"
+DATA, TOPICS = "/store/commitlog/0", "/store/config/topics.json"
+
+
+class Stand:
+    """One disk; `folder` is that of the process that lives at the moment."""
+
+    def __init__(self) -> None:
+        self.disk = Disk("disk")
+        self._lives = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self._lives += 1
+        self.process = Process("broker", "127.0.0.1", self._lives)
+        self.files = SimulatedFiles(self.process, self.disk, History(STOPPED))
+        self.folder = SnapshotFolder(self.files, "/store")
+
+    def fill(self, data: bytes) -> None:
+        """Let the broker have that."""
+        for path, content in ((DATA, data), (TOPICS, seal_state(b'{"n":%d}' % len(data)))):
+            self.files.make_folder(path.rpartition("/")[0])
+            self.files.replace(path, content)
+        for folder in ("/store", "/"):
+            self.files.sync_folder(folder)
+
+    def save(self, name: str = "base") -> SnapshotInfo:
+        return self.folder.save(SnapshotInfo(name, 1, 2))
+
+    def saved(self, name: str = "base") -> bytes:
+        """Return what comes back when the snapshot is staged."""
+        assert [info.name for info in self.folder.all()] == [name]
+        assert self.folder.info(name).size_bytes > 0
+        self.folder.stage(name)
+        data = self.files.read_bytes(f"/store/{RESTORING}/files/commitlog/0")
+        topics = self.files.read_bytes(f"/store/{RESTORING}/files/config/topics.json")
+        assert topics == seal_state(b'{"n":%d}' % len(data))
+        return data
+
+    def leftovers(self) -> list[str]:
+        """Return all folders of the snapshot that aren't the ones that it is."""
+        return [name for name in self.files.list_folder("/store/snapshots/base") if name != "info"][1:]
+
+
+def replaced() -> tuple[Stand, list[tuple[str, str]]]:
+    """Return a broker whose snapshot is about to be replaced, and the steps of that."""
+    steps: list[tuple[str, str]] = []
+    for is_dry in (True, False):
+        stand = Stand()
+        stand.fill(OLD)
+        stand.save()
+        stand.fill(NEW)
+        if is_dry:
+            stand.disk.before = lambda *step: steps.append(step)
+            stand.save()
+    return stand, steps
+
+
+def in_step(number: int, error: Callable[[], BaseException], lasts: bool = True) -> Callable[[str, str], None]:
+    """Return what fails in that step, and if it lasts, in all others behind it."""
+    left = number
+
+    def strike(*_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == -1 or (left < 0 and lasts):
+            raise error()
+
+    return strike
+
+
+def disk_failure() -> OSError:
+    return OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from then on"])
+def test_an_error_in_any_step_leaves_the_old_or_the_new_one(lasts: bool) -> None:
+    _, steps = replaced()
+    outcomes = []
+    for at in range(len(steps)):
+        stand, _ = replaced()
+        stand.disk.before = in_step(at, disk_failure, lasts)
+        try:
+            stand.save()
+            is_told = False
+        except StorageError:
+            is_told = True
+        stand.disk.before = None
+        found = stand.saved()
+        assert found in ((OLD, NEW) if is_told else (NEW,)), (at, steps[at])
+        outcomes.append(found)
+        stand.fill(NEWER)
+        stand.save()
+        assert stand.saved() == NEWER
+        assert stand.leftovers() == []
+    assert {OLD, NEW} >= set(outcomes)
+    assert OLD in outcomes
+
+
+@pytest.mark.parametrize("end", ["killed", "without power", "torn"])
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(end: str) -> None:
+    _, steps = replaced()
+    outcomes = []
+    for at in range(len(steps)):
+        for seed in range(8 if end == "torn" else 1):
+            stand, _ = replaced()
+            stand.disk.before = in_step(at, ProcessKilled)
+            with pytest.raises(ProcessKilled):
+                stand.save()
+            stand.disk.before = None
+            stand.process.die([])
+            if end != "killed":
+                stand.disk.lose_power(Random(seed) if end == "torn" else None)
+            stand.begin()
+            found = stand.saved()
+            assert found in (OLD, NEW), (at, steps[at], seed)
+            outcomes.append(found)
+            stand.fill(NEWER)
+            stand.save()
+            assert stand.saved() == NEWER
+            assert stand.leftovers() == []
+    assert set(outcomes) == {OLD, NEW}
+
+
+def test_a_snapshot_of_an_older_version_is_read_and_replaced() -> None:
+    """It has its files in `files`, and says neither where they are nor a checksum."""
+    stand = Stand()
+    stand.fill(OLD)
+    stand.save()
+    info = stand.folder.info("base")
+    bare = b'{"name":"base","savedMs":1,"messageMs":2,"sizeBytes":%d}' % info.size_bytes
+    stand.files.replace("/store/snapshots/base/info", bare)
+    assert stand.saved() == OLD
+    stand.fill(NEW)
+    stand.save()
+    assert stand.saved() == NEW
+
+
+def test_a_flipped_bit_in_what_a_snapshot_says_is_seen_before_anything_is_replaced() -> None:
+    stand = Stand()
+    stand.fill(OLD)
+    stand.save()
+    for path in ("/store/snapshots/base/info", "/store/snapshots/base/files/config/topics.json"):
+        for at in range(0, stand.disk.files[path].size, 3):
+            stand.disk.rot(path, at, 1 << at % 8)
+            with pytest.raises((StorageError, BrokerAnswer), match=path.rpartition("/")[2]):
+                stand.folder.stage("base")
+            stand.disk.rot(path, at, 1 << at % 8)
+    assert stand.saved() == OLD
