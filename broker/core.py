@@ -35,6 +35,7 @@ from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.snapshots import SnapshotCalls, SnapshotHandlers
+from staticfire.broker.handlers.static_topics import StaticTopicHandlers
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.handlers.transactions import TransactionHandlers
 from staticfire.broker.key_index import KeyIndexer
@@ -47,6 +48,8 @@ from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
+from staticfire.broker.static_topics.front import StaticTopicFront
+from staticfire.broker.static_topics.peers import BrokerPeers
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.timers.service import TimerService
@@ -140,6 +143,7 @@ class BrokerCore(Service):
             HALF_TOPIC: self.transactions.forget,
             WHEEL_TIMER_TOPIC: self.timers.forget,
         }
+        topics = TopicHandlers(state, self.registration, self.pops)
         dispatcher = Dispatcher(self.settle, None if state.journals is None else state.journals.tap)
         for family in (
             SendHandlers(state, self._targets, self._intake, self.transactions),
@@ -153,7 +157,8 @@ class BrokerCore(Service):
             LockHandlers(state),
             self.pops,
             assignments,
-            TopicHandlers(state, self.registration, self.pops),
+            topics,
+            StaticTopicHandlers(state, self.registration, topics),
             GroupHandlers(state, self.pops),
             GroupStateHandlers(state, self.delays, self.timers, self.transactions, self.pops),
             MetricHandlers(state, self.delays, self.timers, self.transactions, self.pops),
@@ -168,6 +173,8 @@ class BrokerCore(Service):
             self._administration,
         ):
             family.register(dispatcher)
+        peers = BrokerPeers(self.registration, surface.pool)
+        StaticTopicFront(state.static_topics, state.held, peers).stand_before(dispatcher)
         return dispatcher
 
     # -- start and stop ------------------------------------------------------------------------------------------
@@ -219,6 +226,7 @@ class BrokerCore(Service):
     def _restore_config_files(self, report: RecoveryReport) -> None:
         state = self.state
         state.config_files.restore(TOPICS_FILE, state.topics.snapshot, state.topics.restore)
+        state.restore_mappings()
         state.config_files.restore(GROUPS_FILE, state.groups.snapshot, state.groups.restore)
         _restore_offsets(state, report)
         state.topics.add_system_topics()

@@ -12,12 +12,14 @@ import msgspec
 from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
+from staticfire.broker.static_topics.acceptance import check_queues
 from staticfire.broker.store.outcomes import NotForGood
 from staticfire.broker.topics import check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import is_system_topic, pop_retry_topic, topic_fault
+from staticfire.protocol.requests.static_topics import with_mapping
 from staticfire.protocol.requests.topics import (
     AllTopics,
     AllTopicsAnswer,
@@ -73,7 +75,8 @@ class TopicHandlers:
             request.topic_sys_flag or 0,
             request.order,
         )
-        if self._state.topics.put(self._checked(wanted, request.attributes)):
+        self._check_mapping(wanted)
+        if self._state.topics.put(self.checked(wanted, request.attributes)):
             await self._state.config_files.saved("topics.json")
             await self._registration.announced()
         return Answer()
@@ -85,14 +88,16 @@ class TopicHandlers:
             return refusal(ResponseCode.SYSTEM_ERROR, "a list of topics needs a body with a topicConfigList")
         wanted = request.body.topic_config_list
         changes = [",".join(f"{name}={value}" for name, value in topic.attributes.items()) for topic in wanted]
-        checked = [self._checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
+        for topic in wanted:
+            self._check_mapping(topic)
+        checked = [self.checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
         changed = [topic for topic in checked if self._state.topics.put(topic)]
         if changed:
             await self._state.config_files.saved("topics.json")
             await self._registration.announced()
         return Answer()
 
-    def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
+    def checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
         """Return a configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
         self._check_name(wanted.topic_name)
         check_numbers(wanted)
@@ -145,11 +150,19 @@ class TopicHandlers:
         topic = self._state.topics.get(request.topic)
         if topic is None:
             return refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
-        return TopicConfigAnswer(body=topic)
+        mapping = self._state.static_topics.by_topic.get(request.topic) if request.lo else None
+        return TopicConfigAnswer(body=topic if mapping is None else with_mapping(topic, mapping))
 
     def all_configs(self, call: Call) -> Answer:
         """All topics' configurations."""
-        return AllTopicsAnswer(body=AllTopics(self._state.topics.topics, self._state.topics.version))
+        topics, static = self._state.topics, self._state.static_topics
+        return AllTopicsAnswer(body=AllTopics(topics.topics, topics.version, static.version, static.by_topic))
+
+    def _check_mapping(self, wanted: TopicConfig) -> None:
+        """Refuse to take away queues that logical ones are mapped to. Raises: BrokerAnswer."""
+        mapping = self._state.static_topics.by_topic.get(wanted.topic_name)
+        if mapping is not None:
+            check_queues(mapping, wanted)
 
     def _check_name(self, name: str) -> None:
         fault = topic_fault(name)

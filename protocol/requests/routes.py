@@ -42,7 +42,7 @@ class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
     filter_server_table: dict[str, list[str]] = {}
     order_topic_conf: str | None = None
     topic_queue_mapping_by_broker: dict[str, Any] | None = None
-    """Of a static topic, whose queues are logical ones that move between brokers. We have none."""
+    """Of a static topic, whose queues are logical ones that move between brokers: a `MappingInfo` of each broker."""
 
 
 class RouteAnswer(Answer, rename="camel"):
