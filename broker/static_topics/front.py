@@ -17,7 +17,7 @@ from staticfire.broker.static_topics.table import StaticTopicTable
 from staticfire.broker.static_topics.translated_call import TranslatedCall, translated
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import RequestCode, ResponseCode
-from staticfire.protocol.command import Answer, Records, Request, RocketmqRecords, declaration_of, refusal
+from staticfire.protocol.command import Answer, Records, Request, RocketmqRecords, as_declared, declaration_of, refusal
 from staticfire.protocol.record import split_body
 from staticfire.protocol.requests.pull import PullAnswer, PullMessage, WholePull, WholePullAnswer
 from staticfire.protocol.requests.static_topics import MappingDetail, MappingItem
@@ -133,4 +133,4 @@ class StaticTopicFront:
             assert answer is not None, "questions about offsets are answered at once"
             return answer
 
-        return await question(call.request, items, ask)
+        return await question(as_declared(call.request), items, ask)

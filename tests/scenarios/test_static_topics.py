@@ -7,15 +7,17 @@ import pytest
 import pytest_asyncio
 
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET
-from staticfire.protocol.requests.routes import GetRoute
+from staticfire.protocol.requests.routes import GetRoute, RouteAnswer
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessageV2
-from staticfire.protocol.requests.static_topics import GetStaticTopicConfig
+from staticfire.protocol.requests.static_topics import GetStaticTopicConfig, MappingInfo
 from staticfire.protocol.requests.statistics import GetConsumeStats
 from staticfire.protocol.requests.topics import DeleteTopic, GetAllTopicConfigs, UpdateTopic
+from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.stand import NAMESERVER, Stand
 from tests.scenarios.static_topics import BLOCK, GROUP, TOPIC, StaticTopic
 
@@ -23,10 +25,12 @@ NOT_LEADER = int(ResponseCode.NOT_LEADER_FOR_QUEUE)
 FOUND, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
 
 
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[Stand]:
+@pytest_asyncio.fixture(params=[NATIVE, JSON], ids=["staticfire", "rocketmq"])
+async def stand(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
     """Three brokers and a group that is known on all of them."""
-    stand = await Stand(world, 3).start()
+    stand = Stand(world, 3)
+    stand.pool = ConnectionPool(world.machine("program", "10.0.0.9"), codec_byte=request.param)
+    await stand.start()
     for address in stand.brokers.values():
         assert (await stand.ask(address, UpdateGroup(body=SubscriptionGroupConfig(GROUP)))).code == 0
     yield stand
@@ -41,8 +45,9 @@ async def ledger(stand: Stand) -> StaticTopic:
     return topic
 
 
-async def route(stand: Stand) -> dict[str, dict[str, object]]:
-    answer = await stand.ask(NAMESERVER, GetRoute(TOPIC))
+async def route(stand: Stand) -> dict[str, MappingInfo]:
+    answer: RouteAnswer = await stand.ask(NAMESERVER, GetRoute(TOPIC))
+    assert answer.body.topic_queue_mapping_by_broker is not None
     return answer.body.topic_queue_mapping_by_broker
 
 
@@ -51,11 +56,11 @@ async def route(stand: Stand) -> dict[str, dict[str, object]]:
 
 async def test_the_route_says_who_leads_which_logical_queue(stand: Stand, ledger: StaticTopic) -> None:
     mappings = await route(stand)
-    assert {name: info["currIdMap"] for name, info in mappings.items()} == {
+    assert {name: info.curr_id_map for name, info in mappings.items()} == {
         "broker-a": {0: 0, 2: 1}, "broker-b": {1: 0}, "broker-c": {},
     }  # fmt: skip
     a = mappings["broker-a"]
-    assert (a["topic"], a["totalQueues"], a["epoch"], a["scope"]) == (TOPIC, 3, 1_000, "__global__")
+    assert (a.topic, a.total_queues, a.epoch, a.scope) == (TOPIC, 3, 1_000, "__global__")
 
 
 async def test_a_topic_that_is_not_static_has_no_mapping_in_its_route(stand: Stand, ledger: StaticTopic) -> None:
@@ -103,6 +108,7 @@ async def test_who_does_not_lead_a_queue_says_so(ledger: StaticTopic) -> None:
     assert all(words in answer.remark for answer in refused), refused[0].remark
 
 
+@pytest.mark.parametrize("stand", [NATIVE], indirect=True)
 async def test_many_messages_in_one_request_are_refused_in_words(stand: Stand, ledger: StaticTopic) -> None:
     request = SendMany("program", "TBW102", 4, body=[ManyMessage(TOPIC, 0, b"", b"x")])
     result = (await stand.ask(stand.brokers["broker-a"], request)).body[0]
@@ -123,7 +129,7 @@ async def test_delayed_messages_and_batches_go_to_logical_queues(ledger: StaticT
 async def test_a_remapped_queue_goes_on_with_the_next_block_of_offsets(stand: Stand, ledger: StaticTopic) -> None:
     await ledger.send(0, b"old")
     await ledger.remap(0, "broker-c")
-    assert {name: info["currIdMap"] for name, info in (await route(stand)).items()} == {
+    assert {name: info.curr_id_map for name, info in (await route(stand)).items()} == {
         "broker-a": {2: 1}, "broker-b": {1: 0}, "broker-c": {0: 0},
     }  # fmt: skip
     sent = await ledger.send(0, b"new")
@@ -270,13 +276,13 @@ async def test_the_mapping_survives_a_kill(world: SimulatedWorld, stand: Stand, 
         await world.run_for(seconds=1)
         await stand.start_broker(name)
     assert await ledger.drain(0) == [(0, b"old"), (BLOCK, b"new")]
-    assert (await route(stand))["broker-b"]["currIdMap"] == {0: 1, 1: 0}
+    assert (await route(stand))["broker-b"].curr_id_map == {0: 1, 1: 0}
 
 
 async def test_the_number_of_logical_queues_stays_when_a_broker_goes(world: SimulatedWorld, stand: Stand, ledger: StaticTopic) -> None:
     await world.stop("broker-b")
     mappings = await route(stand)
-    assert (mappings["broker-a"]["totalQueues"], mappings["broker-b"]["currIdMap"]) == (3, {1: 0})
+    assert (mappings["broker-a"].total_queues, mappings["broker-b"].curr_id_map) == (3, {1: 0})
 
 
 @pytest.mark.parametrize(
