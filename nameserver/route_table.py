@@ -1,8 +1,9 @@
 """Which brokers there are, whether they live, and which queues of which topics they have. RocketMQ: RouteInfoManager.
 
 Five tables, as there: topics with their queues by broker, brokers with their replicas' addresses, clusters with their
-brokers, the live brokers, by cluster and address, and which logical queues of static topics each broker leads. Invariants: an address stands under one id of a broker; a topic
-without queues isn't kept; a registration that is refused leaves no address behind.
+brokers, the live brokers, by cluster and address, and which logical queues of static topics each broker leads.
+Invariants: an address stands under one id of a broker; a topic without queues isn't kept; a registration that is
+refused leaves no address behind.
 
 The class is pure. Liveness runs on uptime; `channel` is whatever stands for the connection that a broker registered
 on. Addresses are filed ones (`advertised_addresses`).

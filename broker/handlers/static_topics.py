@@ -45,9 +45,9 @@ class StaticTopicHandlers:
             request.topic, request.read_queue_nums, request.write_queue_nums, request.perm,
             request.topic_filter_type or "SINGLE_TAG", request.topic_sys_flag or 0, request.order,
         )  # fmt: skip
-        check_target(detail, request.topic, state.settings.broker_name, wanted)
-        mapping = accepted(state.static_topics.by_topic.get(request.topic), detail, bool(request.force))
         config = self._topics.checked(wanted, request.attributes)
+        check_target(detail, request.topic, state.settings.broker_name, config)
+        mapping = accepted(state.static_topics.by_topic.get(request.topic), detail, bool(request.force))
         has_moved = state.static_topics.put(mapping)
         has_changed = state.topics.put(config)
         if has_moved and not has_changed:

@@ -74,9 +74,7 @@ class StaticTopicFront:
         if stretch.item.bname != detail.bname:
             self._dispatcher.start(partial(self._pull_elsewhere, stretch), call)
             return None
-        answer = handler(
-            translated(call, physical_pull(request, stretch), partial(self._logical, stretch))
-        )
+        answer = handler(translated(call, physical_pull(request, stretch), partial(self._logical, stretch)))
         return None if answer is None else self._logical(stretch, answer)
 
     def _logical(self, stretch: Stretch, answer: Answer) -> Answer:

@@ -63,9 +63,7 @@ class BrokerHandlers:
         if registered is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
         if not registered.is_outdated and entry.broker_id == MASTER_ID:
-            state.routes.map_queues(
-                entry.broker_name, topics.topic_config_table, topics.topic_queue_mapping_info_map
-            )
+            state.routes.map_queues(entry.broker_name, topics.topic_config_table, topics.topic_queue_mapping_info_map)
         advertise = state.advertiser(connection)
         return RegistrationAnswer(
             master_addr=registered.master_address and advertise(registered.master_address),

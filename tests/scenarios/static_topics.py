@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.names import retry_topic  # noqa: F401 (a group that pulls has one)
 from staticfire.protocol.requests.offsets import (
     GetEarliestStoreTime,
     GetMaxOffset,
     GetMinOffset,
+    OffsetAnswer,
     QueryConsumerOffset,
     SearchOffset,
+    TimestampAnswer,
     UpdateConsumerOffset,
 )
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
@@ -72,7 +73,8 @@ class StaticTopic:
 
     async def decide(self, queue_id: int) -> None:
         old, new = self.items[queue_id][-2:]
-        end = (await self.stand.ask(self.stand.brokers[old.bname], GetMaxOffset(self.topic, old.queue_id, lo=False))).offset
+        of_broker = GetMaxOffset(self.topic, old.queue_id, lo=False)
+        end = (await self.stand.ask(self.stand.brokers[old.bname], of_broker)).offset
         logic_offset = (old.logic_offset + end) // BLOCK * BLOCK + BLOCK
         self.items[queue_id][-1] = msgspec.structs.replace(new, logic_offset=logic_offset)
         await self.put_all(new.bname)
@@ -109,13 +111,16 @@ class StaticTopic:
         raise AssertionError(f"logical queue {queue_id} has no end: {found}")
 
     async def offset(self, queue_id: int, kind: type[GetMaxOffset | GetMinOffset] = GetMaxOffset) -> int:
-        return (await self.ask(queue_id, kind(self.topic, queue_id))).offset
+        answer: OffsetAnswer = await self.ask(queue_id, kind(self.topic, queue_id))
+        return answer.offset
 
     async def earliest(self, queue_id: int) -> int:
-        return (await self.ask(queue_id, GetEarliestStoreTime(self.topic, queue_id))).timestamp
+        answer: TimestampAnswer = await self.ask(queue_id, GetEarliestStoreTime(self.topic, queue_id))
+        return answer.timestamp
 
     async def search(self, queue_id: int, timestamp: int, boundary: str | None = None) -> int:
-        return (await self.ask(queue_id, SearchOffset(self.topic, queue_id, timestamp, boundary))).offset
+        answer: OffsetAnswer = await self.ask(queue_id, SearchOffset(self.topic, queue_id, timestamp, boundary))
+        return answer.offset
 
     async def commit(self, queue_id: int, offset: int, broker: str | None = None) -> Any:
         return await self.ask(queue_id, UpdateConsumerOffset(GROUP, self.topic, queue_id, offset), broker)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -47,8 +48,9 @@ async def ledger(stand: Stand) -> StaticTopic:
 
 async def route(stand: Stand) -> dict[str, MappingInfo]:
     answer: RouteAnswer = await stand.ask(NAMESERVER, GetRoute(TOPIC))
-    assert answer.body.topic_queue_mapping_by_broker is not None
-    return answer.body.topic_queue_mapping_by_broker
+    mappings: dict[str, MappingInfo] | None = answer.body.topic_queue_mapping_by_broker
+    assert mappings is not None
+    return mappings
 
 
 # -- created -------------------------------------------------------------------------------------------------------
@@ -219,7 +221,9 @@ async def test_offsets_by_time_are_found_in_every_stretch(world: SimulatedWorld,
 # -- pulls that wait -----------------------------------------------------------------------------------------------
 
 
-async def test_a_held_pull_gets_the_next_message_with_its_logical_offset(world: SimulatedWorld, ledger: StaticTopic) -> None:
+async def test_a_held_pull_gets_the_next_message_with_its_logical_offset(
+    world: SimulatedWorld, ledger: StaticTopic
+) -> None:
     await ledger.remap(1, "broker-a")
     pull = asyncio.ensure_future(ledger.pull(1, BLOCK, 15_000))
     await world.run_for(seconds=1)
@@ -229,7 +233,9 @@ async def test_a_held_pull_gets_the_next_message_with_its_logical_offset(world: 
     assert (answer.code, answer.next_begin_offset, answer.offset_delta) == (FOUND, BLOCK + 1, BLOCK)
 
 
-async def test_a_pull_that_is_held_when_its_queue_leaves_is_told_at_once(world: SimulatedWorld, ledger: StaticTopic) -> None:
+async def test_a_pull_that_is_held_when_its_queue_leaves_is_told_at_once(
+    world: SimulatedWorld, ledger: StaticTopic
+) -> None:
     pull = asyncio.ensure_future(ledger.pull(0, 0, 15_000, broker="broker-a"))
     await world.run_for(seconds=1)
     await ledger.remap(0, "broker-b")
@@ -279,7 +285,9 @@ async def test_the_mapping_survives_a_kill(world: SimulatedWorld, stand: Stand, 
     assert (await route(stand))["broker-b"].curr_id_map == {0: 1, 1: 0}
 
 
-async def test_the_number_of_logical_queues_stays_when_a_broker_goes(world: SimulatedWorld, stand: Stand, ledger: StaticTopic) -> None:
+async def test_the_number_of_logical_queues_stays_when_a_broker_goes(
+    world: SimulatedWorld, stand: Stand, ledger: StaticTopic
+) -> None:
     await world.stop("broker-b")
     mappings = await route(stand)
     assert (mappings["broker-a"].total_queues, mappings["broker-b"].curr_id_map) == (3, {1: 0})
@@ -295,7 +303,7 @@ async def test_the_number_of_logical_queues_stays_when_a_broker_goes(world: Simu
         ({"hosted_queues": {}}, "logical queue 0"),
     ],
 )
-async def test_a_mapping_that_does_not_fit_is_refused(ledger: StaticTopic, changes: dict[str, object], words: str) -> None:
+async def test_a_mapping_that_does_not_fit_is_refused(ledger: StaticTopic, changes: dict[str, Any], words: str) -> None:
     answer = await ledger.put("broker-a", **changes)
     assert answer.code == int(ResponseCode.SYSTEM_ERROR)
     assert words in answer.remark
