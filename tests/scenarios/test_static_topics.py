@@ -10,20 +10,24 @@ import pytest_asyncio
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET
+from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.routes import GetRoute, RouteAnswer
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessageV2
 from staticfire.protocol.requests.static_topics import GetStaticTopicConfig, MappingInfo
 from staticfire.protocol.requests.statistics import GetConsumeStats
 from staticfire.protocol.requests.topics import DeleteTopic, GetAllTopicConfigs, UpdateTopic
+from staticfire.protocol.requests.transactions import EndTransaction
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.stand import NAMESERVER, Stand
 from tests.scenarios.static_topics import BLOCK, GROUP, TOPIC, StaticTopic
 
 NOT_LEADER = int(ResponseCode.NOT_LEADER_FOR_QUEUE)
 FOUND, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
+COMMIT = 8
 
 
 @pytest_asyncio.fixture(params=[NATIVE, JSON], ids=["staticfire", "rocketmq"])
@@ -344,3 +348,41 @@ async def test_the_figures_of_a_group_say_where_it_never_was(stand: Stand, ledge
     answer = await stand.ask(stand.brokers["broker-a"], GetConsumeStats(GROUP, TOPIC))
     offsets = {queue.queue_id: offset.consumer_offset for queue, offset in answer.body.offset_table.items()}
     assert offsets == {0: 1, 1: -1}
+
+
+async def test_an_ordinary_topic_becomes_a_static_one(stand: Stand) -> None:
+    await stand.create_topic(TOPIC, 1)
+    assert (await stand.send(TOPIC, b"first")).queue_offset == 0
+    ledger = StaticTopic(stand, ["broker-b", "broker-a"])
+    await ledger.put_all()
+    assert (await ledger.send(0, b"x", "broker-a")).code == NOT_LEADER
+    sent = await ledger.send(1, b"second")
+    assert (sent.queue_id, sent.queue_offset) == (1, 1)
+
+
+async def test_a_nameserver_that_starts_anew_knows_the_mapping(
+    world: SimulatedWorld, stand: Stand, ledger: StaticTopic
+) -> None:
+    before = await route(stand)
+    await world.stop("nameserver")
+    await stand.start_nameserver()
+    await world.run_for(seconds=2)
+    assert await route(stand) == before
+
+
+async def test_a_broker_that_forgets_everything_forgets_mappings(stand: Stand, ledger: StaticTopic) -> None:
+    assert (await stand.ask(stand.brokers["broker-a"], Reset())).code == 0
+    assert (await stand.send(TOPIC, b"x", queue_id=0)).queue_offset == 0
+    answer = await stand.ask(stand.brokers["broker-a"], GetStaticTopicConfig(TOPIC, True))
+    assert answer.body.mapping_detail is None
+
+
+async def test_half_messages_end_in_their_logical_queue(stand: Stand, ledger: StaticTopic) -> None:
+    await ledger.remap(0, "broker-b")
+    half = await ledger.send(0, b"half", properties="TRAN_MSG\x01true\x02PGROUP\x01program\x02")
+    assert (half.code, half.queue_id) == (0, 0)
+    end = EndTransaction(
+        "program", half.queue_offset, parse_offset_id(half.msg_id)[1], COMMIT, transaction_id=half.transaction_id,
+    )  # fmt: skip
+    assert (await ledger.ask(0, end)).code == 0
+    assert await ledger.drain(0) == [(BLOCK, b"half")]
