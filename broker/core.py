@@ -35,7 +35,6 @@ from staticfire.broker.handlers.reset import ResetHandlers
 from staticfire.broker.handlers.send import SendHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.snapshots import SnapshotCalls, SnapshotHandlers
-from staticfire.broker.handlers.static_topics import StaticTopicHandlers
 from staticfire.broker.handlers.topics import TopicHandlers
 from staticfire.broker.handlers.transactions import TransactionHandlers
 from staticfire.broker.key_index import KeyIndexer
@@ -49,7 +48,6 @@ from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
 from staticfire.broker.static_topics.front import StaticTopicFront
-from staticfire.broker.static_topics.peers import BrokerPeers
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.timers.service import TimerService
@@ -143,7 +141,6 @@ class BrokerCore(Service):
             HALF_TOPIC: self.transactions.forget,
             WHEEL_TIMER_TOPIC: self.timers.forget,
         }
-        topics = TopicHandlers(state, self.registration, self.pops)
         dispatcher = Dispatcher(self.settle, None if state.journals is None else state.journals.tap)
         for family in (
             SendHandlers(state, self._targets, self._intake, self.transactions),
@@ -157,8 +154,7 @@ class BrokerCore(Service):
             LockHandlers(state),
             self.pops,
             assignments,
-            topics,
-            StaticTopicHandlers(state, self.registration, topics),
+            TopicHandlers(state, self.registration, self.pops),
             GroupHandlers(state, self.pops),
             GroupStateHandlers(state, self.delays, self.timers, self.transactions, self.pops),
             MetricHandlers(state, self.delays, self.timers, self.transactions, self.pops),
@@ -173,8 +169,7 @@ class BrokerCore(Service):
             self._administration,
         ):
             family.register(dispatcher)
-        peers = BrokerPeers(self.registration, surface.pool)
-        StaticTopicFront(state.static_topics, state.held, peers).stand_before(dispatcher)
+        StaticTopicFront(dispatcher, state, self.registration, surface.pool).stand_before()
         return dispatcher
 
     # -- start and stop ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 - `offsets.py`, `locks.py`: where groups stand, and queues that one member has for itself
 - `clients.py`: clients come and go; `group_watch.py`: what is wrong with their groups
 - `connections.py`: who is connected, and questions to them; `group_state.py`: a group from all sides
-- `topics.py`, `static_topics.py`, `groups.py`, `config.py`: what administrators create and set; `queues.py`: queues, found but not created
+- `topics.py`, `groups.py`, `config.py`: what administrators create and set; `queues.py`: queues, found but not created
 - `queries.py`: messages by key, id and place
 - `statistics.py`, `runtime_info.py`: figures; `metrics.py`: those of Prometheus; `journal.py`: what happened;
   `faults.py`: what goes wrong on purpose

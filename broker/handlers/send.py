@@ -24,7 +24,6 @@ from staticfire.broker.sends.not_built import is_half
 from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
-from staticfire.broker.static_topics.sends import placed
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome
@@ -82,6 +81,8 @@ class SendHandlers:
         try:
             target = self._find_target(request.topic)
             if target is None and request.topic in self._mappings:
+                from staticfire.broker.static_topics.sends import placed  # here: few topics are static
+
                 call = placed(call, self._mappings[request.topic], self._random)
                 request = call.request
                 target = self._targets.for_placed(request, call.peer)

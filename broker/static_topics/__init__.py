@@ -11,5 +11,5 @@ held is always in numbers of this broker's own queues.
 - `sends.py`: where messages for a logical queue are stored
 - `offsets.py`: questions about the offsets of a logical queue, answered from all its stretches
 - `peers.py`: requests to other brokers, which hold earlier stretches
-- `front.py`: stands before the handlers of pulls and offsets
+- `front.py`: stands before the handlers of pulls and offsets; `translator.py`: has them do what it takes
 """

@@ -49,12 +49,9 @@ class Stretch(msgspec.Struct, gc=False):
         return self.item.gen == self.items[0].gen
 
 
-def stretch_of(items: Sequence[MappingItem], offset: int) -> Stretch | None:
-    """Return where the message of a logical offset is; None while no stretch can be read."""
-    readable = decided(items)
-    if not readable:
-        return None
-    item = holding(readable, offset)
+def stretch_of(items: Sequence[MappingItem], offset: int) -> Stretch:
+    """Return where the message of a logical offset is. One of the items is decided."""
+    item = holding(decided(items), offset)
     return Stretch(items, item, physical(item, offset))
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import msgspec
 
 from staticfire.broker.config_files import ConfigFiles
-from staticfire.broker.static_topics.mapping import info_of
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.requests.static_topics import MappingDetail, MappingInfo
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
@@ -61,6 +60,10 @@ class StaticTopicTable:
 
     def infos(self, topics: dict[str, TopicConfig]) -> dict[str, MappingInfo]:
         """Return what nameservers know of those topics that are static."""
+        if not self.by_topic:
+            return {}
+        from staticfire.broker.static_topics.mapping import info_of  # here: few brokers have static topics
+
         return {name: info_of(detail) for name, detail in self.by_topic.items() if name in topics}
 
     def _topic_changed(self, topic: TopicConfig | None) -> None:
