@@ -76,7 +76,6 @@ class TargetTable:
         self._static: dict[str, Target] = {}
         self._mappings = state.static_topics.by_topic
         state.topics.on_change(lambda _: self.forget())
-        state.static_topics.on_change(lambda _: self.forget())
 
     def forget(self) -> None:
         """Start anew: a topic or a setting changed."""

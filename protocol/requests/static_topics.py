@@ -78,4 +78,4 @@ class GetStaticTopicConfig(GetTopicConfig, rename="camel"):
 
 def with_mapping(topic: TopicConfig, mapping: MappingDetail) -> StaticTopicConfig:
     """Return a topic's configuration with its mapping."""
-    return StaticTopicConfig(*(getattr(topic, name) for name in TopicConfig.__struct_fields__), mapping)
+    return StaticTopicConfig(**msgspec.structs.asdict(topic), mapping_detail=mapping)

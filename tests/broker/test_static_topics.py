@@ -76,7 +76,7 @@ def test_only_the_last_stretch_lets_a_pull_wait_and_takes_its_commit() -> None:
 
 def detail(items: list[MappingItem], **changes: Any) -> MappingDetail:
     fields = {"topic": "t", "bname": "a", "total_queues": 1, "epoch": 5, "hosted_queues": {0: items}}
-    return MappingDetail(**{**fields, **changes})  # type: ignore[arg-type]
+    return MappingDetail(**{**fields, **changes})
 
 
 def test_a_broker_leads_what_ends_with_it() -> None:

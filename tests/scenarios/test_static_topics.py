@@ -386,3 +386,16 @@ async def test_half_messages_end_in_their_logical_queue(stand: Stand, ledger: St
     )  # fmt: skip
     assert (await ledger.ask(0, end)).code == 0
     assert await ledger.drain(0) == [(BLOCK, b"half")]
+
+
+async def test_a_broker_that_comes_back_at_another_address_is_found(
+    world: SimulatedWorld, stand: Stand, ledger: StaticTopic
+) -> None:
+    await ledger.send(0, b"old")
+    await ledger.remap(0, "broker-b")
+    assert await ledger.drain(0) == [(0, b"old")]
+    await world.stop("broker-a")
+    stand.settings["listen_port"] = 12_911
+    await stand.start_broker("broker-a")
+    assert (await ledger.pull(0, 0)).code == int(ResponseCode.SYSTEM_ERROR)
+    assert await ledger.drain(0) == [(0, b"old")]
