@@ -41,6 +41,7 @@ class StaticTopicFront:
         self._registration = registration
         self._pool = pool
         self._handlers: dict[int, Handler] = {}
+        self._fronts: dict[int, Handler] = {}
         self._translator: Translator | None = None
         state.static_topics.on_change(self._mapped_anew)
 
@@ -51,13 +52,16 @@ class StaticTopicFront:
 
     def _before(self, code: int, handler: Handler) -> Handler:
         self._handlers[code] = handler
-        return partial(self._handle, code, handler)
+        mappings, translating = self._mappings, self._translating
 
-    def _handle(self, code: int, handler: Handler, call: Call) -> Answer | None:
-        """Handle a request. Hot, as far as the first line."""
-        if call.request.topic not in self._mappings or call.request.lo is False:
+        def handle(call: Call) -> Answer | None:
+            """Hot, as far as the first condition."""
+            if mappings and call.request.topic in mappings and call.request.lo is not False:
+                return translating().handle(code, call)
             return handler(call)
-        return self._translating().handle(code, call)
+
+        self._fronts[code] = handle
+        return handle
 
     def _translating(self) -> "Translator":
         if self._translator is None:
@@ -73,5 +77,4 @@ class StaticTopicFront:
         for pull in self._state.held.take_topic(topic):
             original = self._translating().original(pull.call)
             if original.connection.is_open:
-                code = RequestCode.PULL_MESSAGE
-                self._dispatcher.handle_late(partial(self._handle, code, self._handlers[code]), original)
+                self._dispatcher.handle_late(self._fronts[RequestCode.PULL_MESSAGE], original)

@@ -15,6 +15,7 @@ from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateG
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET
 from staticfire.protocol.requests.reset import Reset
+from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.protocol.requests.routes import GetRoute, RouteAnswer
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessageV2
 from staticfire.protocol.requests.static_topics import GetStaticTopicConfig, MappingInfo
@@ -399,3 +400,15 @@ async def test_a_broker_that_comes_back_at_another_address_is_found(
     await stand.start_broker("broker-a")
     assert (await ledger.pull(0, 0)).code == int(ResponseCode.SYSTEM_ERROR)
     assert await ledger.drain(0) == [(0, b"old")]
+
+
+async def test_a_reset_moves_a_group_within_the_newest_stretch(stand: Stand, ledger: StaticTopic) -> None:
+    await ledger.send(0, b"old")
+    await ledger.remap(0, "broker-b")
+    for n in range(2):
+        await ledger.send(0, b"%d" % n)
+    await ledger.commit(0, BLOCK + 2)
+    reset = ResetOffset(GROUP, TOPIC, timestamp=0, is_force=True)
+    assert (await ledger.ask(0, reset)).code == 0
+    answer = await ledger.pull(0, BLOCK + 2)
+    assert (answer.code, answer.next_begin_offset) == (MOVED, BLOCK)
