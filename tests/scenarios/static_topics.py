@@ -1,9 +1,15 @@
 """Static topics on simulated brokers: created and mapped anew step by step, as mqadmin does it."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
+import pytest
+import pytest_asyncio
 
+from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.codecs import JSON, NATIVE
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import (
     GetEarliestStoreTime,
     GetMaxOffset,
@@ -15,9 +21,11 @@ from staticfire.protocol.requests.offsets import (
     UpdateConsumerOffset,
 )
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
+from staticfire.protocol.requests.routes import GetRoute, RouteAnswer
 from staticfire.protocol.requests.send import SendMessageV2
-from staticfire.protocol.requests.static_topics import MappingDetail, MappingItem, UpdateStaticTopic
-from tests.scenarios.stand import Stand
+from staticfire.protocol.requests.static_topics import MappingDetail, MappingInfo, MappingItem, UpdateStaticTopic
+from staticfire.runtime.pool import ConnectionPool
+from tests.scenarios.stand import NAMESERVER, Stand
 
 BLOCK = 10_000
 TOPIC = "ledger"
@@ -127,3 +135,30 @@ class StaticTopic:
 
     async def committed(self, queue_id: int) -> Any:
         return await self.ask(queue_id, QueryConsumerOffset(GROUP, self.topic, queue_id))
+
+
+@pytest_asyncio.fixture(params=[NATIVE, JSON], ids=["staticfire", "rocketmq"])
+async def trio(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
+    """Three brokers and a group that is known on all of them."""
+    trio = Stand(world, 3)
+    trio.pool = ConnectionPool(world.machine("program", "10.0.0.9"), codec_byte=request.param)
+    await trio.start()
+    for address in trio.brokers.values():
+        assert (await trio.ask(address, UpdateGroup(body=SubscriptionGroupConfig(GROUP)))).code == 0
+    yield trio
+    await trio.close()
+
+
+@pytest_asyncio.fixture
+async def ledger(trio: Stand) -> StaticTopic:
+    """Logical queues 0 and 2 on broker-a, 1 on broker-b, none on broker-c."""
+    topic = StaticTopic(trio, ["broker-a", "broker-b", "broker-a"])
+    await topic.put_all()
+    return topic
+
+
+async def route(trio: Stand) -> dict[str, MappingInfo]:
+    answer: RouteAnswer = await trio.ask(NAMESERVER, GetRoute(TOPIC))
+    mappings: dict[str, MappingInfo] | None = answer.body.topic_queue_mapping_by_broker
+    assert mappings is not None
+    return mappings
