@@ -161,6 +161,7 @@ test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both
 .PHONY: test-mqadmin
 test-mqadmin: $(READY) ## RocketMQ's own mqadmin, command by command, against a cluster (needs a JDK and Maven)
 	$(BIN)/python -m tests.mqadmin
+	$(BIN)/pytest -m foreign tests/mqadmin $(ARGS)
 
 .PHONY: test-groups
 test-groups: $(READY) ## members of RocketMQ's client and of ours in one group, and its strategies' answers (needs a JDK and Maven)

@@ -11,6 +11,7 @@ A request comes to `handlers/`, one module per family, and is answered with what
 - `transactions/`: messages in two halves, and the question what has become of them
 - `pop/`: messages taken for a while
 - `pulls/`: what a pull gets, and the pulls that wait
+- `static_topics/`: logical queues, on whichever brokers they are
 - `groups/`: who consumes and produces, how far groups have come, what becomes of failed messages
 - `clock/`: message time, and whether the consumers have come to rest
 - `store/`: the log, its queues and their recovery

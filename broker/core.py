@@ -48,6 +48,7 @@ from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import GROUPS_FILE, TOPICS_FILE, BrokerState, make_state
+from staticfire.broker.static_topics.front import StaticTopicFront
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.timers.service import TimerService
@@ -170,6 +171,7 @@ class BrokerCore(Service):
             self._administration,
         ):
             family.register(dispatcher)
+        StaticTopicFront(dispatcher, state, self.registration, surface.pool).stand_before()
         return dispatcher
 
     # -- start and stop ------------------------------------------------------------------------------------------
@@ -221,6 +223,7 @@ class BrokerCore(Service):
     def _restore_config_files(self, report: RecoveryReport) -> None:
         state = self.state
         state.config_files.restore(TOPICS_FILE, state.topics.snapshot, state.topics.restore)
+        state.restore_mappings()
         state.config_files.restore(GROUPS_FILE, state.groups.snapshot, state.groups.restore)
         _restore_offsets(state, report)
         state.topics.add_system_topics()

@@ -179,7 +179,11 @@ class Registration:
                 external_addr=self.external_address,
                 clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
-                body=RegistrationBody(TopicConfigTable(self._masked(wanted), self._state.topics.version)),
+                body=RegistrationBody(
+                    TopicConfigTable(
+                        self._masked(wanted), self._state.topics.version, self._state.static_topics.infos(wanted)
+                    )
+                ),
             ),
             TIMEOUT_MS,
         )

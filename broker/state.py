@@ -19,6 +19,7 @@ from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.pulls.refusals import Refusals
 from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, RECORD_BEYOND, Finding
 from staticfire.broker.store.flusher import StoreFlusher
@@ -61,6 +62,7 @@ class BrokerState(msgspec.Struct):
     queue_locks: QueueLocks
     retries: RetryWatch
     surprises: Surprises
+    static_topics: StaticTopicTable
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
     journals: "Journals | None" = None
@@ -75,6 +77,11 @@ class BrokerState(msgspec.Struct):
 
     def __post_init__(self) -> None:
         self._permit()
+
+    def restore_mappings(self) -> None:
+        """Take over the mappings of static topics, if there ever was one. Raises: StorageError."""
+        if self.machine.files.exists(f"{self.settings.store_path_root_dir}/config/{MAPPINGS_FILE}"):
+            self.static_topics.restore()
 
     def use(self, settings: BrokerSettings) -> None:
         """Put other settings in place, for all that looks them up while the broker runs."""
@@ -158,6 +165,7 @@ def make_state(machine: Machine, settings: BrokerSettings, before: BrokerState |
         queue_locks=queue_locks,
         retries=retries,
         surprises=surprises,
+        static_topics=StaticTopicTable(topics, config_files, clock.message_ms),
         statistics=Statistics() if before is None else before.statistics,
         journals=journals,
     )

@@ -99,6 +99,10 @@ class TopicTable:
         """Have everything registered anew: what all topics depend on has changed."""
         self._moved(None)
 
+    def register_anew(self, topic: TopicConfig) -> None:
+        """Have one topic registered anew: what goes with it has changed."""
+        self._moved(topic)
+
     def get(self, name: str) -> TopicConfig | None:
         return self.topics.get(name)
 

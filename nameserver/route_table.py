@@ -1,19 +1,21 @@
 """Which brokers there are, whether they live, and which queues of which topics they have. RocketMQ: RouteInfoManager.
 
-Four tables, as there: topics with their queues by broker, brokers with their replicas' addresses, clusters with their
-brokers, and the live brokers, by cluster and address. Invariants: an address stands under one id of a broker; a topic
-without queues isn't kept; a registration that is refused leaves no address behind.
+Five tables, as there: topics with their queues by broker, brokers with their replicas' addresses, clusters with their
+brokers, the live brokers, by cluster and address, and which logical queues of static topics each broker leads.
+Invariants: an address stands under one id of a broker; a topic without queues isn't kept; a registration that is
+refused leaves no address behind.
 
 The class is pure. Liveness runs on uptime; `channel` is whatever stands for the connection that a broker registered
 on. Addresses are filed ones (`advertised_addresses`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from staticfire.protocol.permissions import READ_WRITE, WRITE
 from staticfire.protocol.requests.routes import BrokerData, QueueData
+from staticfire.protocol.requests.static_topics import MappingInfo
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 from staticfire.protocol.times import UptimeMs
 
@@ -63,6 +65,8 @@ class RouteTable:
         self.brokers: dict[str, BrokerData] = {}
         self.clusters: dict[str, dict[str, None]] = {}
         self.live: dict[tuple[str, str], LiveBroker] = {}
+        self.mappings: dict[str, dict[str, MappingInfo]] = {}
+        """Of static topics, by broker. They outlive their brokers: the number of logical queues doesn't change."""
 
     # -- registration --------------------------------------------------------------------------------------------
 
@@ -126,6 +130,21 @@ class RouteTable:
                 queues = self.topics[topic.topic_name] = {}
             if has_changed or entry.broker_name not in queues:
                 queues[entry.broker_name] = _queue_data(entry.broker_name, topic, topic.perm & mask)
+
+    def map_queues(self, broker_name: str, topics: Iterable[str], mappings: dict[str, MappingInfo]) -> None:
+        """File which logical queues a broker leads of the topics that it has registered; of the others it has none."""
+        for topic in topics:
+            if topic in mappings:
+                self.mappings.setdefault(topic, {})[broker_name] = mappings[topic]
+            elif topic in self.mappings:
+                self._unmap(topic, [broker_name])
+
+    def _unmap(self, topic: str, broker_names: Iterable[str]) -> None:
+        mapping = self.mappings.get(topic, {})
+        for broker_name in broker_names:
+            mapping.pop(broker_name, None)
+        if not mapping:
+            self.mappings.pop(topic, None)
 
     def _with_master(self, broker: BrokerData, entry: BrokerEntry, is_new: bool) -> Registered:
         master = broker.broker_addrs.get(MASTER_ID)
@@ -218,7 +237,9 @@ class RouteTable:
         """Remove a topic's queues, everywhere or of one cluster's brokers."""
         if not cluster:
             self.topics.pop(topic, None)
+            self.mappings.pop(topic, None)
             return
+        self._unmap(topic, self.clusters.get(cluster, {}))
         for broker_name in self.clusters.get(cluster, {}):
             if topic in self.topics:
                 self._remove_queues(broker_name, [topic])

@@ -35,7 +35,8 @@ def topic_route(
     if acting_masters and not topic.startswith(SYNC_MEMBERS_PREFIX):
         for broker in brokers:
             _promote_lowest_slave(broker, queues[broker.broker_name])
-    return TopicRouteData(list(queues.values()), brokers, filters)
+    mapping = table.mappings.get(topic)
+    return TopicRouteData(list(queues.values()), brokers, filters, topic_queue_mapping_by_broker=mapping)
 
 
 def _retry_queues(table: RouteTable, topic: str, known: dict[str, QueueData]) -> dict[str, QueueData]:

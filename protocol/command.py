@@ -16,7 +16,7 @@ Wire names are RocketMQ's: the field's name in camel case, or what `msgspec.fiel
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -198,6 +198,16 @@ def also_as(code: RequestCode, answer: type[Answer]) -> Callable[[type[R]], type
 def declaration_of(command: type[Request]) -> Declaration:
     """Return under which code a request class travels."""
     return _DECLARATIONS[command]
+
+
+def as_declared(request: R) -> R:
+    """Return a request as its declared class, to be sent on; what real remoting clients send is read as another one."""
+    kind: Any = type(request)
+    while kind not in _DECLARATIONS:
+        kind = kind.__base__
+    if kind is type(request):
+        return request
+    return cast(R, kind(**{name: getattr(request, name) for name in kind.__struct_fields__}))
 
 
 def refusal(code: int, remark: str) -> Answer:

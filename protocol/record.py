@@ -206,6 +206,11 @@ def join_records(slices: Sequence[Buffer], record_count: int | None = None) -> b
     return b"".join((_pack_length32(0xDD, count), *slices))
 
 
+def split_body(body: bytes) -> tuple[int, bytes]:
+    """Return how many records the body of a pull's answer has, and all of them in one piece."""
+    return _peek_u32(body, 1)[0], body[5:]
+
+
 # Reading by fixed offsets: what the dispatcher needs, without decoding the rest. The caller knows that a whole
 # record begins at `at` (it has been checked, or this process wrote it).
 

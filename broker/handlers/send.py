@@ -6,6 +6,7 @@ Behaviour
 - A message is answered when the burst that brought it is written (or, with SYNC_FLUSH, on the disk): the store calls
   back, so nothing is acknowledged that isn't stored. The messages of a burst share one look at the clock.
 - The first messages of a new topic wait until the nameservers know it (new_topics.py), but for those of a SEND_MANY.
+- A message for a static topic is stored where its logical queue is mapped to: static_topics/sends.py.
 - What is added to the properties: sending.py. A batch is all or nothing (send_batch.py); of a SEND_MANY each message
   succeeds or fails by itself (send_many.py).
 
@@ -54,6 +55,8 @@ class SendHandlers:
         self._intake = intake
         self._transactions = transactions
         self._find_target = targets.by_topic.get
+        self._mappings = state.static_topics.by_topic
+        self._random = state.machine.identity.random
         self._sending = sending = Sending(state)
         self._prepare = sending.prepare
         self._batch = BatchHandler(state, sending)
@@ -77,7 +80,13 @@ class SendHandlers:
         request: SendMessage = call.request
         try:
             target = self._find_target(request.topic)
-            if target is None:
+            if target is None and request.topic in self._mappings:
+                from staticfire.broker.static_topics.sends import placed  # here: few topics are static
+
+                call = placed(call, self._mappings[request.topic], self._random)
+                request = call.request
+                target = self._targets.for_placed(request, call.peer)
+            elif target is None:
                 target, new_topics = self._targets.for_request(request, call.peer), self._targets.new_topics
                 if target.topic in new_topics:
                     new_topics.hold(target.topic, call, self.send)
@@ -175,7 +184,7 @@ class SendHandlers:
 
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
         call, queue_id, unique_id, recall_handle = context
-        if recall_handle is not None and outcome is not PutOutcome.FAILED:
+        if (recall_handle is not None or type(call) is not Call) and outcome is not PutOutcome.FAILED:
             answer = self._answer((call, queue_id, unique_id, queue_offset, log_position), OUTCOME_CODE[outcome])
             answer.recall_handle = recall_handle
             call.answer(answer)

@@ -110,9 +110,11 @@ class StatisticsHandlers:
         state = self._state
         for queue_id in range(queues):
             queue = self._queue(topic, queue_id)
-            consumed = max(0, state.offsets.committed(group, topic.topic_name, queue_id))
+            committed = state.offsets.committed(group, topic.topic_name, queue_id)
+            # -1 tells readers of a static topic to look into an earlier stretch of the logical queue.
+            consumed = committed if topic.topic_name in state.static_topics.by_topic else max(0, committed)
             pulled = max(consumed, state.offsets.pull_offset(group, topic.topic_name, queue_id))
-            stored_ms = stored_ms_before(state, queue, consumed) or 0
+            stored_ms = stored_ms_before(state, queue, max(0, consumed)) or 0
             offset = GroupOffset(queue.max_offset, consumed, pulled, stored_ms)
             stats.offset_table[named(state, topic.topic_name, queue_id)] = offset
         stats.consume_tps += state.statistics.get_tps(group, topic.topic_name)
@@ -124,8 +126,8 @@ class StatisticsHandlers:
         for group in list(self._state.groups.groups):
             rows = [self._stats_of(group, topic) for topic in self._topics_of(group, request.is_order)]
             for offset in (offset for stats in rows for offset in stats.offset_table.values()):
-                found.total_diff += offset.broker_offset - offset.consumer_offset
-                found.total_inflight_diff += offset.pull_offset - offset.consumer_offset
+                found.total_diff += offset.broker_offset - max(0, offset.consumer_offset)
+                found.total_inflight_diff += max(0, offset.pull_offset) - max(0, offset.consumer_offset)
             found.consume_stats_list.append({group: rows})
         return BrokerConsumeStatsAnswer(body=found)
 

@@ -3,8 +3,13 @@
 Behaviour
 - Queue numbers and permissions are taken as they are; a configuration that is there already is a success.
 - Of a list all topics are made, or none when one of them can't be.
+- A static topic and its mapping are changed together, or neither is: see static_topics/acceptance.py.
 - Creation and change are answered when they are saved: a broker that dies right after has them. And when the
   nameservers know of them.
+
+Not done
+- Stretches of logical queues whose messages were all removed stay in the mapping (RocketMQ:
+  TopicQueueMappingCleanService). Readers pass over them.
 """
 
 import msgspec
@@ -12,12 +17,14 @@ import msgspec
 from staticfire.broker.pop.door import PopDoor
 from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
 from staticfire.broker.store.outcomes import NotForGood
 from staticfire.broker.topics import check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import is_system_topic, pop_retry_topic, topic_fault
+from staticfire.protocol.requests.static_topics import MappingDetail, UpdateStaticTopic, with_mapping
 from staticfire.protocol.requests.topics import (
     AllTopics,
     AllTopicsAnswer,
@@ -57,6 +64,7 @@ class TopicHandlers:
         """File the handlers."""
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC, self.update)
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self.update_all)
+        dispatcher.handle(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, self.update_static)
         dispatcher.handle(RequestCode.DELETE_TOPIC_IN_BROKER, self.delete)
         dispatcher.handle(RequestCode.GET_TOPIC_CONFIG, self.config)
         dispatcher.handle(RequestCode.GET_ALL_TOPIC_CONFIG, self.all_configs)
@@ -64,17 +72,30 @@ class TopicHandlers:
     async def update(self, call: Call) -> Answer:
         """Create or change a topic."""
         request: UpdateTopic = call.request
-        wanted = TopicConfig(
-            request.topic,
-            request.read_queue_nums,
-            request.write_queue_nums,
-            request.perm,
-            request.topic_filter_type or "SINGLE_TAG",
-            request.topic_sys_flag or 0,
-            request.order,
-        )
+        wanted = _wanted(request)
+        self._check_mapping(wanted)
         if self._state.topics.put(self._checked(wanted, request.attributes)):
             await self._state.config_files.saved("topics.json")
+            await self._registration.announced()
+        return Answer()
+
+    async def update_static(self, call: Call) -> Answer:
+        """Create a static topic, or map its logical queues anew. Raises: BrokerAnswer, StorageError."""
+        from staticfire.broker.static_topics.acceptance import accepted, check_target  # here: few topics are static
+
+        request: UpdateStaticTopic = call.request
+        detail: MappingDetail | None = request.body
+        if detail is None:
+            return refusal(ResponseCode.SYSTEM_ERROR, "a static topic needs a body with its mapping (hostedQueues)")
+        state = self._state
+        config = self._checked(_wanted(request), request.attributes)
+        check_target(detail, request.topic, state.settings.broker_name, config)
+        mapping = accepted(state.static_topics.by_topic.get(request.topic), detail, bool(request.force))
+        has_moved, has_changed = state.static_topics.put(mapping), state.topics.put(config)
+        if has_moved and not has_changed:
+            state.topics.register_anew(config)
+        if has_moved or has_changed:
+            await state.config_files.saved("topics.json", MAPPINGS_FILE)
             await self._registration.announced()
         return Answer()
 
@@ -85,6 +106,8 @@ class TopicHandlers:
             return refusal(ResponseCode.SYSTEM_ERROR, "a list of topics needs a body with a topicConfigList")
         wanted = request.body.topic_config_list
         changes = [",".join(f"{name}={value}" for name, value in topic.attributes.items()) for topic in wanted]
+        for topic in wanted:
+            self._check_mapping(topic)
         checked = [self._checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
         changed = [topic for topic in checked if self._state.topics.put(topic)]
         if changed:
@@ -145,11 +168,21 @@ class TopicHandlers:
         topic = self._state.topics.get(request.topic)
         if topic is None:
             return refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
-        return TopicConfigAnswer(body=topic)
+        mapping = self._state.static_topics.by_topic.get(request.topic) if request.lo else None
+        return TopicConfigAnswer(body=topic if mapping is None else with_mapping(topic, mapping))
 
     def all_configs(self, call: Call) -> Answer:
         """All topics' configurations."""
-        return AllTopicsAnswer(body=AllTopics(self._state.topics.topics, self._state.topics.version))
+        topics, static = self._state.topics, self._state.static_topics
+        return AllTopicsAnswer(body=AllTopics(topics.topics, topics.version, static.version, static.by_topic))
+
+    def _check_mapping(self, wanted: TopicConfig) -> None:
+        """Refuse to take away queues that logical ones are mapped to. Raises: BrokerAnswer."""
+        mapping = self._state.static_topics.by_topic.get(wanted.topic_name)
+        if mapping is not None:
+            from staticfire.broker.static_topics.acceptance import check_queues  # here: few topics are static
+
+            check_queues(mapping, wanted)
 
     def _check_name(self, name: str) -> None:
         fault = topic_fault(name)
@@ -160,6 +193,13 @@ class TopicHandlers:
     def _check_not_system(self, name: str) -> None:
         if is_system_topic(name) or name in self._state.topics.system:
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
+
+
+def _wanted(request: UpdateTopic) -> TopicConfig:
+    return TopicConfig(
+        request.topic, request.read_queue_nums, request.write_queue_nums, request.perm,
+        request.topic_filter_type or "SINGLE_TAG", request.topic_sys_flag or 0, request.order,
+    )  # fmt: skip
 
 
 def change_attributes(old: dict[str, str] | None, changes: str | None) -> dict[str, str]:

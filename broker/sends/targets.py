@@ -36,13 +36,15 @@ class Target:
         "topic",
     )
 
-    def __init__(self, config: TopicConfig, queue_of: Callable[[str, int], Queue], random: Random) -> None:
+    def __init__(
+        self, config: TopicConfig, queue_of: Callable[[str, int], Queue], random: Random, is_static: bool = False
+    ) -> None:
         self.config = config
         self.topic = config.topic_name
         self.is_retry = is_retry_topic(self.topic)
         self.sys_flag = MULTI_TAGS if config.topic_filter_type == MULTI_TAG else 0
         self._queue_limit = max(config.write_queue_nums, config.read_queue_nums)
-        self.is_special = self.is_retry or self.sys_flag != 0
+        self.is_special = self.is_retry or self.sys_flag != 0 or is_static
         """Whether a message needs more than to be stored."""
         self.at_hand: dict[int, Queue] = {}
         """Queues that were asked for, by their ids."""
@@ -71,18 +73,37 @@ class TargetTable:
         self._random = state.machine.identity.random
         self.by_topic: dict[str, Target] = {}
         self.new_topics = new_topics
+        self._static: dict[str, Target] = {}
+        self._mappings = state.static_topics.by_topic
         state.topics.on_change(lambda _: self.forget())
 
     def forget(self) -> None:
         """Start anew: a topic or a setting changed."""
         self.by_topic.clear()
+        self._static.clear()
+
+    def for_placed(self, request: SendMessage, peer: Peer) -> Target:
+        """Return the target of a send to a static topic, with the queue id that the broker has for it.
+
+        It isn't among those that are found without a check, so each send is placed. Raises: BrokerAnswer.
+        """
+        return self._static.get(request.topic) or self._checked(request)
 
     def for_request(self, request: SendMessage, peer: Peer) -> Target:
         """Return the target of a send, creating its topic where that is allowed. Raises: BrokerAnswer."""
-        name = request.topic
-        target = self.by_topic.get(name)
+        target = self.by_topic.get(request.topic)
         if target is not None:
             return target
+        if request.topic in self._mappings:
+            words = (
+                f"{request.topic} is a static topic: its queues are logical ones, and only a message or batch that "
+                "is sent by itself finds its place there"
+            )
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
+        return self._checked(request)
+
+    def _checked(self, request: SendMessage) -> Target:
+        name = request.topic
         config = self._topics.get(name)
         state = self._state
         if not state.writable and config is not None and config.order:
@@ -96,8 +117,11 @@ class TargetTable:
         if config is None:
             config = self._create(request)
             self.new_topics.add(name)
-        target = Target(config, state.store.queue, self._random)
-        if name not in self.new_topics:
+        is_static = name in self._mappings
+        target = Target(config, state.store.queue, self._random, is_static)
+        if is_static:
+            self._static[name] = target
+        elif name not in self.new_topics:
             self.by_topic[name] = target
         return target
 

@@ -38,7 +38,7 @@ async def own_topics(admin: Admin) -> list[str]:
 
 
 async def _topic(admin: Admin, name: str) -> dict[str, Any]:
-    route = await admin.route(name)
+    route = await admin.client.routes.look_up(name)
     messages = 0
     for broker in route.broker_datas:
         if (address := broker.broker_addrs.get(MASTER_ID)) is None:

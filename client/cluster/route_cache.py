@@ -83,6 +83,19 @@ class RouteCache:
             self._spawn(self._answer(topic, asking), f"route of {topic}")
         return await asyncio.shield(asking)
 
+    async def look_up(self, topic: str) -> TopicRouteData:
+        """Return what a nameserver says of any topic, a static one, too; it isn't kept.
+
+        Raises: TopicNotFound, NetworkError, BrokerAnswer.
+        """
+        answer = await self._nameservers.ask(GetRoute(topic=topic, accept_standard_json_only=True))
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            raise self._not_found(topic, "")
+        if not isinstance(answer, RouteAnswer) or answer.body is None:
+            raise broker_answer(answer.code, answer.remark, f"route of {topic} at {self._nameservers.chosen}")
+        route: TopicRouteData = answer.body
+        return route
+
     async def _answer(self, topic: str, asking: asyncio.Future[TopicRouteData]) -> None:
         try:
             route = await self._ask(topic)
@@ -96,12 +109,7 @@ class RouteCache:
             asking.cancel()
 
     async def _ask(self, topic: str) -> TopicRouteData:
-        answer = await self._nameservers.ask(GetRoute(topic=topic, accept_standard_json_only=True))
-        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
-            raise self._not_found(topic, "")
-        if not isinstance(answer, RouteAnswer) or answer.body is None:
-            raise broker_answer(answer.code, answer.remark, f"route of {topic} at {self._nameservers.chosen}")
-        route: TopicRouteData = answer.body
+        route = await self.look_up(topic)
         if route.topic_queue_mapping_by_broker:
             raise ClientError(
                 f"topic {topic} is a static topic: its queues are logical ones that move between brokers, and this "

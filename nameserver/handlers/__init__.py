@@ -4,8 +4,8 @@
 - `topics.py`, `kv.py`, `config.py`: lists, key-value configuration, settings
 - `clock.py`, `faults.py`: message time, and what goes wrong on purpose; staticfire's own
 
-Not done: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, static
-topics (topicQueueMappingByBroker), NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
+Not done: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC,
+NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
 """
 
 from collections.abc import Callable, Iterable

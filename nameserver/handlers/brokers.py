@@ -51,9 +51,10 @@ class BrokerHandlers:
             entry = self._entry(request, body, connection)
         except UsageError as error:
             return refusal(ResponseCode.SYSTEM_ERROR, str(error))
+        topics = body.topic_config_serialize_wrapper
         registered = state.routes.register(
             entry,
-            body.topic_config_serialize_wrapper.topic_config_table,
+            topics.topic_config_table,
             connection,
             state.machine.clock.uptime_ms(),
             state.settings.delete_topic_with_broker_registration,
@@ -61,6 +62,8 @@ class BrokerHandlers:
         _log_registration(entry, registered)
         if registered is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        if not registered.is_outdated and entry.broker_id == MASTER_ID:
+            state.routes.map_queues(entry.broker_name, topics.topic_config_table, topics.topic_queue_mapping_info_map)
         advertise = state.advertiser(connection)
         return RegistrationAnswer(
             master_addr=registered.master_address and advertise(registered.master_address),

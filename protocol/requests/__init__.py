@@ -5,7 +5,7 @@
 - `clients.py`: heartbeats; `connections.py`: who is connected, and questions to a client by way of its broker
 - `pop.py`: messages taken for a while; `assignment.py`: who takes which queues, where brokers decide
 - `routes.py`: where topics are; `brokers.py`: brokers that register
-- `topics.py`, `groups.py`, `config.py`: what administrators create and set
+- `topics.py`, `static_topics.py`, `groups.py`, `config.py`: what administrators create and set
 - `queries.py`: messages by key, id and place; `statistics.py`: figures
 - `reset_offset.py`, `upkeep.py`: what administrators move and clean up
 - `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end;
@@ -40,6 +40,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     send,
     send_back,
     snapshots,
+    static_topics,
     statistics,
     topics,
     transactions,

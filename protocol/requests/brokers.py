@@ -9,14 +9,16 @@ from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.limits import TABLE_BYTES_MAX
 from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.static_topics import MappingInfo
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 
 
 class TopicConfigTable(msgspec.Struct, rename="camel", gc=False):
-    """All topics of a broker. RocketMQ: TopicConfigSerializeWrapper."""
+    """All topics of a broker, and the logical queues that it leads. RocketMQ: TopicConfigAndMappingSerializeWrapper."""
 
     topic_config_table: dict[str, TopicConfig] = {}
     data_version: DataVersion = DataVersion()
+    topic_queue_mapping_info_map: dict[str, MappingInfo] = {}
 
 
 class RegistrationBody(msgspec.Struct, rename="camel", gc=False):

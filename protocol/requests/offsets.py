@@ -1,4 +1,7 @@
-"""How far queues reach and how far groups have come. RocketMQ: the headers named *Offset*."""
+"""How far queues reach and how far groups have come. RocketMQ: the headers named *Offset*.
+
+`lo` false: the queue id and the offset are a broker's own, even if the topic is static. RocketMQ: TopicRequestHeader.
+"""
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
@@ -26,6 +29,7 @@ class QueryConsumerOffset(Request, rename="camel"):
     queue_id: Int32
     set_zero_if_not_found: bool | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 @request(RequestCode.UPDATE_CONSUMER_OFFSET)
@@ -37,6 +41,7 @@ class UpdateConsumerOffset(Request, rename="camel"):
     queue_id: Int32 | None = None
     commit_offset: Int64 | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 @request(RequestCode.GET_MAX_OFFSET, answer=OffsetAnswer)
@@ -47,6 +52,7 @@ class GetMaxOffset(Request, rename="camel"):
     queue_id: Int32
     committed: bool | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 @request(RequestCode.GET_MIN_OFFSET, answer=OffsetAnswer)
@@ -56,6 +62,7 @@ class GetMinOffset(Request, rename="camel"):
     topic: str
     queue_id: Int32
     bname: str | None = None
+    lo: bool | None = None
 
 
 @request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, answer=OffsetAnswer)
@@ -67,6 +74,7 @@ class SearchOffset(Request, rename="camel"):
     timestamp: Int64
     boundary_type: str | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 @request(RequestCode.GET_EARLIEST_MSG_STORETIME, answer=TimestampAnswer)
@@ -76,3 +84,4 @@ class GetEarliestStoreTime(Request, rename="camel"):
     topic: str
     queue_id: Int32
     bname: str | None = None
+    lo: bool | None = None

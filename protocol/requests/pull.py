@@ -58,6 +58,8 @@ class PullMessage(Request, rename="camel"):
     request_source: Int32 | None = None
     proxy_froward_client_id: str | None = None
     bname: str | None = None
+    lo: bool | None = None
+    """False: the queue id and the offset are the broker's own, even if the topic is static."""
 
 
 @request(RequestCode.LITE_PULL_MESSAGE, answer=PullAnswer)

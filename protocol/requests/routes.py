@@ -8,6 +8,7 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.limits import CONFIG_BYTES_MAX
 from staticfire.protocol.numbers import Int32, Int64
+from staticfire.protocol.requests.static_topics import MappingInfo
 
 
 class QueueData(msgspec.Struct, rename="camel", gc=False):
@@ -41,8 +42,8 @@ class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
     broker_datas: list[BrokerData] = []
     filter_server_table: dict[str, list[str]] = {}
     order_topic_conf: str | None = None
-    topic_queue_mapping_by_broker: dict[str, Any] | None = None
-    """Of a static topic, whose queues are logical ones that move between brokers. We have none."""
+    topic_queue_mapping_by_broker: dict[str, MappingInfo] | None = None
+    """Of a static topic, whose queues are logical ones that move between brokers."""
 
 
 class RouteAnswer(Answer, rename="camel"):

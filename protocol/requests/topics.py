@@ -88,7 +88,7 @@ class GetTopicConfig(Request, rename="camel"):
 
 
 class AllTopics(msgspec.Struct, rename="camel", gc=False):
-    """All topics of a broker; the mappings are those of static topics, which there are none of.
+    """All topics of a broker; the details are `MappingDetail`s of its static topics.
 
     RocketMQ: TopicConfigAndMappingSerializeWrapper.
     """
@@ -96,7 +96,7 @@ class AllTopics(msgspec.Struct, rename="camel", gc=False):
     topic_config_table: dict[str, TopicConfig] = {}
     data_version: DataVersion = DataVersion()
     mapping_data_version: DataVersion = DataVersion()
-    topic_queue_mapping_detail_map: dict[str, str] = {}
+    topic_queue_mapping_detail_map: dict[str, Any] = {}
     topic_queue_mapping_info_map: dict[str, str] = {}
 
 

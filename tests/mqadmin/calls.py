@@ -239,12 +239,13 @@ OTHERS = [
     call("exportMetadata -c DefaultCluster -f metadata", "export .* success"),
     call("exportConfigs -c DefaultCluster -f configs", "export .* success"),
     call("exportMetrics -c DefaultCluster -f metrics", "export .* success"),
+    call("updateStaticTopic -c DefaultCluster -t Static -qn 4", "new mapping data is written"),
+    call("remappingStaticTopic -b {broker} -t Static", "mapping data is written to file .*after"),
     call("updateNamesrvConfig -k orderMessageEnable -v true", "success"),
     call(f"printMsgByQueue -t {TOPIC} -a {{holder}} -i {{queue_id}} -p true", "KEYS=key-0"),
     *(
         call(arguments, refused=rf"CODE: 3 .*not supported \({code}\)")
         for arguments, code in (
-            ("updateStaticTopic -c DefaultCluster -t Static -qn 4", "UPDATE_AND_CREATE_STATIC_TOPIC"),
             ("getBrokerEpoch -b {broker}", "GET_BROKER_EPOCH_CACHE"),
             ("getColdDataFlowCtrInfo -b {address}", "GET_COLD_DATA_FLOW_CTR_INFO"),
             ("setCommitLogReadAheadMode -b {address} -m 0", "SET_COMMITLOG_READ_MODE"),

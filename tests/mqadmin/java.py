@@ -19,7 +19,11 @@ FLAGS = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 def java(source: str, *arguments: str, folder: str, namesrv: str) -> list[str]:
     """Return the command line of a program of this folder."""
     classpath = subprocess.run(["bash", str(ORACLE), "classpath"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    settings = [f"-Drocketmq.home.dir={folder}", f"-Drocketmq.namesrv.addr={namesrv}"]
+    settings = [
+        f"-Drocketmq.home.dir={folder}",
+        f"-Drocketmq.namesrv.addr={namesrv}",
+        f"-Djava.io.tmpdir={folder}",
+    ]
     return ["java", *FLAGS, *settings, "-cp", classpath.strip(), str(HERE / source), *arguments]
 
 

@@ -53,6 +53,14 @@ EXPLAINED = [
     Explained("lock without a client", "*", ABSENT),
     Explained("topic {run}made without topicFilterType", "*", "SINGLE_TAG when nothing is said"),
     Explained("topic {run}made with topicFilterType=''", "*", "SINGLE_TAG when nothing is said"),
+    # Static topics
+    Explained("static topic*", "remark", "a success has no remark of a failure", "not set any response code"),
+    Explained("static topic *", "remark", "the refusal says of which queue, and what would be accepted"),
+    Explained("m?? *of static queue*", "remark", "no remark instead of an empty one", ""),
+    Explained("pull *stati*", "remark", "the remark says what was found there", "None"),
+    Explained("pull *stretch*", "remark", "the remark says what was found there", "None"),
+    Explained("send to a static queue *", "remark", "the refusal says which broker leads the queue"),
+    Explained("max, undecided, of static queue*", "field offset", "the end of the queue that the offsets belong to"),
     # What isn't built
     Explained("batch of delayed ones", "*", "RocketMQ delivers them at once, here they are refused"),
     Explained("batch that is half", "*", "RocketMQ delivers it at once, here it is refused"),

@@ -16,7 +16,7 @@ _PORT = re.compile(r"(?<=\.\d:)\d+")
 _UNIQUE_ID = re.compile(r"^[0-9A-F]{32}([0-9A-F]{24})?$")
 _EXCEPTION = re.compile(r"$|(java|org|com)\.[\w.$]+(Exception|Error)|Cannot invoke|For input string")
 _UNORDERED = {"topicList", "queueDatas", "brokerDatas", "consumerIdList", "lockOKMQSet"}
-_TIMES = {"timestamp", "lastUpdateTimestamp"}
+_TIMES = {"timestamp", "lastUpdateTimestamp", "lastTimestamp"}
 _TIMER_TIMES = {"TIMER_OUT_MS", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_DELIVER_MS"}
 
 EXCEPTION = "<a Java exception>"

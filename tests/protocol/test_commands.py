@@ -131,9 +131,9 @@ def test_records_travel_as_slices_of_the_log_and_arrive_one_by_one(codec: Codec)
 def test_the_bytes_of_a_native_request() -> None:
     frame = codec_for(NATIVE).encode_request(GetMaxOffset("orders", 3), 258, oneway=False)
     assert frame == bytes.fromhex(
-        "00000020 0200001c"  # length; codec 2, header of 28 bytes
+        "00000021 0200001d"  # length; codec 2, header of 29 bytes
         "97 ce0000001e ce00000102 00 cd01df 03 c0"  # code 30, opaque 258, no flag, version 479, Python, no remark
-        "94 a66f7264657273 03 c0 c0"  # orders, 3, committed and bname left to the broker
+        "95 a66f7264657273 03 c0 c0 c0"  # orders, 3, committed, bname and lo left to the broker
     )
 
 

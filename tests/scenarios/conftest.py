@@ -13,8 +13,9 @@ from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import logged
 from tests.scenarios.ordering import Ordering
 from tests.scenarios.popping import Popper
+from tests.scenarios.static_topics import ledger, trio
 
-__all__ = ["logged", "pytest_asyncio_loop_factories", "world"]
+__all__ = ["ledger", "logged", "pytest_asyncio_loop_factories", "trio", "world"]
 
 
 @pytest_asyncio.fixture

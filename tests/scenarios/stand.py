@@ -34,7 +34,7 @@ class Stand:
         self.hosts = {f"broker-{'abcd'[index]}": f"10.0.0.{index + 2}" for index in range(brokers)}
         self.brokers = {name: f"{host}:10911" for name, host in self.hosts.items()}
         self.services: dict[str, Broker] = {}
-        self._settings = settings
+        self.settings = settings
         self.pool = ConnectionPool(world.machine("program", "10.0.0.9"))
 
     async def start(self) -> "Stand":
@@ -53,7 +53,7 @@ class Stand:
             broker_name=name,
             namesrv_addr=NAMESERVER,
             store_path_root_dir="/store",
-            **self._settings,  # type: ignore[arg-type]
+            **self.settings,  # type: ignore[arg-type]
         )
         self.services[name] = broker = Broker(machine, settings)
         await self.world.start(name, broker)

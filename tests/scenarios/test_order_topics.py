@@ -10,6 +10,7 @@ from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG
+from staticfire.protocol.requests.static_topics import MappingInfo
 from tests.client.peers import NAMESRV, fake_cluster
 from tests.scenarios.consuming import TOPIC, Shop
 
@@ -80,7 +81,7 @@ async def test_nonsense_is_told_to_who_sends(shop: Shop, conf: str) -> None:
 
 async def test_a_static_topic_is_refused_in_words(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
-    cluster.nameserver.routes["orders"].topic_queue_mapping_by_broker = {"broker-a": {"totalQueues": 4}}
+    cluster.nameserver.routes["orders"].topic_queue_mapping_by_broker = {"broker-a": MappingInfo(total_queues=4)}
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
         with pytest.raises(ClientError, match="orders is a static topic"):
             await producer.send(Message("orders", b"1"))

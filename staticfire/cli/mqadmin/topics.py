@@ -113,7 +113,7 @@ def topic_list(asked: AskedCluster, by_cluster: bool) -> None:
 
 async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
     """Return a row for each group that consumes a topic, or one without a group."""
-    first = (await admin.route(topic)).broker_datas[0]
+    first = (await admin.client.routes.look_up(topic)).broker_datas[0]
     answer = await ask(admin, first.broker_addrs[MASTER_ID], QueryGroupsOfTopic(topic))
     groups = answer.body.group_list if answer.body is not None else []
     return [(first.cluster, topic, group) for group in sorted(groups) or [""]]
@@ -126,7 +126,7 @@ def topic_route(asked: AskedCluster, topic: str, as_list: bool) -> None:
     """Show on which brokers a topic is."""
 
     async def work(admin: "Admin") -> None:
-        route = await admin.route(topic)
+        route = await admin.client.routes.look_up(topic)
         click.echo(route_table(route) if as_list else route_text(route))
 
     asked.run(work)
@@ -140,7 +140,7 @@ def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
 
     async def work(admin: "Admin") -> None:
         stats = []
-        for broker in (await admin.route(topic)).broker_datas:
+        for broker in (await admin.client.routes.look_up(topic)).broker_datas:
             if cluster in (None, broker.cluster):
                 stats.append((await ask(admin, broker.broker_addrs[MASTER_ID], GetTopicStats(topic=topic))).body)
         if not stats:
@@ -213,7 +213,7 @@ def topic_cluster_list(asked: AskedCluster, topic: str) -> None:
     """List the clusters that have a topic."""
 
     async def work(admin: "Admin") -> None:
-        brokers = (await admin.route(topic)).broker_datas
+        brokers = (await admin.client.routes.look_up(topic)).broker_datas
         for name in sorted({broker.cluster or "" for broker in brokers}):
             click.echo(name)
 

@@ -1,7 +1,7 @@
 """The script: each family's steps, in an order in which later ones find what earlier ones made.
 
 - `sends.py`, `pulls.py`, `pops.py`, `offsets.py`, `send_back.py`, `timers.py`: messages on their way
-- `routes.py`, `topics.py`, `groups.py`, `clients.py`: what there is
+- `routes.py`, `topics.py`, `static_topics.py`, `groups.py`, `clients.py`: what there is
 - `conditions.py`: conditions over properties, and pulls by them
 - `frames.py`: what nobody should send; `common.py`: what several families use
 """
@@ -17,6 +17,7 @@ from tests.oracle.cases import (
     routes,
     send_back,
     sends,
+    static_topics,
     timers,
     topics,
 )
@@ -25,5 +26,8 @@ from tests.oracle.step import Step
 
 def script() -> list[Step]:
     """Return all steps."""
-    families = (sends, topics, groups, routes, pulls, pops, offsets, clients, send_back, timers, conditions, frames)
+    families = (
+        sends, topics, static_topics, groups, routes, pulls, pops, offsets, clients, send_back, timers, conditions,
+        frames,
+    )  # fmt: skip
     return [step for family in families for step in family.steps()]

@@ -1,0 +1,123 @@
+"""Which mappings a broker accepts. Pure. RocketMQ: TopicQueueMappingManager.updateTopicQueueMapping.
+
+Different from RocketMQ
+- A mapping that is refused changes nothing; RocketMQ has changed the topic's queue numbers by then.
+- Of a stretch that was mapped before nothing can be changed but an offset that wasn't decided. RocketMQ checks this
+  with Java assertions, which are off in production.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from staticfire.broker.static_topics.mapping import is_decided, queues_needed
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
+from staticfire.protocol.requests.static_topics import MappingDetail, MappingItem
+from staticfire.protocol.requests.topics import TopicConfig
+
+ITEMS_MAX = 1_000
+# Of one logical queue: it was mapped to another broker that many times.
+
+
+def accepted(old: MappingDetail | None, new: MappingDetail, force: bool) -> MappingDetail:
+    """Return what a broker knows after it was given a mapping. Raises: BrokerAnswer (it doesn't fit)."""
+    for queue_id, items in sorted(new.hosted_queues.items()):
+        _check_items(f"{new.topic}-{queue_id}", items)
+    if old is None:
+        return new
+    hosted = dict(new.hosted_queues)
+    if not force:
+        _check_age(old, new)
+    for queue_id, items in old.hosted_queues.items():
+        if queue_id not in hosted:
+            hosted[queue_id] = items
+        elif not force:
+            _check_kept(f"{new.topic}-{queue_id}", items, hosted[queue_id], old.epoch == new.epoch)
+    return MappingDetail(
+        new.topic, new.bname, new.total_queues, new.epoch, new.scope, new.dirty, hosted_queues=hosted
+    )  # fmt: skip
+
+
+def check_target(detail: MappingDetail, topic: str, broker_name: str, config: TopicConfig) -> None:
+    """Refuse a mapping of another broker or topic, and one of queues that the topic doesn't have.
+
+    Raises: BrokerAnswer.
+    """
+    if detail.bname != broker_name:
+        raise _refused(f"the mapping of {topic} is {detail.bname}'s, and this is {broker_name}")
+    if detail.topic != topic:
+        raise _refused(f"the request is about topic {topic}, and the mapping is of topic {detail.topic}")
+    if detail.total_queues > QUEUES_OF_TOPIC_MAX:
+        raise _refused(f"{topic} can't have {detail.total_queues} logical queues: {QUEUES_OF_TOPIC_MAX} is the limit")
+    beyond = [queue_id for queue_id in detail.hosted_queues if not 0 <= queue_id < detail.total_queues]
+    if beyond:
+        raise _refused(f"{topic} has {detail.total_queues} logical queues, and {beyond[0]} isn't one of them")
+    check_queues(detail, config)
+
+
+def check_queues(detail: MappingDetail, config: TopicConfig) -> None:
+    """Refuse fewer queues than a mapping needs. Raises: BrokerAnswer."""
+    needed = queues_needed(detail)
+    if min(config.read_queue_nums, config.write_queue_nums) < needed:
+        words = (
+            f"{config.topic_name} is a static topic, whose logical queues are mapped to {needed} queues of "
+            f"{detail.bname}: it can't have {config.read_queue_nums} to read and {config.write_queue_nums} to write"
+        )
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+
+
+def _check_age(old: MappingDetail, new: MappingDetail) -> None:
+    if new.epoch < old.epoch:
+        words = f"the mapping of {new.topic} can't be replaced: epoch {new.epoch} is older than {old.epoch}"
+        raise _refused(words)
+    if new.scope != old.scope:
+        raise _refused(f"the mapping of {new.topic} has scope {old.scope}, which can't become {new.scope}")
+    missing = sorted(old.hosted_queues.keys() - new.hosted_queues.keys())
+    if missing and new.epoch == old.epoch:
+        words = f"logical queue {missing[0]} of {new.topic} can only leave the mapping with a newer epoch"
+        raise _refused(words)
+
+
+def _check_items(name: str, items: Sequence[MappingItem]) -> None:
+    """Refuse items that no logical queue can have. Raises: BrokerAnswer."""
+    if not items:
+        raise _refused(f"{name} is mapped to nothing")
+    if len(items) > ITEMS_MAX:
+        raise _refused(f"{name} is mapped to {len(items)} queues one after another: {ITEMS_MAX} is the limit")
+    for item in items:
+        if min(item.start_offset, item.gen, item.queue_id) < 0:
+            raise _refused(f"{name}: gen, queueId and startOffset can't be below 0: {item}")
+        if item.end_offset != -1 and item.end_offset < item.start_offset:
+            raise _refused(f"{name}: a stretch can't end at {item.end_offset}, before its start: {item}")
+    for earlier, later in pairwise(items):
+        if later.gen <= earlier.gen:
+            raise _refused(f"{name}: gen {later.gen} comes after gen {earlier.gen}, and has to be larger")
+        if not is_decided(earlier):
+            raise _refused(f"{name}: gen {earlier.gen} has no logicOffset, and only the last may have none")
+        end = earlier.logic_offset + max(0, earlier.end_offset - earlier.start_offset)
+        if is_decided(later) and later.logic_offset <= end:
+            raise _refused(f"{name}: gen {later.gen} begins at {later.logic_offset}, which is not after {end}")
+
+
+def _check_kept(name: str, old: Sequence[MappingItem], new: Sequence[MappingItem], same_epoch: bool) -> None:
+    """Refuse a mapping that says something else of a stretch than the last one did. Raises: BrokerAnswer."""
+    known = {item.gen: item for item in new}
+    for item in old:
+        other = known.get(item.gen)
+        if other is not None and not _agrees(item, other):
+            raise _refused(f"{name}: what gen {item.gen} is mapped to can't be changed, from {item} to {other}")
+    if same_epoch and new[-1].gen != old[-1].gen:
+        words = f"{name} can only be mapped to gen {new[-1].gen} instead of {old[-1].gen} with a newer epoch"
+        raise _refused(words)
+
+
+def _agrees(old: MappingItem, new: MappingItem) -> bool:
+    place = (old.bname, old.queue_id, old.start_offset)
+    if place != (new.bname, new.queue_id, new.start_offset):
+        return False
+    return not is_decided(old) or old.logic_offset == new.logic_offset
+
+
+def _refused(words: str) -> BrokerAnswer:
+    return BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)

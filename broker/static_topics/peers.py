@@ -1,0 +1,56 @@
+"""Requests to other brokers of the cluster, which hold earlier stretches of logical queues.
+
+Where a broker is, a nameserver says; the answer is kept until a request to it fails.
+"""
+
+from staticfire.broker.registration import Registration
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer, Request
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
+from staticfire.protocol.hosts import pack_host
+from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo
+from staticfire.runtime.addresses import parse_address
+from staticfire.runtime.pool import ConnectionPool
+
+FORWARD_TIMEOUT_MS = 3_000
+# RocketMQ: forwardTimeout.
+_MASTER_ID = 0
+
+
+class BrokerPeers:
+    """Other brokers, by name."""
+
+    def __init__(self, registration: Registration, pool: ConnectionPool) -> None:
+        self._registration = registration
+        self._pool = pool
+        self._addresses: dict[str, str] = {}
+
+    async def ask(self, broker_name: str, request: Request) -> Answer:
+        """Return a broker's answer. Raises: BrokerAnswer (it isn't known, or can't be reached)."""
+        try:
+            address = self._addresses.get(broker_name) or await self._find(broker_name)
+            return await self._pool.ask(address, request, FORWARD_TIMEOUT_MS)
+        except (NetworkError, ProtocolError) as error:
+            self._addresses.pop(broker_name, None)
+            words = f"broker {broker_name} holds that part of the logical queue and can't be reached: {error}"
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words) from error
+
+    def store_host(self, broker_name: str) -> bytes:
+        """Return the address that stands in a broker's messages. It has answered before."""
+        return pack_host(*parse_address(self._addresses[broker_name]))
+
+    async def _find(self, broker_name: str) -> str:
+        for nameserver in self._registration.nameservers:
+            answer = await self._pool.ask(nameserver, GetClusterInfo(), FORWARD_TIMEOUT_MS)
+            if not isinstance(answer, ClusterInfoAnswer) or answer.body is None:
+                continue
+            broker = answer.body.broker_addr_table.get(broker_name)
+            if broker is not None and _MASTER_ID in broker.broker_addrs:
+                address: str = broker.broker_addrs[_MASTER_ID]
+                self._addresses[broker_name] = address
+                return address
+        words = (
+            f"broker {broker_name} holds that part of the logical queue, and no nameserver of this broker knows it: "
+            "is it running?"
+        )
+        raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
