@@ -11,6 +11,7 @@ from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import tags_code_of
 from staticfire.broker.groups.consumers import ConsumerManager
+from staticfire.broker.groups.last_resets import LastResets
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.groups.queue_locks import QueueLocks
@@ -63,6 +64,7 @@ class BrokerState(msgspec.Struct):
     surprises: Surprises
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
+    last_resets: LastResets = msgspec.field(default_factory=LastResets)
     journals: "Journals | None" = None
     """None when nothing is kept of what happens."""
     disk_use: DiskUse = DiskUse(0, 0)

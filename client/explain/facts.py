@@ -8,7 +8,7 @@ from staticfire.client.admin.group_view import GroupMember, GroupView
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import retry_topic
-from staticfire.protocol.requests.group_state import GroupState, WaitingState
+from staticfire.protocol.requests.group_state import GroupState, ResetState, WaitingState
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.journal import JournalRecord
 
@@ -32,6 +32,10 @@ class QueueFacts(msgspec.Struct):
     """When it was pulled or popped, by the owner's wall clock; 0: it hasn't said."""
     is_popped: bool = False
     """Whether members pop it: none of them has it for itself."""
+    reset: ResetState | None = None
+    """The latest reset of the group there by an administrator, where its broker knows of one."""
+    is_read: bool = True
+    """Whether consumers read it: False for those that are beyond the number of read queues."""
     delivered: JournalRecord | None = None
     """When the message that is next was delivered last, if that is known."""
     next_message: ReceivedMessage | None = None
@@ -58,6 +62,8 @@ class TopicFacts(msgspec.Struct):
     brokers: list[str] = []
     perms: dict[str, int] = {}
     """By broker."""
+    shapes: dict[str, tuple[int, int]] = {}
+    """How many queues can be read and written, by broker."""
     queues: list[QueueFacts] = []
     samples: list[ReceivedMessage] = []
     """Some of its newest messages."""
@@ -127,6 +133,10 @@ class GroupFacts(msgspec.Struct):
         for topic in self.topics.values():
             yield from topic.queues
         yield from self.retries
+
+    def member(self, client_id: str) -> GroupMember | None:
+        """Return a member."""
+        return next((one for one in self.members if one.client_id == client_id), None)
 
     def waiting(self, topic: str, *kinds: str) -> list[WaitingState]:
         """Return what waits for a topic, on all brokers."""

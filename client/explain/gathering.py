@@ -1,7 +1,7 @@
 """Asks a cluster for what is known of a group: all brokers at once, and only about topics that it has to do with."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
@@ -10,6 +10,7 @@ from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.holdings import Holdings
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.peek import peek_messages
+from staticfire.client.cluster.namespaces import SEPARATOR
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
@@ -52,7 +53,7 @@ class FactsReader:
         names = await self._groups(facts.addresses)
         facts.is_known = facts.group in names or bool(facts.away)
         if not facts.is_known:
-            facts.similar = get_close_matches(facts.group, names, SIMILAR_MAX)
+            facts.similar = similar(facts.group, names)
         if self._brokers:
             facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
             self._committed = {one.queue: one.committed for one in facts.view.progress}
@@ -61,6 +62,7 @@ class FactsReader:
         await asyncio.gather(
             self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
         )
+        self._resets()
         await self._journal()
         await self._messages()
         return facts
@@ -99,6 +101,16 @@ class FactsReader:
             if answer.code == SUCCESS and answer.body is not None:
                 self._facts.states[name] = answer.body
 
+    def _resets(self) -> None:
+        """Take in where administrators have reset the group."""
+        found = {
+            MessageQueue(reset.topic, name, reset.queue_id): reset
+            for name, state in self._facts.states.items()
+            for reset in state.resets
+        }
+        for queue in self._facts.queues():
+            queue.reset = found.get(queue.queue)
+
     async def _faults(self) -> None:
         """Take in the rules that break something on purpose; a RocketMQ has none."""
         asked = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
@@ -121,11 +133,17 @@ class FactsReader:
             route = await self._admin.route(name)
         except TopicNotFound:
             topic.exists = False
-            topic.similar = get_close_matches(name, await self._admin.topics(), SIMILAR_MAX)
+            topic.similar = similar(name, await self._admin.topics())
             return
         topic.brokers = sorted(queues.broker_name for queues in route.queue_datas)
         topic.perms = {queues.broker_name: queues.perm for queues in route.queue_datas}
+        topic.shapes = {
+            queues.broker_name: (queues.read_queue_nums, queues.write_queue_nums) for queues in route.queue_datas
+        }
         topic.queues = await self._queues(name)
+        for one in topic.queues:
+            reads, _ = topic.shapes.get(one.queue.broker_name, (one.queue.queue_id + 1, 0))
+            one.is_read = one.queue.queue_id < reads
 
     async def _retries(self, topics: Iterable[str]) -> None:
         """Take in the queues of what came back: of the group, and where it pops, of each topic."""
@@ -206,6 +224,13 @@ class FactsReader:
                 for place in full[:SAMPLES_MAX]:
                     most = max(1, SAMPLES_MAX // len(full))
                     topic.samples += await _peeked(reader, place, most)
+
+
+def similar(name: str, names: Sequence[str]) -> list[str]:
+    """Return the names that may be meant: those that are the same but for a namespace, else those like it."""
+    plain = name.rpartition(SEPARATOR)[2]
+    same = [one for one in names if one.rpartition(SEPARATOR)[2] == plain]
+    return same[:SIMILAR_MAX] or get_close_matches(name, names, SIMILAR_MAX)
 
 
 async def _peeked(
