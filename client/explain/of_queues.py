@@ -48,8 +48,8 @@ def suspended(facts: GroupFacts) -> Iterable[ExplainFinding]:
     for queue in facts.queues():
         if is_suspended(facts, queue):
             words = f"the ordered listener of {queue.owners[0]} fails with {_name_of(queue)} again and again (it "
-            words += f"answers SUSPEND_CURRENT_QUEUE_A_MOMENT, or raises): {queue.place} waits at offset {queue.consumed:,}, "
-            words += f"{count(queue.lag, 'message')} behind"
+            words += f"answers SUSPEND_CURRENT_QUEUE_A_MOMENT, or raises): {queue.place} waits at offset "
+            words += f"{queue.consumed:,}, {count(queue.lag, 'message')} behind"
             evidence = [f"{queue.place}: {queue.cached:,} messages are at the member and not done"]
             way_out = "look at its log for why it fails; in order, the messages after a failed one wait for it: to "
             way_out += "give it up after some tries, set maxReconsumeTimes (max_reconsume_times) of the consumer"

@@ -165,6 +165,8 @@ class Entrance(asyncio.Protocol):
 
     def _send(self, data: bytes) -> None:
         if self._tls is not None and data:
+            if self._is_closing:
+                return  # The end of the session is announced: nothing can follow.
             self._tls.send(data)
             data = self._tls.to_send()
         self._write_out(data)
@@ -194,6 +196,9 @@ class Entrance(asyncio.Protocol):
         self.close()
 
     def close(self) -> None:
+        if self._tls is not None and not self._is_closing:
+            self._tls.end()
+            self._write_out(self._tls.to_send())
         self._is_closing = True
         if self._transport is not None:
             self._transport.close()
