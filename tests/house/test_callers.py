@@ -48,10 +48,10 @@ def definitions(source: Source, ours: set[str], public: set[str]) -> Iterator[tu
         elif isinstance(node, ast.Assign):
             names = [each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)]
             yield from ((each.id, node) for each in names)
-    for node in source.nodes:
-        if isinstance(node, ast.ClassDef) and node.name not in public and ours.issuperset(bases(node)):
-            methods = (each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
-            yield from ((f"{node.name}.{method.name}", method) for method in methods)
+    for each in source.nodes:
+        if isinstance(each, ast.ClassDef) and each.name not in public and ours.issuperset(bases(each)):
+            methods = (one for one in each.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+            yield from ((f"{each.name}.{method.name}", method) for method in methods)
 
 
 def bases(node: ast.ClassDef) -> set[str]:
