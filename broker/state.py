@@ -11,8 +11,7 @@ from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import tags_code_of
 from staticfire.broker.groups.consumers import ConsumerManager
-from staticfire.broker.groups.last_resets import LastResets
-from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.groups.offsets import LastResets, OffsetTable
 from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.groups.queue_locks import QueueLocks
 from staticfire.broker.groups.retries import RetryWatch

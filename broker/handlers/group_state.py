@@ -99,7 +99,8 @@ class GroupStateHandlers:
     def _resets(self, group: str) -> Iterator[ResetState]:
         uptime_ms = self._state.machine.clock.uptime_ms()
         for one in self._state.last_resets.of_group(group):
-            yield ResetState(one.topic, one.queue_id, one.before, one.offset, uptime_ms - one.at_ms)
+            is_pending = self._state.offsets.has_reset(group, one.topic, one.queue_id)
+            yield ResetState(one.topic, one.queue_id, one.before, one.offset, uptime_ms - one.at_ms, is_pending)
 
     def _held(self, group: ConsumerGroup) -> Iterator[HeldState]:
         members = group.channel_info_table

@@ -13,7 +13,7 @@ Different from RocketMQ
 
 import asyncio
 
-from staticfire.broker.groups.last_resets import LastReset
+from staticfire.broker.groups.offsets import LastReset
 from staticfire.broker.handlers.connections import ask_member
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queues import find_queue, named

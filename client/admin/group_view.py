@@ -127,6 +127,8 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     """Messages that were popped and aren't acknowledged: `committed` is past them. A real RocketMQ tells of none."""
     working_from: int = -1
     """The offset of the first of them that a member may still work on; -1 where all have failed, or there are none."""
+    has_begun: bool = True
+    """False: the group subscribes to the topic and has committed nothing there yet."""
 
     @property
     def queue(self) -> MessageQueue:
@@ -155,6 +157,8 @@ class GroupView(msgspec.Struct, rename="camel"):
     consume_type: str = ""
     message_model: str = ""
     consume_from_where: str = ""
+    topics: list[str] = []
+    """What the group subscribes to, as brokers know it: also of members that say nothing."""
     consume_tps: float = 0.0
     """Messages per second that brokers handed out, over the last minute."""
     dead_letters: int = 0
@@ -199,7 +203,11 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
     """Look for queues that nobody has, or several do. Right after a rebalance there are such for a moment."""
     if not view.members:
         return
-    nobody = [one for one in view.progress if not one.owners and (one.lag or not _comes_again(one.topic, view.group))]
+    nobody = [
+        one
+        for one in view.progress
+        if not one.owners and one.has_begun and (one.lag or not _comes_again(one.topic, view.group))
+    ]
     if nobody:
         yield GroupWarning("QUEUES_WITHOUT_OWNER", f"no member has {_places(nobody)}")
     several = [queue for queue in view.progress if len(queue.owners) > 1 and not queue.popped]

@@ -96,4 +96,6 @@ def _headline(facts: GroupFacts) -> str:
         return f"{facts.group}: {members}, and no topic that it has ever had to do with"
     if stored == 0:
         return f"{facts.group}: {members}, and nothing to consume"
+    if hidden := sum(total(topic.hidden) for topic in facts.topics.values()):
+        return f"{facts.group}: {members}, behind nothing, and {count(hidden, 'message')} where no consumer reads"
     return f"{facts.group}: {members}, behind nothing: all that it should have consumed is consumed, or was passed over"

@@ -34,8 +34,6 @@ class QueueFacts(msgspec.Struct):
     """Whether members pop it: none of them has it for itself."""
     reset: ResetState | None = None
     """The latest reset of the group there by an administrator, where its broker knows of one."""
-    is_read: bool = True
-    """Whether consumers read it: False for those that are beyond the number of read queues."""
     delivered: JournalRecord | None = None
     """When the message that is next was delivered last, if that is known."""
     next_message: ReceivedMessage | None = None
@@ -65,13 +63,16 @@ class TopicFacts(msgspec.Struct):
     shapes: dict[str, tuple[int, int]] = {}
     """How many queues can be read and written, by broker."""
     queues: list[QueueFacts] = []
+    """Those that consumers read."""
+    hidden: list[QueueFacts] = []
+    """Those that producers may send to and that are beyond the number of read queues."""
     samples: list[ReceivedMessage] = []
     """Some of its newest messages."""
 
     @property
     def count(self) -> int:
         """How many messages are stored."""
-        return sum(one.end - one.first for one in self.queues)
+        return sum(one.end - one.first for one in (*self.queues, *self.hidden))
 
 
 class GroupFacts(msgspec.Struct):

@@ -56,9 +56,9 @@ class FactsReader:
             facts.similar = similar(facts.group, names)
         if self._brokers:
             facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
-            self._committed = {one.queue: one.committed for one in facts.view.progress}
+            self._committed = {one.queue: one.committed for one in facts.view.progress if one.has_begun}
             self._holdings = Holdings(facts.group, facts.members)
-        topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._progressed()]))[:TOPICS_MAX]
+        topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._topics_known()]))[:TOPICS_MAX]
         await asyncio.gather(
             self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
         )
@@ -110,6 +110,8 @@ class FactsReader:
         }
         for queue in self._facts.queues():
             queue.reset = found.get(queue.queue)
+            if queue.reset is not None and queue.reset.is_pending:
+                queue.consumed = queue.committed  # Its owner doesn't know it yet.
 
     async def _faults(self) -> None:
         """Take in the rules that break something on purpose; a RocketMQ has none."""
@@ -120,9 +122,9 @@ class FactsReader:
             return
         self._facts.faults = [f"{view.number}: {view.words}, {count(view.hit, 'hit')}" for view in views]
 
-    def _progressed(self) -> list[str]:
-        """Return the topics in which brokers know offsets of the group."""
-        named = {queue.topic for queue in self._facts.view.progress}
+    def _topics_known(self) -> list[str]:
+        """Return the topics that brokers know the group to subscribe to, or to have offsets in."""
+        named = {*self._facts.view.topics, *(queue.topic for queue in self._facts.view.progress)}
         return sorted(topic for topic in named if not is_retry_topic(topic) and not is_dead_letter_topic(topic))
 
     # -- topics --------------------------------------------------------------------------------------------------
@@ -140,10 +142,9 @@ class FactsReader:
         topic.shapes = {
             queues.broker_name: (queues.read_queue_nums, queues.write_queue_nums) for queues in route.queue_datas
         }
-        topic.queues = await self._queues(name)
-        for one in topic.queues:
+        for one in await self._queues(name):
             reads, _ = topic.shapes.get(one.queue.broker_name, (one.queue.queue_id + 1, 0))
-            one.is_read = one.queue.queue_id < reads
+            (topic.queues if one.queue.queue_id < reads else topic.hidden).append(one)
 
     async def _retries(self, topics: Iterable[str]) -> None:
         """Take in the queues of what came back: of the group, and where it pops, of each topic."""

@@ -62,7 +62,7 @@ def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 def _without_owner(facts: GroupFacts) -> bool:
     """Whether messages lie in queues without an owner; those of a reset a moment ago are reported by themselves."""
-    left = [queue for queue in facts.queues() if queue.lag and not queue.owners and queue.is_read]
+    left = [queue for queue in facts.queues() if queue.lag and not queue.owners]
     return len(left) > len(pausing(facts))
 
 

@@ -12,7 +12,7 @@ RESET_PAUSE_MS = 30_000
 def not_read(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Queues that can be written and not read: the topic has fewer read than write queues."""
     for topic in facts.topics.values():
-        hidden = [queue for queue in topic.queues if not queue.is_read and queue.lag]
+        hidden = [queue for queue in topic.hidden if queue.lag]
         if hidden:
             yield _not_read(topic, hidden)
 

@@ -108,6 +108,8 @@ class ResetState(msgspec.Struct, rename="camel", gc=False):
     offset: Int64
     age_ms: Int64
     """How long ago the reset was."""
+    is_pending: bool = False
+    """Whether no member has followed it yet."""
 
 
 class GroupState(msgspec.Struct, rename="camel", gc=False):

@@ -6,9 +6,13 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, OrderedStatus, PushConsumer, PushSettings
+from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.explain.explanation import Explanation
+from staticfire.client.explain.facts import total
 from staticfire.client.explain.findings import ExplainFinding
+from staticfire.client.explain.gathering import FactsReader
 from staticfire.faults.simulation import SimulatedWorld
+from staticfire.protocol.requests.statistics import GetMetrics
 from staticfire.protocol.requests.topics import UpdateTopic
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing
 from tests.scenarios.polling import Program, lite_pull
@@ -194,6 +198,50 @@ async def test_a_queue_in_order_that_is_suspended_for_ever(shop: Shop) -> None:
     assert "orders broker-a/1 waits at offset 0, 4 messages behind" in cause.words
     assert "SUSPEND_CURRENT_QUEUE_A_MOMENT" in cause.words
     assert "sentBack" not in cause.way_out, "nothing is sent back while it is consumed in order"
+
+
+async def lags(shop: Shop) -> list[int]:
+    """Return how far the group is behind: in its view, as it is explained, and in the brokers' metrics."""
+    masters = await shop.admin.masters()
+    view = await GroupSurvey(shop.admin.client, masters, GROUP, 3_000).look()
+    facts = await FactsReader(shop.admin, GROUP, None).read()
+    answers = [await shop.producer.client.pool.ask(address, GetMetrics()) for address in masters.values()]
+    rows = [row for answer in answers for row in answer.body if row.name == "rocketmq_consumer_lag_messages"]
+    in_metrics = sum(int(row.value) for row in rows if row.labels["consumer_group"] == GROUP)
+    return [view.lag, total(facts.queues()), in_metrics]
+
+
+async def test_all_count_the_same_lag_of_a_group_that_has_committed_nothing(shop: Shop) -> None:
+    consumer = await shop.start("one")
+    await shop.world.run_for(seconds=5)
+    consumer.suspend()
+    await shop.send(*[b"x"] * 8)
+    await shop.world.run_for(seconds=1)
+    assert await lags(shop) == [8, 8, 8]
+    shop.world.freeze("one")
+    assert await lags(shop) == [8, 8, 8], "brokers know what a silent member subscribes to"
+
+
+async def test_all_count_the_same_lag_after_a_reset_that_no_member_has_followed(shop: Shop) -> None:
+    consumer = await shop.start("one")
+    await shop.send(*[b"x"] * 8)
+    await shop.until_heard(8)
+    await shop.world.run_for(seconds=20)
+    consumer.suspend()
+    await shop.world.run_for(seconds=40)
+    await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
+    await shop.world.run_for(seconds=1)
+    assert await lags(shop) == [8, 8, 8]
+
+
+async def test_queues_that_nobody_reads_are_not_in_the_lag(shop: Shop) -> None:
+    await shop.start("one")
+    await shape(shop, reads=1, writes=4)
+    for queue in range(4):
+        await shop.send(b"1", b"2", queue=queue)
+    await shop.world.run_for(seconds=20)
+    assert await lags(shop) == [0, 0, 0]
+    assert "behind nothing, and 6 messages where no consumer reads" in (await explained(shop)).headline
 
 
 async def test_a_group_of_a_namespace_is_offered_for_its_plain_name(shop: Shop) -> None:
