@@ -92,7 +92,7 @@ class ClockReport:
         }
 
 
-def _checked_rate(rate: float) -> float:
+def _checked_rate(rate: object) -> float:
     """Return a rate that can be sent: the nameserver says whether it is one. Raises: UsageError."""
     if isinstance(rate, int | float) and not isinstance(rate, bool) and -MS_MAX <= rate <= MS_MAX:
         return float(rate)
@@ -101,7 +101,7 @@ def _checked_rate(rate: float) -> float:
     raise UsageError(f"scale: {given} is no rate: {words}")
 
 
-def _check_ms(name: str, number: int | None) -> None:
+def _check_ms(name: str, number: object) -> None:
     """Check that a time can be sent: the nameserver says whether it makes sense. Raises: UsageError."""
     if number is None:
         return
