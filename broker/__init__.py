@@ -22,6 +22,7 @@ A request comes to `handlers/`, one module per family, and is answered with what
 
 Beside the requests: `registration.py` (routes), `retention.py` and `disk_watch.py` (what goes), `orphan_topics.py`
 (topics that a kill left without configuration), `config_files.py` (the small state on the disk), `key_index.py` (keys
-follow the log) and `key_tables.py` (where they are kept), `statistics.py`, `surprises.py` (what nobody has asked for),
+follow the log) and `key_tables.py` (where they are kept), `statistics.py`, `put_times.py` (how long puts took),
+`surprises.py` (what nobody has asked for),
 `metrics.py` (what Prometheus is told), `administration.py`.
 """

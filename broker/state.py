@@ -11,7 +11,7 @@ from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import tags_code_of
 from staticfire.broker.groups.consumers import ConsumerManager
-from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.groups.offsets import LastResets, OffsetTable
 from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.groups.queue_locks import QueueLocks
 from staticfire.broker.groups.retries import RetryWatch
@@ -65,6 +65,7 @@ class BrokerState(msgspec.Struct):
     static_topics: StaticTopicTable
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
+    last_resets: LastResets = msgspec.field(default_factory=LastResets)
     journals: "Journals | None" = None
     """None when nothing is kept of what happens."""
     disk_use: DiskUse = DiskUse(0, 0)

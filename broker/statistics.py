@@ -7,6 +7,7 @@ too. Pure: liveness time is passed in. Counters of what nobody uses any more sta
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from staticfire.broker.put_times import PutTimes
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.names import SCHEDULE_TOPIC, is_system_topic
 from staticfire.protocol.requests.statistics import StatsSpan, StatsSpans
@@ -44,10 +45,12 @@ class Statistics:
         self._gets: dict[tuple[str, str], TopicCounters] = {}
         self._slow_puts: dict[Queue, tuple[SampledCounter, int]] = {}
         """Of queues whose puts ever took a millisecond: how long they took, and where the queue ended before."""
-        self.has_slow_pulls = False
-        """Whether any pull ever took a millisecond."""
+        self.put_times = PutTimes()
+        self.slowest_pull_ms = 0
+        """How long the slowest pull took; 0: none ever took a millisecond."""
         self.put, self.put_bytes = SampledCounter(), SampledCounter()
-        self.got, self.got_bytes = SampledCounter(), SampledCounter()
+        self.got, self.got_bytes, self.missed = SampledCounter(), SampledCounter(), SampledCounter()
+        """`times` of `got_bytes`: the reads that found messages; of `missed`: those that found none."""
         self._system_put, self._system_got = SampledCounter(), SampledCounter()
         self._turn = 0
         self._log_end = self._counted_end = -1
@@ -90,6 +93,7 @@ class Statistics:
 
     def _put_took(self, arrivals: Mapping[Queue, int], took_ms: int) -> None:
         """Note how long messages waited until they were stored: for those of a burst it is the same."""
+        self.put_times.took(took_ms, sum(queue.max_offset - first for queue, first in arrivals.items()))
         for queue, first_offset in arrivals.items():
             if queue not in self._slow_puts:
                 counter = self._counter(TOPIC_PUT_LATENCY, f"{queue.queue_id}@{queue.topic}")
@@ -112,7 +116,7 @@ class Statistics:
         return counters
 
     def delivered(self, group: str, topic: str, count: int, size: int) -> None:
-        """Count what a pull was given."""
+        """Count what a pull or a pop was given."""
         counters = self._gets.get((group, topic))
         if counters is None:
             key = f"{topic}@{group}"
@@ -129,7 +133,7 @@ class Statistics:
         """Note how long the broker worked on a pull: from the first on that took a millisecond, of its queue."""
         key = f"{queue_id}@{topic}@{group}"
         if took_ms or (GROUP_GET_LATENCY, key) in self._counters:
-            self.has_slow_pulls = True
+            self.slowest_pull_ms = max(self.slowest_pull_ms, took_ms)
             _bump(self._counter(GROUP_GET_LATENCY, key), took_ms, 1)
 
     def sent_back(self, group: str, topic: str, is_dead: bool = False) -> None:
@@ -156,8 +160,9 @@ class Statistics:
         self.count_stored()
         for queue, (counter, before) in self._slow_puts.items():
             counter.times = max(queue.max_offset - before, counter.times)
+        self.put_times.sample(self.put.value)
         broker = (self.put, self.put_bytes, self.got, self.got_bytes, self._system_put, self._system_got)
-        for counter in (*broker, *self._counters.values()):
+        for counter in (*broker, self.missed, *self._counters.values()):
             counter.sample(uptime_ms, self._turn)
         self._turn += 1
 

@@ -53,12 +53,6 @@ class Plan(NamedTuple):
     losses: list[Loss]
 
 
-def ranges_between(starts: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, int]) -> list[QueueRange]:
-    """Return what lies between two sets of offsets, as it was written down; empty ranges are left out."""
-    ranges = [QueueRange(queue, starts.get(queue, 0), ends[queue]) for queue in sorted(ends)]
-    return [each for each in ranges if each.size > 0]
-
-
 def plan_reads(
     starts: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, int], there: Mapping[MessageQueue, QueueEnds]
 ) -> Plan:

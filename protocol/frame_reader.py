@@ -385,7 +385,7 @@ def recognise(data: bytes) -> None:
     if data[:2] == b"\x16\x03":
         raise ProtocolError("this is TLS; staticfire speaks plain TCP: turn useTLS off in the client")
     if b"PRI * HTTP/2".startswith(data[:12]):
-        raise ProtocolError("this is HTTP/2, so probably a 5.x gRPC client; it needs a proxy, remoting clients don't")
+        raise ProtocolError("this is HTTP/2, so probably a 5.x gRPC client: its endpoint is another port, usually 8081")
     if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):
         raise ProtocolError("this is HTTP; this port speaks RocketMQ remoting, the control endpoint is another port")
     raise ProtocolError(f"these bytes are no frame: {data[:16].hex(' ')}")

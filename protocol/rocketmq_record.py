@@ -52,7 +52,6 @@ _stored_head = Struct(">4xI11xqxixqxqxqxixixixqxIxB8sxH").unpack_from
 # As far as the topic's length, when the born host is IPv4.
 _length16 = Struct(">H").unpack_from
 _TOPIC_LENGTH_AT_V4 = 99
-_STORED_HOST_AT = 90
 _SIZE_DIFFERENCE_V4 = 18
 # A stored record of IPv4 is so much longer than RocketMQ's (V1), whatever is in it.
 
@@ -237,17 +236,6 @@ def _from_rocketmq(data: bytes, at: int, check_body: bool) -> tuple[StoredRecord
     )
     # fmt: on
     return record, store_host, size
-
-
-def split_rocketmq(data: bytes, check_body: bool = True) -> list[tuple[StoredRecord, bytes]]:
-    """Return every record of a pull's answer with its store host. Raises: ProtocolError."""
-    records = []
-    at = 0
-    while at < len(data):
-        record, store_host, size = from_rocketmq(data, at, check_body)
-        records.append((record, store_host))
-        at += size
-    return records
 
 
 class BatchMessage(NamedTuple):

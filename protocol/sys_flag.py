@@ -11,7 +11,6 @@ MULTI_TAGS = 0x2
 TRANSACTION_MASK = 0xC
 BORN_HOST_V6 = 0x10
 STORE_HOST_V6 = 0x20
-NEED_UNWRAP = 0x40
 INNER_BATCH = 0x80
 UNSEEN = 0x4
 # The bit that prepared and rolled back messages share.
@@ -68,8 +67,3 @@ def compression_kind(sys_flag: int) -> CompressionKind | None:
 def with_compression(sys_flag: int, kind: CompressionKind) -> int:
     """Return the bits of a message whose body was compressed."""
     return sys_flag & ~COMPRESSION_MASK | COMPRESSED | kind << 8
-
-
-def without_compression(sys_flag: int) -> int:
-    """Return the bits of a message whose body was expanded again; the kind stays, as in RocketMQ's client."""
-    return sys_flag & ~COMPRESSED

@@ -5,6 +5,7 @@ differences of samples, so they lag by up to a sample. Liveness time is passed i
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -69,6 +70,17 @@ class SampledCounter:
     def recent_tps(self) -> tuple[float, float, float]:
         """Return how much per second in the last 10 s, minute and hour."""
         return _span(deque(list(self._minute)[-2:])).tps, self.tps, self.hour.tps
+
+    def recent_times(self) -> tuple[float, float, float]:
+        """Return how many events per second there were in the last 10 s, minute and hour."""
+        last, minute, hour = (_times_ps(samples) for samples in (list(self._minute)[-2:], self._minute, self._hour))
+        return last, minute, hour
+
+
+def _times_ps(samples: Sequence[Sample]) -> float:
+    if not samples or samples[-1].uptime_ms == samples[0].uptime_ms:
+        return 0.0
+    return (samples[-1].times - samples[0].times) * 1000 / (samples[-1].uptime_ms - samples[0].uptime_ms)
 
 
 def _span(samples: deque[Sample]) -> StatsSpan:

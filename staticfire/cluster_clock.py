@@ -20,6 +20,8 @@ from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS
 from staticfire.running_cluster import RunningCluster
 from staticfire.runtime.loop_thread import LoopThread
 
+DIGITS_MAX = 24
+# So much of a number is shown in an error.
 TIMEOUT_S = ADVANCE_TIMEOUT_MS / 1_000 + 10
 # The clock's own deadline comes first: it says more.
 
@@ -130,7 +132,7 @@ def _parts_ms(parts: dict[str, float]) -> int:
     try:
         return round(timedelta(**parts) / timedelta(milliseconds=1))
     except (OverflowError, ValueError) as error:  # Too many days, or no number at all.
-        given = ", ".join(f"{name}={number}" for name, number in parts.items())
+        given = ", ".join(f"{name}={str(number)[:DIGITS_MAX]}" for name, number in parts.items())
         raise UsageError(f"advance({given}): {error}") from None
 
 

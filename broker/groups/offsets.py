@@ -5,7 +5,7 @@ one reads as absent. A reset waits until the queue's owner has taken it (pending
 queue are ignored.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,10 +13,13 @@ import msgspec
 from staticfire.protocol.numbers import INT64_MAX, INT64_MIN, Int32, Int64, LogPosition
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.topics import DataVersion
+from staticfire.protocol.times import UptimeMs
 
 if TYPE_CHECKING:
     from staticfire.broker.groups.pending_resets import PendingReset
 
+LAST_RESETS_MAX = 10_000
+# Of so many queues and groups the latest reset is remembered.
 GroupTopic = tuple[str, str]
 """(group, topic)"""
 
@@ -199,3 +202,36 @@ class _SavedOffsets(msgspec.Struct, rename="camel"):
     offset_table: dict[str, dict[Int32, int]]
     log_position: LogPosition | None = None
     reset_offset_table: dict[str, dict[Int32, Int64]] = {}
+
+
+class LastReset(msgspec.Struct, gc=False, frozen=True):
+    """The latest reset of a group in one queue."""
+
+    topic: str
+    queue_id: int
+    before: int
+    """The committed offset before it; -1: there was none."""
+    offset: int
+    at_ms: UptimeMs
+
+
+class LastResets:
+    """The latest resets on one broker, since it was started, for people who look.
+
+    A reset that skips messages leaves no other trace: the group has nothing left to consume there.
+    """
+
+    def __init__(self) -> None:
+        self._resets: dict[tuple[str, str, int], LastReset] = {}
+
+    def note(self, group: str, reset: LastReset) -> None:
+        """Remember a reset."""
+        key = (group, reset.topic, reset.queue_id)
+        self._resets.pop(key, None)
+        self._resets[key] = reset  # The last entry is the latest reset.
+        if len(self._resets) > LAST_RESETS_MAX:
+            del self._resets[next(iter(self._resets))]
+
+    def of_group(self, group: str) -> Iterator[LastReset]:
+        """Yield those of a group, oldest first."""
+        return (reset for (name, _, _), reset in self._resets.items() if name == group)

@@ -24,7 +24,6 @@ from staticfire.protocol.requests.pop import AckMessage, BatchAck, ChangeInvisib
 from staticfire.runtime.dispatcher import Call
 
 NO_REMARK = "not set any response code"
-INT32 = range(-(2**31), 2**31)
 
 
 class AckHandlers:

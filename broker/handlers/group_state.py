@@ -20,6 +20,7 @@ from staticfire.protocol.requests.group_state import (
     LockState,
     MemberState,
     RefusedState,
+    ResetState,
     ReturnedState,
     WaitingState,
 )
@@ -62,6 +63,7 @@ class GroupStateHandlers:
             popped=self._pops.taken_by(request.group),
             returned=list(self._returned(request.group)),
             refused=list(self._refused(request.group)),
+            resets=list(self._resets(request.group)),
         )
         group = state.consumers.consumer_table.get(request.group)
         if group is not None:
@@ -93,6 +95,12 @@ class GroupStateHandlers:
         wall_before_ms = clock.wall_ms() - clock.uptime_ms()
         for one in self._state.refusals.of_group(group):
             yield RefusedState(one.topic, one.client_id, one.count, wall_before_ms + one.last_ms, one.words)
+
+    def _resets(self, group: str) -> Iterator[ResetState]:
+        uptime_ms = self._state.machine.clock.uptime_ms()
+        for one in self._state.last_resets.of_group(group):
+            is_pending = self._state.offsets.has_reset(group, one.topic, one.queue_id)
+            yield ResetState(one.topic, one.queue_id, one.before, one.offset, uptime_ms - one.at_ms, is_pending)
 
     def _held(self, group: ConsumerGroup) -> Iterator[HeldState]:
         members = group.channel_info_table

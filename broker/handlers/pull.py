@@ -97,6 +97,8 @@ class PullHandlers:
             found = wanted.read(self._store, queue, offset, messages_max, bytes_max)
         else:
             found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
+        if found.status is not ReadStatus.FOUND:
+            state.statistics.missed.times += 1
         return decide(found, request, offset, occasion, state.settings)
 
     def _reset_for(self, call: Call, occasion: Occasion) -> int | None:
@@ -137,7 +139,10 @@ class PullHandlers:
         if found.status is ReadStatus.FOUND:
             count = len(found.positions)
             progress = self._state.progress.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
-            self._state.statistics.delivered(group, topic, count, found.record_bytes)
+            statistics, took_ms = self._state.statistics, self._uptime_ms() - self._began_ms
+            statistics.delivered(group, topic, count, found.record_bytes)
+            if took_ms or statistics.slowest_pull_ms:
+                statistics.pull_took(group, topic, queue_id, took_ms)
         elif found.next_offset >= found.max_offset:
             progress = self._state.progress.asked_in_vain(group, topic, queue_id, found.next_offset)
         journal = self._journal

@@ -17,6 +17,7 @@ Different from RocketMQ
 
 import asyncio
 
+from staticfire.broker.groups.offsets import LastReset
 from staticfire.broker.handlers.connections import ask_member
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queues import find_queue, named
@@ -82,13 +83,19 @@ class ResetOffsetHandlers:
         for queue_id in queue_ids:
             moved[named(self._state, request.topic, queue_id)] = self._target(request, queue_id)
         for queue, offset in moved.items():
-            self._offsets.reset(request.group, request.topic, queue.queue_id, offset)
+            self._reset(request, queue.queue_id, offset)
         for queue in moved:
             self._free_held_pulls(request.group, request.topic, queue.queue_id)
         self._pops.group_moved(request.group, request.topic)
         self._state.config_files.changed("consumerOffset.json")
         await self._state.config_files.saved("consumerOffset.json")
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
+
+    def _reset(self, request: ResetOffset, queue_id: int, offset: int) -> None:
+        group, topic, uptime_ms = request.group, request.topic, self._state.machine.clock.uptime_ms()
+        before = self._offsets.committed(group, topic, queue_id)
+        self._state.last_resets.note(group, LastReset(topic, queue_id, before, offset, uptime_ms))
+        self._offsets.reset(group, topic, queue_id, offset)
 
     def _check(self, request: ResetOffset) -> TopicConfig:
         """Return the topic. Raises: BrokerAnswer."""

@@ -3,7 +3,7 @@
 Tools parse these texts: `putTps` is three rates, of the last 10 s, the last minute and the last hour.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.state import BrokerState
@@ -11,7 +11,6 @@ from staticfire.protocol.codes import VERSION
 from staticfire.protocol.delay_levels import queue_of_level
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.requests.statistics import STORE_REFUSAL
-from staticfire.runtime.sampled_counter import SampledCounter
 
 VERSION_WORDS = "V5_3_3"
 _POOLS = ("send", "pull", "litePull", "query", "ack")
@@ -76,18 +75,21 @@ class RuntimeInfo:
     def _rate_rows(self) -> Iterator[tuple[str, object]]:
         counts = self._state.statistics
         counts.count_stored()
-        yield "putTps", _rates(counts.put)
-        for name in ("getFoundTps", "getTotalTps", "getTransferredTps"):
-            yield name, _rates(counts.got)
-        yield "getMissTps", "0.0 0.0 0.0"
+        found, missed = counts.got_bytes.recent_times(), counts.missed.recent_times()
+        yield "putTps", _rates(counts.put.recent_tps())
+        yield "getFoundTps", _rates(found)
+        yield "getMissTps", _rates(missed)
+        yield "getTotalTps", _rates(map(sum, zip(found, missed, strict=True)))
+        yield "getTransferredTps", _rates(counts.got.recent_tps())
         yield "putMessageTimesTotal", counts.put.value
         yield "putMessageSizeTotal", counts.put_bytes.value
         yield "putMessageAverageSize", counts.put_bytes.value / max(1, counts.put.value)
-        for name in ("putMessageEntireTimeMax", "getMessageEntireTimeMax"):
-            yield name, 0
-        yield "putMessageDistributeTime", ""
-        for name in ("putLatency99", "putLatency999"):
-            yield name, "0.0"
+        times = counts.put_times
+        yield "putMessageEntireTimeMax", times.longest_ms
+        yield "getMessageEntireTimeMax", counts.slowest_pull_ms
+        yield "putMessageDistributeTime", times.distribution()
+        yield "putLatency99", f"{times.percentile(0.99):.2f}"
+        yield "putLatency999", f"{times.percentile(0.999):.2f}"
         for what, counter in (("Put", counts.put), ("Get", counts.got)):
             # Days aren't told apart: what a broker has counted since it started is of today.
             yield f"msg{what}TotalYesterdayMorning", 0
@@ -108,8 +110,8 @@ class RuntimeInfo:
             yield f"scheduleMessageOffset_{level}", f"{self._delays.queue.offset(level)},{queue.max_offset}"
 
 
-def _rates(counter: SampledCounter) -> str:
-    return " ".join(str(rate) for rate in counter.recent_tps())
+def _rates(rates: Iterable[float]) -> str:
+    return " ".join(str(rate) for rate in rates)
 
 
 def _gib(size: int) -> str:

@@ -130,8 +130,8 @@ class SendBackHandlers:
         except (StorageError, ProtocolError) as error:
             log.error("send_back_failed", group=sent_back.group, topic=queue.topic, error=str(error))
             self._finish(call, sent_back, "SERVICE_NOT_AVAILABLE")
-        except BrokerAnswer:
-            self._finish(call, sent_back, "PROPERTIES_SIZE_EXCEEDED")
+        except BrokerAnswer as error:
+            self._finish(call, sent_back, error.remark or ResponseCode(error.code).name)
 
     def _properties(self, call: Call, record: StoredRecord, level: int | None) -> bytes:
         """Return all that the old message has, its way so far, and the level; whoever waits for the disk, not this."""

@@ -166,6 +166,7 @@ class Taker:
         found, offset = self._read(popped, queue, place, offset)
         popped.rest += max(0, found.max_offset - found.next_offset)
         if found.status is not ReadStatus.FOUND:
+            self._state.statistics.missed.times += 1
             if found.next_offset != offset:
                 self._tables.commit(place, found.next_offset)
             return

@@ -69,9 +69,6 @@ class HeldPulls:
             if topic in topics:
                 yield from waiting
 
-    def waits_on(self, topic: str, queue_id: int) -> bool:
-        return (topic, queue_id) in self._by_queue
-
     def expire(self, uptime_ms: UptimeMs) -> list[HeldPull]:
         """Remove and return the pulls whose deadline has passed; drop those whose connection is gone."""
         expired: list[HeldPull] = []

@@ -13,12 +13,13 @@ from staticfire.client.cluster.nameservers import IS_ONE_RUNNING
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.durations import format_moment
-from staticfire.protocol.errors import BrokerAnswer, ConnectFailed, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, ConnectFailed, UsageError, broker_answer
 from staticfire.protocol.requests.clock import (
     ADVANCE,
     ADVANCE_TIMEOUT_MS,
     FREEZE,
     NOW,
+    RATE_MAX,
     RUN,
     SCALE,
     SKIP,
@@ -31,6 +32,8 @@ from staticfire.runtime.pool import ConnectionPool
 TIMEOUT_MS = 30_000
 SIGN_OF_LIFE_MS = 30_000
 # A server closes connections from which nothing comes for two minutes.
+MS_MAX = 2**63 - 1
+# What a time can be on the wire.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,25 @@ class ClockReport:
         }
 
 
+def _checked_rate(rate: object) -> float:
+    """Return a rate that can be sent: the nameserver says whether it is one. Raises: UsageError."""
+    if isinstance(rate, int | float) and not isinstance(rate, bool) and -MS_MAX <= rate <= MS_MAX:
+        return float(rate)
+    given = "a number too large to write" if isinstance(rate, int) and not isinstance(rate, bool) else repr(rate)
+    words = f"how many times faster than real time, above 0 and at most {RATE_MAX:.0f}"
+    raise UsageError(f"scale: {given} is no rate: {words}")
+
+
+def _check_ms(name: str, number: object) -> None:
+    """Check that a time can be sent: the nameserver says whether it makes sense. Raises: UsageError."""
+    if number is None:
+        return
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise UsageError(f"advance: {name}={number!r} is no whole number of milliseconds")
+    if abs(number) > MS_MAX:
+        raise UsageError(f"advance: {name} is a number too large to write; no advance is longer than ten years")
+
+
 class ClusterClock:
     """The clock of a cluster. Everything raises BrokerAnswer (refused) and NetworkError (nobody answers)."""
 
@@ -114,8 +136,8 @@ class ClusterClock:
         return await self._ask(Clock(RUN))
 
     async def scale(self, rate: float) -> ClockReport:
-        """Let time run that many times faster."""
-        return await self._ask(Clock(SCALE, rate=rate))
+        """Let time run that many times faster. Raises: UsageError (no such rate)."""
+        return await self._ask(Clock(SCALE, rate=_checked_rate(rate)))
 
     async def skip(self) -> ClockReport:
         """Let time skip to whatever falls due next, as soon as the cluster is at rest."""
@@ -126,8 +148,12 @@ class ClusterClock:
     ) -> ClockReport:
         """Jump; return when everything that fell due on the way is consumed.
 
-        `settle_ms_max`: how long the cluster may take to come to rest after each step. Raises: NotAtRest, ClockBusy.
+        `settle_ms_max`: how long the cluster may take to come to rest after each step.
+
+        Raises: NotAtRest, ClockBusy, UsageError (no such time).
         """
+        for name, number in (("by_ms", by_ms), ("to_ms", to_ms), ("settle_ms_max", settle_ms_max)):
+            _check_ms(name, number)
         request = Clock(ADVANCE, by_ms=by_ms, to_ms=to_ms, settle_ms_max=settle_ms_max)
         return await self._ask(request, ADVANCE_TIMEOUT_MS)
 

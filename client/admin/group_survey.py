@@ -28,6 +28,9 @@ from staticfire.protocol.requests.group_state import GetGroupState, PoppedState,
 from staticfire.protocol.requests.journal import JOINED, LEFT, GetJournal
 from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetTopicStats, GroupOffset
 
+BROADCASTING = "BROADCASTING"
+UNCOMMITTED_TOPICS_MAX = 50
+# Of so many topics that a group subscribes to and has no offset in, it is looked how many messages they have.
 Findings = dict[tuple[str, str], str]
 
 
@@ -46,6 +49,8 @@ class GroupSurvey:
         # What brokers say that the time is, those that do.
         self._popped: dict[MessageQueue, list[PoppedState]] = {}
         self._returned: dict[MessageQueue, ReturnedState] = {}
+        self._offsets: dict[MessageQueue, GroupOffset] = {}
+        self._not_begun: set[str] = set()
 
     async def look(self) -> GroupView:
         """Return what there is. Raises: NetworkError (a broker is away)."""
@@ -54,10 +59,12 @@ class GroupSurvey:
         members = self._members(answers)
         view.members = [members[client_id] for client_id in sorted(members)]
         await asyncio.gather(*(self._ask_member(member) for member in view.members))
-        stats = await self._ask_all(GetConsumeStats(view.group))
+        stats = await self._stats()
         # Before what is popped: a message may be popped in between, and neither of the two would know of it.
         findings = await self._states()
-        self._take_progress(stats)
+        for answers in stats:
+            self._take_stats(answers)
+        self._take_progress()
         view.dead_letters = await self._dead_letters()
         view.warnings = [*await self._faults(), *warnings_of(view, findings), *await self._flapping()]
         return view
@@ -77,6 +84,7 @@ class GroupSurvey:
             connections: ConsumerConnections = answer.body
             view.consume_type = connections.consume_type or view.consume_type
             view.message_model = connections.message_model or view.message_model
+            view.topics = sorted({*view.topics, *connections.subscription_table})
             view.consume_from_where = connections.consume_from_where or view.consume_from_where
             for one in connections.connection_set:
                 if one.client_id not in found:
@@ -118,15 +126,26 @@ class GroupSurvey:
                     member.in_order = state.in_order if member.in_order is None else member.in_order
         return findings
 
-    def _take_progress(self, answers: Mapping[str, Answer]) -> None:
+    async def _stats(self) -> list[dict[str, Answer]]:
+        """Ask how far the group has come: brokers count topics without any commit only when they are asked for."""
+        everything = await self._ask_all(GetConsumeStats(self._view.group))
+        counted = {wire.topic for stats in map(_stats_in, everything.values()) for wire in stats.offset_table}
+        left = [topic for topic in self._view.topics if topic not in counted]
+        if self._view.message_model == BROADCASTING:
+            left = []
+        self._not_begun = set(left)
+        asked = (self._ask_all(GetConsumeStats(self._view.group, topic)) for topic in left[:UNCOMMITTED_TOPICS_MAX])
+        return [everything, *await asyncio.gather(*asked)]
+
+    def _take_stats(self, answers: Mapping[str, Answer]) -> None:
+        for stats in map(_stats_in, answers.values()):
+            self._view.consume_tps += stats.consume_tps
+            for wire, offset in stats.offset_table.items():
+                self._offsets[MessageQueue(wire.topic, wire.broker_name, wire.queue_id)] = offset
+
+    def _take_progress(self) -> None:
         """Take in how far the group has come; what comes again of pops as brokers know it with what is popped."""
-        found: dict[MessageQueue, GroupOffset] = {}
-        for answer in answers.values():
-            if answer.code == SUCCESS and answer.body is not None:
-                stats: ConsumeStats = answer.body
-                self._view.consume_tps += stats.consume_tps
-                for wire, offset in stats.offset_table.items():
-                    found[MessageQueue(wire.topic, wire.broker_name, wire.queue_id)] = offset
+        found = self._offsets
         for queue, back in self._returned.items():
             stored_ms = found[queue].last_timestamp if queue in found else 0
             found[queue] = GroupOffset(back.end, back.committed, back.committed, stored_ms)
@@ -140,7 +159,7 @@ class GroupSurvey:
         return QueueProgress(
             *queue, offset.consumer_offset, offset.broker_offset,
             max(0, offset.pull_offset - offset.consumer_offset) + unacknowledged, offset.last_timestamp,
-            *holdings.owners(queue), unacknowledged, working_from,
+            *holdings.owners(queue), unacknowledged, working_from, queue.topic not in self._not_begun,
         )  # fmt: skip
 
     async def _dead_letters(self) -> int:
@@ -177,3 +196,9 @@ class GroupSurvey:
                 continue
             found |= {warning.words: warning for warning in flapping(records, ids, now_ms)}
         return list(found.values())
+
+
+def _stats_in(answer: Answer) -> ConsumeStats:
+    """Return how far a group has come on a broker; nothing where that refused."""
+    stats: ConsumeStats | None = answer.body if answer.code == SUCCESS else None
+    return ConsumeStats({}, 0.0) if stats is None else stats

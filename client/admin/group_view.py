@@ -8,7 +8,7 @@ import msgspec
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.names import asked_for, pop_retry_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
-from staticfire.protocol.requests.connections import ConsumerRunningInfo, TopicConsumption
+from staticfire.protocol.requests.connections import CONSUME_TYPE, LAST_POLL, ConsumerRunningInfo, TopicConsumption
 from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
 
 FLAPPING_MS = 600_000
@@ -16,6 +16,7 @@ FLAPPING_MS = 600_000
 FLAPPING_TIMES = 3
 # So often within that; from one host, so often its members there.
 NAMED_MAX = 4
+ACTIVELY = "CONSUME_ACTIVELY"
 
 
 class HeldQueue(msgspec.Struct, rename="camel", frozen=True):
@@ -56,6 +57,10 @@ class GroupMember(msgspec.Struct, rename="camel"):
     language: str
     version: str
     started_ms: int = 0
+    polls: bool = False
+    """Whether it is a lite pull program, which has no listener."""
+    last_poll_ms: int = 0
+    """When it was last in a poll, by its wall clock; 0: it hasn't said."""
     in_order: bool | None = None
     """Whether it listens in order; None: nobody knows."""
     counts: bool = True
@@ -70,8 +75,8 @@ class GroupMember(msgspec.Struct, rename="camel"):
 
     def tell(self, info: ConsumerRunningInfo) -> None:
         """Take in what it says of itself."""
-        started = info.properties.get("PROP_CONSUMER_START_TIMESTAMP", "")
-        self.started_ms = int(started) if started.isdecimal() and started.isascii() else 0
+        self.started_ms = _moment(info, "PROP_CONSUMER_START_TIMESTAMP")
+        self.last_poll_ms = _moment(info, LAST_POLL)
         self.version = info.properties.get("PROP_CLIENT_VERSION") or self.version
         order = info.properties.get("PROP_CONSUMEORDERLY")
         if order is not None:
@@ -94,7 +99,13 @@ class GroupMember(msgspec.Struct, rename="camel"):
                 if not held.droped
             )  # fmt: skip
         self.queues = sorted([*pulled, *popped], key=lambda held: held.queue)
+        self.polls = info.properties.get(CONSUME_TYPE) == ACTIVELY and not popped
         self.consumption = dict(sorted(info.status_table.items()))
+
+
+def _moment(info: ConsumerRunningInfo, name: str) -> int:
+    text = info.properties.get(name, "")
+    return int(text) if text.isdecimal() and text.isascii() else 0
 
 
 class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
@@ -116,6 +127,8 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     """Messages that were popped and aren't acknowledged: `committed` is past them. A real RocketMQ tells of none."""
     working_from: int = -1
     """The offset of the first of them that a member may still work on; -1 where all have failed, or there are none."""
+    has_begun: bool = True
+    """False: the group subscribes to the topic and has committed nothing there yet."""
 
     @property
     def queue(self) -> MessageQueue:
@@ -144,6 +157,8 @@ class GroupView(msgspec.Struct, rename="camel"):
     consume_type: str = ""
     message_model: str = ""
     consume_from_where: str = ""
+    topics: list[str] = []
+    """What the group subscribes to, as brokers know it: also of members that say nothing."""
     consume_tps: float = 0.0
     """Messages per second that brokers handed out, over the last minute."""
     dead_letters: int = 0
@@ -188,7 +203,11 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
     """Look for queues that nobody has, or several do. Right after a rebalance there are such for a moment."""
     if not view.members:
         return
-    nobody = [one for one in view.progress if not one.owners and (one.lag or not _comes_again(one.topic, view.group))]
+    nobody = [
+        one
+        for one in view.progress
+        if not one.owners and one.has_begun and (one.lag or not _comes_again(one.topic, view.group))
+    ]
     if nobody:
         yield GroupWarning("QUEUES_WITHOUT_OWNER", f"no member has {_places(nobody)}")
     several = [queue for queue in view.progress if len(queue.owners) > 1 and not queue.popped]

@@ -15,7 +15,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.lite_pull.pulling import LitePulling
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.clients import ConsumerData
-from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumerRunningInfo
+from staticfire.protocol.requests.connections import LAST_POLL, ConsumedDirectly, ConsumerRunningInfo
 
 
 class LitePullAdmin:
@@ -31,15 +31,17 @@ class LitePullAdmin:
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
         """Return what it is doing."""
         data, pulling = self._describe(), self._pulling
-        settings = pulling.state.settings
+        settings, clock = pulling.state.settings, self._client.machine.clock
+        idle_ms = 0 if pulling.is_polling else clock.uptime_ms() - pulling.last_poll_ms
         properties = properties_of(self._client, data, self._began_ms) | {
+            LAST_POLL: str(clock.wall_ms() - idle_ms),
             "pullBatchSize": str(settings.pull_batch_size),
             "pullThresholdForQueue": str(settings.pull_threshold_for_queue),
         }
         return ConsumerRunningInfo(
             properties=properties,
             subscription_set=data.subscription_data_set,
-            mq_table=queue_table(pulling.held, pulling.offsets, self._client.machine.clock),
+            mq_table=queue_table(pulling.held, pulling.offsets, clock),
             status_table={topic: pulling.state.statistics.consumption(topic) for topic in pulling.state.wanted},
             jstack=stacks() if with_stacks else None,
         )

@@ -8,7 +8,7 @@ from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.client.rebalance.assigned_queues import AssignedQueues
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.requests.clients import ConsumerData
-from staticfire.protocol.requests.connections import PopQueueInfo, ProcessQueueInfo
+from staticfire.protocol.requests.connections import CONSUME_TYPE, PopQueueInfo, ProcessQueueInfo
 from staticfire.protocol.requests.locks import MessageQueue as WireQueue
 from staticfire.runtime.machine import Clock
 
@@ -22,7 +22,7 @@ def properties_of(client: ClusterClient, data: ConsumerData, began_ms: int) -> d
     """Return what consumers of all kinds say of themselves. `data`: what heartbeats say."""
     return {
         "PROP_NAMESERVER_ADDR": str(client.nameservers),
-        "PROP_CONSUME_TYPE": data.consume_type or "",
+        CONSUME_TYPE: data.consume_type or "",
         "PROP_CLIENT_VERSION": f"V5_3_3 ({VERSION}), staticfire",
         "PROP_CONSUMER_START_TIMESTAMP": str(began_ms),
         "consumerGroup": data.group_name,

@@ -226,7 +226,8 @@ class QueueDriver:
     def _answered(
         self, queue: Queue, pull: Pull, connection: Connection, call: PullCall | None, outcome: Reply
     ) -> None:
-        if queue.is_dropped or self._state.is_over:
+        is_gone = queue.is_dropped or self._state.is_over
+        if is_gone and call is None:
             return
         try:
             if not isinstance(outcome, Answer):
@@ -235,10 +236,12 @@ class QueueDriver:
             result = read_pull(outcome, queue.queue, pull.subscription.tags, host)
         except StaticfireError as error:
             self._told_after(call, queue, error=error)
-            self._failed(queue, error)
+            if not is_gone:
+                self._failed(queue, error)
         else:
             self._told_after(call, queue, result)
-            self.carry_out(queue, queue.pulled(result, self._clock.uptime_ms()))
+            if not is_gone:
+                self.carry_out(queue, queue.pulled(result, self._clock.uptime_ms()))
 
     def _told_before(self, queue: Queue, pull: Pull) -> PullCall | None:
         assert self._hooks is not None

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client.explain import of_members, of_messages, of_places, of_queues, of_topics
+from staticfire.client.explain import of_members, of_messages, of_offsets, of_places, of_queues, of_topics
 from staticfire.client.explain.facts import GroupFacts, total
 from staticfire.client.explain.findings import ExplainFinding, Rule, count, look_through
 
@@ -20,12 +20,17 @@ RULES: tuple[Rule, ...] = (
     of_places.unreachable,
     of_places.refused,
     of_queues.stuck,
+    of_members.stopped_polling,
+    of_queues.suspended,
     of_members.listeners,
     of_queues.locked,
-    of_queues.illegal_offsets,
+    of_offsets.not_read,
+    of_offsets.illegal_offsets,
+    of_offsets.reset_pause,
     of_members.warned_of,
     of_messages.filtered,
-    of_queues.began_at_the_end,
+    of_offsets.began_at_the_end,
+    of_offsets.passed_over,
     of_topics.empty,
     of_messages.due_later,
     of_messages.open_transactions,
@@ -91,4 +96,6 @@ def _headline(facts: GroupFacts) -> str:
         return f"{facts.group}: {members}, and no topic that it has ever had to do with"
     if stored == 0:
         return f"{facts.group}: {members}, and nothing to consume"
+    if hidden := sum(total(topic.hidden) for topic in facts.topics.values()):
+        return f"{facts.group}: {members}, behind nothing, and {count(hidden, 'message')} where no consumer reads"
     return f"{facts.group}: {members}, behind nothing: all that it should have consumed is consumed, or was passed over"

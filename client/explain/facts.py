@@ -8,7 +8,7 @@ from staticfire.client.admin.group_view import GroupMember, GroupView
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import retry_topic
-from staticfire.protocol.requests.group_state import GroupState, WaitingState
+from staticfire.protocol.requests.group_state import GroupState, ResetState, WaitingState
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.journal import JournalRecord
 
@@ -32,6 +32,8 @@ class QueueFacts(msgspec.Struct):
     """When it was pulled or popped, by the owner's wall clock; 0: it hasn't said."""
     is_popped: bool = False
     """Whether members pop it: none of them has it for itself."""
+    reset: ResetState | None = None
+    """The latest reset of the group there by an administrator, where its broker knows of one."""
     delivered: JournalRecord | None = None
     """When the message that is next was delivered last, if that is known."""
     next_message: ReceivedMessage | None = None
@@ -58,14 +60,19 @@ class TopicFacts(msgspec.Struct):
     brokers: list[str] = []
     perms: dict[str, int] = {}
     """By broker."""
+    shapes: dict[str, tuple[int, int]] = {}
+    """How many queues can be read and written, by broker."""
     queues: list[QueueFacts] = []
+    """Those that consumers read."""
+    hidden: list[QueueFacts] = []
+    """Those that producers may send to and that are beyond the number of read queues."""
     samples: list[ReceivedMessage] = []
     """Some of its newest messages."""
 
     @property
     def count(self) -> int:
         """How many messages are stored."""
-        return sum(one.end - one.first for one in self.queues)
+        return sum(one.end - one.first for one in (*self.queues, *self.hidden))
 
 
 class GroupFacts(msgspec.Struct):
@@ -127,6 +134,10 @@ class GroupFacts(msgspec.Struct):
         for topic in self.topics.values():
             yield from topic.queues
         yield from self.retries
+
+    def member(self, client_id: str) -> GroupMember | None:
+        """Return a member."""
+        return next((one for one in self.members if one.client_id == client_id), None)
 
     def waiting(self, topic: str, *kinds: str) -> list[WaitingState]:
         """Return what waits for a topic, on all brokers."""

@@ -1,7 +1,7 @@
 """Asks a cluster for what is known of a group: all brokers at once, and only about topics that it has to do with."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
@@ -10,6 +10,7 @@ from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.holdings import Holdings
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.peek import peek_messages
+from staticfire.client.cluster.namespaces import SEPARATOR
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
@@ -52,15 +53,16 @@ class FactsReader:
         names = await self._groups(facts.addresses)
         facts.is_known = facts.group in names or bool(facts.away)
         if not facts.is_known:
-            facts.similar = get_close_matches(facts.group, names, SIMILAR_MAX)
+            facts.similar = similar(facts.group, names)
         if self._brokers:
             facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
-            self._committed = {one.queue: one.committed for one in facts.view.progress}
+            self._committed = {one.queue: one.committed for one in facts.view.progress if one.has_begun}
             self._holdings = Holdings(facts.group, facts.members)
-        topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._progressed()]))[:TOPICS_MAX]
+        topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._topics_known()]))[:TOPICS_MAX]
         await asyncio.gather(
             self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
         )
+        self._resets()
         await self._journal()
         await self._messages()
         return facts
@@ -99,6 +101,18 @@ class FactsReader:
             if answer.code == SUCCESS and answer.body is not None:
                 self._facts.states[name] = answer.body
 
+    def _resets(self) -> None:
+        """Take in where administrators have reset the group."""
+        found = {
+            MessageQueue(reset.topic, name, reset.queue_id): reset
+            for name, state in self._facts.states.items()
+            for reset in state.resets
+        }
+        for queue in self._facts.queues():
+            queue.reset = found.get(queue.queue)
+            if queue.reset is not None and queue.reset.is_pending:
+                queue.consumed = queue.committed  # Its owner doesn't know it yet.
+
     async def _faults(self) -> None:
         """Take in the rules that break something on purpose; a RocketMQ has none."""
         asked = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
@@ -108,9 +122,9 @@ class FactsReader:
             return
         self._facts.faults = [f"{view.number}: {view.words}, {count(view.hit, 'hit')}" for view in views]
 
-    def _progressed(self) -> list[str]:
-        """Return the topics in which brokers know offsets of the group."""
-        named = {queue.topic for queue in self._facts.view.progress}
+    def _topics_known(self) -> list[str]:
+        """Return the topics that brokers know the group to subscribe to, or to have offsets in."""
+        named = {*self._facts.view.topics, *(queue.topic for queue in self._facts.view.progress)}
         return sorted(topic for topic in named if not is_retry_topic(topic) and not is_dead_letter_topic(topic))
 
     # -- topics --------------------------------------------------------------------------------------------------
@@ -121,11 +135,16 @@ class FactsReader:
             route = await self._admin.route(name)
         except TopicNotFound:
             topic.exists = False
-            topic.similar = get_close_matches(name, await self._admin.topics(), SIMILAR_MAX)
+            topic.similar = similar(name, await self._admin.topics())
             return
         topic.brokers = sorted(queues.broker_name for queues in route.queue_datas)
         topic.perms = {queues.broker_name: queues.perm for queues in route.queue_datas}
-        topic.queues = await self._queues(name)
+        topic.shapes = {
+            queues.broker_name: (queues.read_queue_nums, queues.write_queue_nums) for queues in route.queue_datas
+        }
+        for one in await self._queues(name):
+            reads, _ = topic.shapes.get(one.queue.broker_name, (one.queue.queue_id + 1, 0))
+            (topic.queues if one.queue.queue_id < reads else topic.hidden).append(one)
 
     async def _retries(self, topics: Iterable[str]) -> None:
         """Take in the queues of what came back: of the group, and where it pops, of each topic."""
@@ -206,6 +225,13 @@ class FactsReader:
                 for place in full[:SAMPLES_MAX]:
                     most = max(1, SAMPLES_MAX // len(full))
                     topic.samples += await _peeked(reader, place, most)
+
+
+def similar(name: str, names: Sequence[str]) -> list[str]:
+    """Return the names that may be meant: those that are the same but for a namespace, else those like it."""
+    plain = name.rpartition(SEPARATOR)[2]
+    same = [one for one in names if one.rpartition(SEPARATOR)[2] == plain]
+    return same[:SIMILAR_MAX] or get_close_matches(name, names, SIMILAR_MAX)
 
 
 async def _peeked(

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from staticfire.client.admin.group_view import GroupMember, GroupWarning
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, total
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
+from staticfire.client.explain.of_offsets import pausing
+from staticfire.client.explain.of_queues import has_stopped_polling, is_suspended, polls
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.names import retry_topic
 
@@ -19,8 +21,8 @@ CAUSES_AMONG_WARNINGS = {
     "SAME_CLIENT_ID": "give each client an instance name of its own",
     "WAITING_MEMBER": "wait, or set stableTimeMs=0: staticfire mqadmin updateSubGroup -g {group} "
     "--attributes +stableTimeMs=0",
-    "QUEUES_WITHOUT_OWNER": "look again in some seconds: members share queues anew every 20 s; if it stays, restart "
-    "the member that joined last",
+    "QUEUES_WITHOUT_OWNER": "look again in some seconds: members share queues anew every 20 s, and give a queue up for "
+    "10 s when its offset was reset; if it stays, restart the member that joined last",
 }
 NOTES_AMONG_WARNINGS = {
     "MIXED_LISTENERS": "use one kind of listener, or two groups",
@@ -37,6 +39,8 @@ def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
         similar = f"; is it {named(facts.similar)}?" if facts.similar else ""
         words = f"no broker knows a group {group}: no consumer has ever connected under that name{similar}"
         way_out = f"start a consumer of {group}, on this nameserver; which groups there are: staticfire groups"
+        if facts.similar:
+            way_out = f"staticfire explain {facts.similar[0]}; {way_out}"
         yield ExplainFinding("UNKNOWN_GROUP", words, way_out=way_out)
     elif not facts.members:
         last = facts.left[-1] if facts.left else None
@@ -51,9 +55,15 @@ def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """What brokers have found, and what shows in who has which queues."""
     for warning in facts.view.warnings:
-        if warning.kind in TOLD_OTHERWISE or (warning.kind == "QUEUES_WITHOUT_OWNER" and not total(facts.queues())):
+        if warning.kind in TOLD_OTHERWISE or (warning.kind == "QUEUES_WITHOUT_OWNER" and not _without_owner(facts)):
             continue
         yield _of_warning(facts, warning)
+
+
+def _without_owner(facts: GroupFacts) -> bool:
+    """Whether messages lie in queues without an owner; those of a reset a moment ago are reported by themselves."""
+    left = [queue for queue in facts.queues() if queue.lag and not queue.owners]
+    return len(left) > len(pausing(facts))
 
 
 def _of_warning(facts: GroupFacts, warning: GroupWarning) -> ExplainFinding:
@@ -76,7 +86,23 @@ def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
         pulled = ago(facts.wall_ms - queue.last_pull_ms) if queue.last_pull_ms else "never"
         words = f"{queue.owners[0]} has {queue.place} and doesn't pull it: last pull {pulled}, {queue.lag:,} behind"
         way_out = "it is suspended, or its flow control holds it back: resume it, or look at its log and threads"
+        if polls(facts, queue):
+            way_out = "its program has paused that queue: consumer.resume([queue]), or look at its log"
         yield ExplainFinding("OWNER_DOES_NOT_PULL", words, [], way_out)
+
+
+def stopped_polling(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Lite pull programs with messages for them that poll no longer. One finding for each."""
+    for member in facts.members:
+        queues = [one for one in facts.queues() if member.client_id in one.owners and has_stopped_polling(facts, one)]
+        if member.polls and queues:
+            last = f"its program polled last {ago(facts.wall_ms - member.last_poll_ms)}"
+            last = last if member.last_poll_ms else "its program has committed nothing for half a minute"
+            words = f"{count(total(queues), 'message')} are there for {member.client_id} to poll, and {last}"
+            evidence = some(f"{one.place}: {one.lag:,} behind, {one.cached:,} pulled and not polled" for one in queues)
+            way_out = "look what the program does instead of calling poll; the messages that it polled last count as "
+            way_out += "done only when it polls again or commits"
+            yield ExplainFinding("STOPPED_POLLING", words, evidence, way_out)
 
 
 def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -122,10 +148,14 @@ def listeners(facts: GroupFacts) -> Iterable[ExplainFinding]:
         for topic, speed in member.consumption.items():
             if topic == retry_topic(facts.group):
                 continue
+            if any(is_suspended(facts, one) for one in facts.queues() if one.queue.topic == topic):
+                continue
             if speed.consume_failed_tps > 0 and speed.consume_ok_tps == 0:
                 words = f"every call of {member.client_id}'s listener for {topic} fails"
                 evidence = [f"{speed.consume_failed_tps:.1f} failed calls a second, none that succeeds"]
                 way_out = "look at its log; which messages: staticfire journal sentBack --group " + facts.group
+                if member.in_order:
+                    way_out = "look at its log; a message that fails is tried again, and its queue waits for it"
                 yield ExplainFinding("FAILING_LISTENER", words, evidence, way_out)
             elif speed.consume_rt >= SLOW_RT_MS and _lag_of(facts, member, topic):
                 yield _slow(facts, member, topic, speed.consume_rt)

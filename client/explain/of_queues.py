@@ -1,4 +1,4 @@
-"""Rules about queues: locks, offsets that can't be, the message that holds one up, where a new group began. Pure."""
+"""Rules about queues: locks, the message that holds one up, what came back. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,6 +9,8 @@ from staticfire.protocol.durations import format_duration
 
 STUCK_MS = 5_000
 # So long a listener may take before a message is said to hold its queue up.
+UNCOMMITTED_MS = 30_000
+# So long a lite pull program that doesn't report its polls may leave a message uncommitted.
 
 
 def stuck(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -16,7 +18,7 @@ def stuck(facts: GroupFacts) -> Iterable[ExplainFinding]:
     by_member: dict[str, list[tuple[int, QueueFacts]]] = {}
     for queue in facts.queues():
         held_ms = _held_ms(facts, queue)
-        if held_ms is not None and held_ms >= STUCK_MS and queue.owners:
+        if held_ms is not None and _is_stuck(facts, queue) and not polls(facts, queue):
             by_member.setdefault(_holder(queue), []).append((held_ms, queue))
     for client, held in by_member.items():
         held.sort(key=lambda one: -one[0])
@@ -27,6 +29,45 @@ def stuck(facts: GroupFacts) -> Iterable[ExplainFinding]:
         way_out = "look what that listener waits for (a lock, a call without a timeout); its messages come again when "
         way_out += "the member ends, or after its consume timeout"
         yield ExplainFinding("STUCK_MESSAGE", words, some(evidence), way_out)
+
+
+def _is_stuck(facts: GroupFacts, queue: QueueFacts) -> bool:
+    """Whether the next message of a queue has been at a member for long, though the queue isn't suspended."""
+    held_ms = _held_ms(facts, queue)
+    return held_ms is not None and held_ms >= STUCK_MS and bool(queue.owners) and not is_suspended(facts, queue)
+
+
+def polls(facts: GroupFacts, queue: QueueFacts) -> bool:
+    """Whether the member that has a queue is a lite pull program: it has no listener."""
+    member = facts.member(_holder(queue)) if queue.owners else None
+    return member is not None and member.polls
+
+
+def suspended(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Queues in order whose next message fails again and again: those after it wait."""
+    for queue in facts.queues():
+        if is_suspended(facts, queue):
+            words = f"the ordered listener of {queue.owners[0]} fails with {_name_of(queue)} again and again (it "
+            words += f"answers SUSPEND_CURRENT_QUEUE_A_MOMENT, or raises): {queue.place} waits at offset "
+            words += f"{queue.consumed:,}, {count(queue.lag, 'message')} behind"
+            evidence = [f"{queue.place}: {queue.cached:,} messages are at the member and not done"]
+            way_out = "look at its log for why it fails; in order, the messages after a failed one wait for it: to "
+            way_out += "give it up after some tries, set maxReconsumeTimes (max_reconsume_times) of the consumer"
+            yield ExplainFinding("SUSPENDED_QUEUE", words, evidence, way_out)
+
+
+def is_suspended(facts: GroupFacts, queue: QueueFacts) -> bool:
+    """Whether a queue in order waits for a message that fails, as far as its owner's counters tell.
+
+    They are of a topic: only with a journal is it known of each of its queues how long its next message is there.
+    """
+    member = facts.member(queue.owners[0]) if queue.owners else None
+    speed = member.consumption.get(queue.queue.topic) if member is not None else None
+    if member is None or speed is None or not member.in_order or not queue.lag or not queue.cached:
+        return False
+    held_ms = _held_ms(facts, queue)
+    is_waiting = speed.consume_ok_tps == 0 if held_ms is None else held_ms >= STUCK_MS
+    return speed.consume_failed_tps > 0 and is_waiting
 
 
 def _holder(queue: QueueFacts) -> str:
@@ -49,12 +90,33 @@ def _name_of(queue: QueueFacts) -> str:
     return f"message {message.message_id}{keys}"
 
 
+def is_held_up(facts: GroupFacts, queue: QueueFacts) -> bool:
+    """Whether messages are at a member that doesn't go on with them."""
+    if polls(facts, queue):
+        return has_stopped_polling(facts, queue)
+    return is_suspended(facts, queue) or _is_stuck(facts, queue)
+
+
+def has_stopped_polling(facts: GroupFacts, queue: QueueFacts) -> bool:
+    """Whether the program that has a queue with messages has polled for the last time a while ago.
+
+    RocketMQ's doesn't report when: then it is judged by how long the next message is there. It commits what it has
+    polled up to ten seconds later, while it pulls ahead, so that this takes longer to be sure of.
+    """
+    member = facts.member(_holder(queue)) if queue.owners else None
+    if member is None or not member.polls or not queue.lag:
+        return False
+    if member.last_poll_ms:
+        return facts.wall_ms - member.last_poll_ms >= STUCK_MS
+    return (_held_ms(facts, queue) or 0) >= UNCOMMITTED_MS
+
+
 def under_way(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Messages that are being consumed right now."""
     lines = [
         f"{queue.place}: {queue.cached:,} at {queue.owners[0]}, of {queue.lag:,}"
         for queue in facts.queues()
-        if queue.lag and queue.cached and queue.owners and (_held_ms(facts, queue) or 0) < STUCK_MS
+        if queue.lag and queue.cached and queue.owners and not is_held_up(facts, queue)
     ]
     if lines:
         yield ExplainFinding("UNDER_WAY", "messages are being consumed right now", some(lines), "", is_cause=False)
@@ -79,41 +141,6 @@ def locked(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 def _find(facts: GroupFacts, queue: MessageQueue) -> QueueFacts | None:
     return next((one for one in facts.queues() if one.queue == queue), None)
-
-
-def illegal_offsets(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Offsets beyond the end of a queue, or before what is still stored."""
-    for queue in facts.queues():
-        if queue.committed > queue.end:
-            words = f"{queue.place}: {facts.group} is at {queue.committed:,}, beyond the end at {queue.end:,}"
-            words += ": the broker has lost messages, or was emptied, or an offset was set by hand"
-            yield ExplainFinding("OFFSET_BEYOND_END", words, [], _reset(facts, queue))
-        elif 0 <= queue.committed < queue.first:
-            words = f"{queue.place}: {facts.group} is at {queue.committed:,}, and the oldest stored message is "
-            words += f"{queue.first:,}: {count(queue.first - queue.committed, 'message')} went by age before it came"
-            way_out = "longer fileReservedTime, or a faster consumer; it goes on at the oldest by itself"
-            yield ExplainFinding("OFFSET_BELOW_BEGIN", words, [], way_out, is_cause=False)
-
-
-def _reset(facts: GroupFacts, queue: QueueFacts) -> str:
-    return f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {queue.queue.topic} -s 0"
-
-
-def began_at_the_end(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """New groups that begin behind what was sent before them."""
-    if facts.view.consume_from_where != "CONSUME_FROM_LAST_OFFSET" or not facts.has_journal or facts.delivered:
-        return
-    for topic in facts.topics.values():
-        if topic.name not in facts.subscribed():
-            continue
-        ended = [queue for queue in topic.queues if queue.consumed >= queue.end > queue.first]
-        skipped = sum(queue.consumed - queue.first for queue in ended)
-        if skipped > 0 and not any(queue.lag for queue in topic.queues):
-            words = f"{facts.group} is new and began behind the {count(skipped, 'message')} that {topic.name} had: "
-            words += "CONSUME_FROM_LAST_OFFSET, which is the default"
-            way_out = "let it consume from the first offset before its first start, or now: "
-            way_out += f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {topic.name} -s 0"
-            yield ExplainFinding("BEGAN_AT_THE_END", words, [], way_out)
 
 
 def retries_behind(facts: GroupFacts) -> Iterable[ExplainFinding]:

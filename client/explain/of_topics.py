@@ -90,7 +90,7 @@ def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def empty(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Topics to which nothing has been sent."""
     for topic in facts.topics.values():
-        if topic.exists and not topic.count and not any(queue.end for queue in topic.queues):
+        if topic.exists and not topic.count and not any(queue.end for queue in (*topic.queues, *topic.hidden)):
             words = f"nothing has ever been sent to {topic.name}"
             waiting = facts.waiting(topic.name, "level", "timer", "transaction")
             if not waiting:

@@ -62,6 +62,9 @@ class LitePulling:
         self.membership = Membership(service, client, self.state, self.held, self.offsets, self.assigned)
         self.questions = QueueOffsets(client, settings.offset_timeout_ms)
         self._uptime_ms = client.machine.clock.uptime_ms
+        self.last_poll_ms = self._uptime_ms()
+        """When the program was last in a poll."""
+        self._polls = 0
         self._auto_commit_ms = settings.auto_commit_interval_ms if settings.auto_commit else None
         self._commit_due_ms = 0
         self._is_hooked = hooks.hears_of("consume")
@@ -70,6 +73,19 @@ class LitePulling:
 
     async def poll(self, timeout_ms: int) -> list[ReceivedMessage]:
         """Return what one pull brought, nothing after `timeout_ms` without any."""
+        self._polls += 1
+        try:
+            return await self._poll(timeout_ms)
+        finally:
+            self._polls -= 1
+            self.last_poll_ms = self._uptime_ms()
+
+    @property
+    def is_polling(self) -> bool:
+        """Whether the program waits in a poll now."""
+        return self._polls > 0
+
+    async def _poll(self, timeout_ms: int) -> list[ReceivedMessage]:
         uptime_ms = self._uptime_ms()
         self.offsets.poll_begins()
         if self._auto_commit_ms is not None and uptime_ms >= self._commit_due_ms:

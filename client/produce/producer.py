@@ -25,7 +25,7 @@ from staticfire.client.produce.hooks import ProducerHook, ProducerHooks
 from staticfire.client.produce.many_sending import ManySending
 from staticfire.client.produce.recalling import recall_request, recalled_id
 from staticfire.client.produce.request_reply import reply_request, reply_to, request_of
-from staticfire.client.produce.selectors import Selector
+from staticfire.client.produce.selectors import Selector, checked_choice
 from staticfire.client.produce.send_requests import single_outcome, single_request
 from staticfire.client.produce.send_result import SendResult
 from staticfire.client.produce.sender import Sender
@@ -151,12 +151,13 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def _selected(
         self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
     ) -> MessageQueue | None:
-        """Return the queue that the program chose, or its selector does. Raises: ClientError (both of them)."""
+        """Return the queue that the program chose, or its selector does. Raises: ClientError (both, or no queue)."""
         if selector is None:
             return queue
         if queue is not None:
             raise ClientError("queue and selector exclude each other")
-        return selector(await self._open.queues(message.topic), message, key)
+        queues = await self._open.queues(message.topic)
+        return checked_choice(selector(queues, message, key), queues, message.topic)
 
     def _hooked(
         self, message: Message, queue: MessageQueue | None, post: Callable[[], asyncio.Future[SendResult]]

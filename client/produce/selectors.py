@@ -12,6 +12,8 @@ from staticfire.protocol.errors import ClientError
 from staticfire.protocol.messages import Message
 from staticfire.protocol.tags import java_hash
 
+CHOICE_CHARACTERS_MAX = 80
+# So much of what a selector returned is shown in an error.
 Selector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
 
@@ -57,6 +59,17 @@ class ByMachineRoom:
                 f"no queue of topic {message.topic} is in {', '.join(sorted(self._rooms))}: its brokers are {brokers}"
             )
         return self._inner(near, message, key)
+
+
+def checked_choice(chosen: object, queues: Sequence[MessageQueue], topic: str) -> MessageQueue:
+    """Return the queue that a selector has chosen. Raises: ClientError (it isn't one of those that it was given)."""
+    if isinstance(chosen, MessageQueue) and chosen in queues:
+        return chosen
+    given = repr(chosen)[:CHOICE_CHARACTERS_MAX]
+    raise ClientError(
+        f"the selector for topic {topic} returned {given} ({type(chosen).__name__}); it has to return one of the "
+        f"{len(queues)} queues that it was given, as in selector=lambda queues, message, key: queues[0]"
+    )
 
 
 def _java_hash_code(key: Any) -> int:

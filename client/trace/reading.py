@@ -33,11 +33,6 @@ class TraceEvent(msgspec.Struct, frozen=True):
     """Of what was consumed: how often it had come back."""
 
 
-async def trace_of(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[TraceEvent]:
-    """Return what the traces tell of a message, oldest first. Raises: TopicNotFound (nobody traces), NetworkError."""
-    return events_of(await read_traces(admin, message_id, topic, messages_max))
-
-
 async def read_traces(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[Trace]:
     """Return the traces of a message, or of all with a key. Raises: TopicNotFound (nobody traces), NetworkError."""
     found = await admin.find(message_id, topic, 0, FOREVER, messages_max)

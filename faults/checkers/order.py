@@ -15,7 +15,6 @@ from staticfire.faults.checkers.events import (
 )
 from staticfire.faults.workload.description import Workload
 
-_DAMAGING = ("failing syncs", "failing writes", "failing reads", "misdirected reads")
 LOCK_LIFE_MS = 60_000
 # At the broker. A member doubts its own after half of that.
 _EXCUSING = ("freeze member", "isolate member", "cut", "cut one way")

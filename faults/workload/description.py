@@ -21,7 +21,6 @@ from staticfire.runtime.ranges import check_ranges, shown
 BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
 PER_SECOND_MAX = 1_000.0
 SECONDS_MAX = 86_400.0
-HOURS_OF_A_RUN_MAX = 72.0
 BATCH_MAX, RETRIES_MAX = 1_024, 1_000
 
 ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | OrderedContext], Awaitable[object]]

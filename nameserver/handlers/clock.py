@@ -83,6 +83,8 @@ class ClockHandlers:
         if by_ms is not None and by_ms > ADVANCE_MS_MAX:
             raise _illegal(f"an advance of {by_ms} ms is over the limit of ten years")
         settle_ms_max = SETTLE_MS_MAX if request.settle_ms_max is None else request.settle_ms_max
+        if settle_ms_max < 0:
+            raise _illegal(f"settle_ms_max={settle_ms_max}: the cluster can't have less than 0 ms to come to rest")
         if request.to_ms is not None:
             return await self._owner.advance_to(request.to_ms, settle_ms_max)
         return await self._owner.advance_by(request.by_ms or 0, settle_ms_max)

@@ -16,7 +16,6 @@ from staticfire.faults.workload.varying import varied
 from staticfire.protocol.errors import UsageError
 
 RUNS_MAX = 1_000_000
-MADE_WORDS = ("run", "seed")
 
 
 class SweepRun(NamedTuple):

@@ -184,6 +184,11 @@ class TopicConsumption(msgspec.Struct, rename="camel", gc=False):
     consume_failed_msgs: Int64 = 0
 
 
+CONSUME_TYPE = "PROP_CONSUME_TYPE"
+LAST_POLL = "lastPollTimestamp"
+# Properties of a running info. The second is staticfire's own: when a lite pull program was last in a poll.
+
+
 class ConsumerRunningInfo(msgspec.Struct, rename="camel", gc=False):
     """What a consumer is doing."""
 

@@ -98,6 +98,20 @@ class RefusedState(msgspec.Struct, rename="camel", gc=False):
     words: str
 
 
+class ResetState(msgspec.Struct, rename="camel", gc=False):
+    """A queue in which an administrator has reset the group's offset, since the broker was started."""
+
+    topic: str
+    queue_id: Int32
+    before: Int64
+    """The committed offset before the reset; -1: there was none."""
+    offset: Int64
+    age_ms: Int64
+    """How long ago the reset was."""
+    is_pending: bool = False
+    """Whether no member has followed it yet."""
+
+
 class GroupState(msgspec.Struct, rename="camel", gc=False):
     """A group on one broker."""
 
@@ -117,6 +131,7 @@ class GroupState(msgspec.Struct, rename="camel", gc=False):
     popped: list[PoppedState] = []
     returned: list[ReturnedState] = []
     refused: list[RefusedState] = []
+    resets: list[ResetState] = []
 
 
 class GroupStateAnswer(Answer, rename="camel"):

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import msgspec
-
 from staticfire.protocol.command import RecordBatch
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.names import pop_retry_topic
@@ -57,8 +55,3 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
         came_before = record.reconsume_times or (counts.of(pop.flag, pop.queue_id, pop.queue_offset) if counted else 0)
         messages.append(Popped(record, Receipt(pop, record.log_position), came_before))
     return messages
-
-
-def with_topic(record: StoredRecord, topic: str) -> StoredRecord:
-    """Return a record under the topic that the group subscribed to."""
-    return record if record.topic == topic else msgspec.structs.replace(record, topic=topic)

@@ -170,6 +170,8 @@ class Entrance(asyncio.Protocol):
 
     def _send(self, data: bytes) -> None:
         if self._tls is not None and data:
+            if self._is_closing:
+                return  # The end of the session is announced: nothing can follow.
             self._tls.send(data)
             data = self._tls.to_send()
         self._write_out(data)
@@ -199,6 +201,9 @@ class Entrance(asyncio.Protocol):
         self.close()
 
     def close(self) -> None:
+        if self._tls is not None and not self._is_closing:
+            self._tls.end()
+            self._write_out(self._tls.to_send())
         self._is_closing = True
         if self.closing_since is None:
             self.closing_since = self._porch.clock.uptime_ms()

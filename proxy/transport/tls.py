@@ -53,12 +53,12 @@ class TlsSession:
         """Return what is to go to the client."""
         return self._outgoing.read()
 
-    def goodbye(self) -> None:
-        """Say that nothing more comes."""
+    def end(self) -> None:
+        """Announce that nothing more comes (close_notify); fetch it with `to_send`."""
         try:
             self._session.unwrap()
         except ssl.SSLError:
-            pass  # The client hasn't said it yet; nobody waits for that.
+            pass  # The client hasn't announced it yet, and the connection closes without waiting for that.
 
 
 def _way_out(reason: str) -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from staticfire.testing.rocketmq import RocketMQ
     from staticfire.testing.target import RealTarget, StandTarget
 
-REPORT_TIMEOUT_S = 10.0
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what can be set for all tests."""

@@ -2,10 +2,20 @@
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
-from staticfire.client import ByMachineRoom, ByRandom, ClientError, Message, Producer, Selector, by_hash
+from staticfire.client import (
+    ByMachineRoom,
+    ByRandom,
+    ClientError,
+    Message,
+    MessageQueue,
+    Producer,
+    Selector,
+    by_hash,
+)
 from staticfire.faults.simulation import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
@@ -45,3 +55,23 @@ async def test_a_machine_room_without_queues_is_told(world: SimulatedWorld) -> N
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
         with pytest.raises(ClientError, match="no queue of topic orders is in east, west: its brokers are broker-a, b"):
             await producer.send(Message("orders", b"1"), selector=ByMachineRoom({"west", "east"}))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    ["broker-a", None, True, 0, 99, ("orders", "broker-a", 0), MessageQueue("orders", "broker-a", 99), by_hash],
+    ids=str,
+)
+async def test_a_selector_that_returns_no_queue_of_the_topic(world: SimulatedWorld, chosen: Any) -> None:
+    cluster = await fake_cluster(world, brokers=2)
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        for send in (producer.send, producer.send_oneway):
+            with pytest.raises(ClientError, match=r"the selector for topic orders returned .*queues that it was given"):
+                await send(Message("orders", b"1"), selector=lambda *_: chosen)
+
+
+async def test_a_selector_that_fails_reports_its_own_error(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world, brokers=2)
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        with pytest.raises(IndexError):
+            await producer.send(Message("orders", b"1"), selector=lambda queues, message, key: queues[len(queues)])

@@ -16,10 +16,11 @@ from staticfire.protocol.command import REQUESTS, Answer, Declaration, Records, 
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.record import pack_stored
-from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch, split_rocketmq
+from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
 from tests.integration.fuzzing import NUMBERS, TEXTS, USUAL
 from tests.oracle.cases import script
 from tests.oracle.step import Ask, Raw
+from tests.protocol.rocketmq_answers import split_rocketmq
 
 CODECS = {"JSON": JSON, "ROCKETMQ": ROCKETMQ, "msgpack": NATIVE}
 GOLDEN = Path(__file__).resolve().parent.parent / "protocol" / "golden"

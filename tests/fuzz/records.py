@@ -21,10 +21,11 @@ from staticfire.protocol.record import (
     join_records,
     pack_stored,
 )
-from staticfire.protocol.rocketmq_record import decode_batch, split_rocketmq, to_rocketmq
+from staticfire.protocol.rocketmq_record import decode_batch, to_rocketmq
 from staticfire.protocol.sys_flag import COMPRESSED
 from tests.fuzz.corpus import STORE_HOST, batches, golden_records, stored_records
 from tests.fuzz.mutations import Mutator
+from tests.protocol.rocketmq_answers import split_rocketmq
 
 REFUSALS = (ProtocolError, BrokerAnswer)
 EXPANDED_BYTES_MAX = 100_000

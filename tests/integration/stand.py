@@ -13,11 +13,11 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.send import SendMessageV2
-from staticfire.protocol.rocketmq_record import split_rocketmq
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
 from tests.integration.fuzzing import ask
+from tests.protocol.rocketmq_answers import split_rocketmq
 
 TIMEOUT_MS = 10_000
 WINDOW = 64

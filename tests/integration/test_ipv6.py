@@ -29,10 +29,10 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.connections import GetConsumerConnections
-from staticfire.protocol.rocketmq_record import split_rocketmq
 from staticfire.protocol.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from staticfire.runtime.live import live_machine
 from tests.integration.fuzzing import ask
+from tests.protocol.rocketmq_answers import split_rocketmq
 
 SETTINGS = {protocol: ClientSettings(protocol=protocol) for protocol in ("staticfire", "rocketmq")}
 FIRST = ConsumeFromWhere.FIRST_OFFSET

@@ -6,8 +6,8 @@ from typing import Any
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.properties import parse_properties
-from staticfire.protocol.rocketmq_record import split_rocketmq
 from tests.oracle.exchange import JSON, Reply, read_json
+from tests.protocol.rocketmq_answers import split_rocketmq
 
 Plain = dict[str, Any]
 

@@ -20,8 +20,8 @@ from staticfire.pipeline.stream_plan import StreamPlan
 from staticfire.pipeline.topic_pattern import TopicPattern
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.record import decode_records
-from staticfire.protocol.rocketmq_record import split_rocketmq
 from tests.pipeline.stand import send, send_to
+from tests.protocol.rocketmq_answers import split_rocketmq
 
 COUNT = 300
 

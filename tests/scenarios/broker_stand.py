@@ -11,7 +11,7 @@ from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.properties import find_property, format_properties
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
-from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.recall import RecallMessage
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.requests.send_back import SendBack
@@ -87,6 +87,11 @@ class BrokerStand:
         )  # fmt: skip
         answer: SendAnswer = await self.ask(request)
         return answer
+
+    async def pull(self, group: str, topic: str, offset: int, queue_id: int = 0, hold_ms: int = 0) -> Any:
+        """Pull once; `hold_ms`: how long the broker may wait for a message."""
+        flags = FLAG_SUBSCRIPTION | (FLAG_SUSPEND if hold_ms else 0)
+        return await self.ask(PullMessage(group, topic, queue_id, offset, 32, flags, 0, hold_ms, "*"))
 
     async def stored(self, topic: str, queue_id: int = 0, offset: int = 0) -> list[StoredRecord]:
         """Return all messages of a queue from an offset on."""

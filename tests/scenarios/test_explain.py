@@ -11,6 +11,7 @@ from staticfire.client import (
     ConsumeFromWhere,
     Message,
     MessageModel,
+    MessageQueue,
     PushConsumer,
     SimpleConsumer,
     SimpleSettings,
@@ -193,8 +194,8 @@ async def on_one_broker(shop: Shop) -> None:
 
 async def offset_beyond_the_end(shop: Shop) -> None:
     await shop.send(b"1", queue=0)
-    shop.brokers["broker-a"].state.offsets.commit(GROUP, TOPIC, 0, 99)
     await shop.admin.create_group(GROUP)
+    await shop.offsets.commit(GROUP, MessageQueue(TOPIC, "broker-a", 0), 99)
 
 
 async def popped_and_forgotten(shop: Shop) -> None:
@@ -339,10 +340,9 @@ async def test_broadcast_keeps_its_offsets_at_the_members(world: SimulatedWorld,
 
 async def test_a_new_group_that_began_at_the_end(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send(*[b"x"] * 8)
-    for name in shop.brokers:
-        for number in range(2):
-            end = shop.brokers[name].state.store.queue(TOPIC, number).max_offset
-            shop.brokers[name].state.offsets.commit(GROUP, TOPIC, number, end)
+    await shop.admin.create_group(GROUP)
+    for (name, number), end in shop.ends().items():
+        await shop.offsets.commit(GROUP, MessageQueue(TOPIC, name, number), end)
     await shop.start("one", consume_from_where=ConsumeFromWhere.LAST_OFFSET)
     await world.run_for(seconds=20)
     told = str(await explained(shop))

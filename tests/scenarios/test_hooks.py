@@ -235,6 +235,26 @@ async def test_hooks_hear_of_each_pull_and_of_each_change_of_queues(world: Simul
     assert shares[4:] == [("before", 4, 4, 0), ("after", 0, 4, 0)]
 
 
+@BOTH_PROTOCOLS
+@pytest.mark.parametrize("ends", ["given away", "left"])
+async def test_hooks_hear_how_each_pull_ended_that_they_heard_of(world: SimulatedWorld, shop: Shop, ends: str) -> None:
+    """The last pull of a queue is held by the broker while the queue, or the whole consumer, goes."""
+    notes = Notes()
+    consumer = shop.consumer("one", consume_from_where=FIRST)
+    consumer.add_hook(notes)
+    await shop.send(b"0", b"1", queue=0)
+    await world.start("one", consumer)
+    await shop.until_heard(2)
+    await world.run_for(seconds=1)
+    if ends == "left":
+        await world.stop("one")
+    else:
+        consumer.unsubscribe(TOPIC)
+    await world.run_for(minutes=1)
+    assert notes.asked == [0, 2]
+    assert len(notes.pulls) == 2
+
+
 async def test_hooks_hear_why_there_was_no_answer(world: SimulatedWorld, shop: Shop) -> None:
     notes = Notes()
     consumer = shop.consumer("one")

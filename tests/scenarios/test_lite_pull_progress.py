@@ -9,6 +9,8 @@ from staticfire.client import (
 )
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+from staticfire.protocol.requests.reset_offset import ResetOffset
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 
@@ -155,7 +157,8 @@ async def test_an_offset_that_the_queue_has_no_more_is_corrected_and_nothing_com
     world: SimulatedWorld, shop: Shop
 ) -> None:
     await shop.send(b"0", b"1", queue=0)
-    shop.brokers["broker-a"].state.offsets.commit(GROUP, TOPIC, 0, 500)
+    await shop.admin.create_group(SubscriptionGroupConfig(group_name=GROUP))
+    await shop.offsets.commit(GROUP, QUEUE, 500)
     async with lite_pull(shop, "one", auto_commit=False) as consumer:
         await consumer.assign([QUEUE])
         await world.run_for(seconds=3)
@@ -170,6 +173,9 @@ async def test_a_reset_while_it_runs_is_followed(world: SimulatedWorld, shop: Sh
     async with lite_pull(shop, "one", consume_from_where=FIRST, auto_commit=False) as consumer:
         await consumer.assign([QUEUE])
         assert len(await poll_all(consumer, 10)) == 10
-        shop.brokers["broker-a"].state.offsets.reset(GROUP, TOPIC, 0, 4)
+        await shop.admin.create_group(SubscriptionGroupConfig(group_name=GROUP))
+        address = (await shop.admin.masters())["broker-a"]
+        reset = ResetOffset(GROUP, TOPIC, -1, queue_id=0, offset=4)
+        assert (await shop.producer.client.pool.ask(address, reset)).code == 0
         await shop.send(b"10", queue=0)
         assert (await poll_all(consumer, 7))[-7:] == [b"4", b"5", b"6", b"7", b"8", b"9", b"10"]

@@ -223,6 +223,16 @@ async def test_a_position_without_a_record_is_an_error_and_creates_the_retry_top
     assert stand.broker.state.topics.get(RETRY) is not None
 
 
+async def test_a_refused_retry_reports_what_is_wrong_with_it(stand: BrokerStand) -> None:
+    """What a retry adds to the properties doesn't fit any more: the refusal says how long they are, and may be."""
+    assert (await stand.send("orders", b"x", note="n" * 32_640)).code == 0
+    (first,) = await stand.stored("orders")
+    answer = await stand.send_back(first)
+    assert answer.code == 1
+    assert "its properties have 32" in answer.remark
+    assert "bytes, 32767 are allowed" in answer.remark
+
+
 async def test_names_that_are_too_long_for_dead_letters_but_not_for_retries(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:

@@ -1,11 +1,13 @@
 """What dashboards ask a broker: queues, progress, lateness, counters."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from staticfire.client import ClusterClient
+from staticfire.faults.simulation.loop import JumpingLoop
 from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.locks import MessageQueue
@@ -23,7 +25,8 @@ from staticfire.protocol.requests.statistics import (
     TopicOffset,
     ViewStats,
 )
-from tests.scenarios.broker_stand import ADDRESS, BrokerStand
+from staticfire.runtime.machine import Bytes
+from tests.scenarios.broker_stand import ADDRESS, NAME, BrokerStand
 
 
 @pytest_asyncio.fixture
@@ -173,18 +176,41 @@ async def test_each_of_rocketmqs_counters_that_there_can_be_is_there(world: Simu
         assert (answer.code, answer.remark) == (1, f"The stats <{name}> <{key}> not exist")
 
 
+def slow_log(stand: BrokerStand, read_ms: int = 0, write_ms: int = 0) -> None:
+    """From now on, let each read and write of the commit log block the broker that long."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, JumpingLoop)
+    disk = stand.world.disk(NAME)
+
+    def read(path: str, position: int, size: int, is_map: bool) -> int:
+        loop.uptime_ns += read_ms * 1_000_000 * ("commitlog" in path)
+        return position
+
+    def write(path: str, position: int, data: Bytes) -> None:
+        loop.uptime_ns += write_ms * 1_000_000 * ("commitlog" in path)
+
+    disk.on_read, disk.on_write = read, write
+
+
 async def test_latencies_are_counted_from_the_first_millisecond_on(world: SimulatedWorld, stand: BrokerStand) -> None:
-    for _ in range(4):
+    """The disk blocks two sends for 3 ms each, and then one pull for 5 ms; those before and after take no time."""
+    await stand.send("orders", b"x")
+    await stand.pull("readers", "orders", 0)
+    slow_log(stand, write_ms=3)
+    for _ in range(2):
         await stand.send("orders", b"x")
-    state = stand.broker.state
-    state.statistics.stored({state.store.queue("orders", 0): 2}, state.store.max_position, took_ms=3)
-    for took_ms in (0, 5, 0, 1):
-        state.statistics.pull_took("readers", "orders", 1, took_ms)
+    slow_log(stand)
+    await stand.send("orders", b"x")
+    await stand.pull("readers", "orders", 1)
+    slow_log(stand, read_ms=5)
+    assert (await stand.pull("readers", "orders", 2)).code == 0
+    slow_log(stand)
+    await stand.pull("readers", "orders", 3)
     await world.run_for(seconds=20)
     put = (await counted(stand, "TOPIC_PUT_LATENCY", "0@orders")).stats_minute
-    assert (put.sum, put.avgpt) == (6, 3.0)
-    got = (await counted(stand, "GROUP_GET_LATENCY", "1@orders@readers")).stats_minute
-    assert (got.sum, got.avgpt) == (6, 2.0)
+    assert (put.sum, put.avgpt) == (6, 2.0)
+    got = (await counted(stand, "GROUP_GET_LATENCY", "0@orders@readers")).stats_minute
+    assert (got.sum, got.avgpt) == (5, 2.5)
 
 
 async def test_connections_that_go_are_counted_too(world: SimulatedWorld, stand: BrokerStand) -> None:
@@ -213,3 +239,47 @@ async def test_the_broker_tells_of_itself(world: SimulatedWorld, stand: BrokerSt
     assert table["scheduleMessageOffset_3"] == "1,1"
     assert table["brokerVersionDesc"] == "V5_3_3"
     assert table["runtime"].startswith("[ 0 days, 0 hours, 0 minutes, 30 seconds")
+
+
+PUT_TIMES = ["<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s"]
+PUT_TIMES += ["1~2s", "2~3s", "3~4s", "4~5s", "5~10s", "10s~"]
+
+
+async def test_the_times_of_puts_are_reported_minute_by_minute(world: SimulatedWorld, stand: BrokerStand) -> None:
+    """The texts are parsed as RocketMQ's exporter parses them: it makes a family of each bucket."""
+    assert (await stand.ask(GetRuntimeInfo())).body.table["putMessageDistributeTime"] == "null"
+    await stand.send("orders", b"x")
+    for write_ms in (3, 9, 10, 700, 12_000):
+        slow_log(stand, write_ms=write_ms)
+        await stand.send("orders", b"x")
+    slow_log(stand)
+    await world.run_for(seconds=60)
+    table = (await stand.ask(GetRuntimeInfo())).body.table
+    words = table["putMessageDistributeTime"].replace("[", "").replace("]", "").split()
+    buckets = dict(part.split(":") for part in words)
+    assert list(buckets) == PUT_TIMES
+    assert {name: count for name, count in buckets.items() if count != "0"} == {
+        "<=0ms": "1", "0~10ms": "2", "10~50ms": "1", "500ms~1s": "1", "10s~": "1",
+    }  # fmt: skip
+    assert (table["putLatency99"], table["putMessageEntireTimeMax"]) == ("12000.00", "12000")
+    await world.run_for(seconds=60)
+    table = (await stand.ask(GetRuntimeInfo())).body.table
+    assert table["putMessageDistributeTime"] == "".join(f"[{name}]:0 " for name in PUT_TIMES), "of the last minute"
+    assert (table["putLatency99"], table["putLatency999"]) == ("0.00", "0.00")
+    assert table["putMessageEntireTimeMax"] == "12000", "since the broker started"
+
+
+async def test_pulls_that_find_nothing_have_a_rate(world: SimulatedWorld, stand: BrokerStand) -> None:
+    for _ in range(6):
+        await stand.send("orders", b"x")
+    slow_log(stand, read_ms=7)
+    for offset in (0, 3):
+        assert (await stand.pull("readers", "orders", offset)).code == 0
+    slow_log(stand)
+    for _ in range(5):
+        assert (await stand.pull("readers", "orders", 6)).code == ResponseCode.PULL_NOT_FOUND
+    await world.run_for(seconds=10)
+    table = (await stand.ask(GetRuntimeInfo())).body.table
+    rates = {name: table[name].split(" ")[0] for name in table if name.startswith("get") and name.endswith("Tps")}
+    assert rates == {"getFoundTps": "0.2", "getMissTps": "0.5", "getTotalTps": "0.7", "getTransferredTps": "0.9"}
+    assert table["getMessageEntireTimeMax"] == "7"

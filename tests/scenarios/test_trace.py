@@ -21,7 +21,7 @@ from staticfire.client import (
     TransactionProducer,
     TransactionState,
 )
-from staticfire.client.trace.reading import TraceEvent, trace_of
+from staticfire.client.trace.reading import TraceEvent, events_of, read_traces
 from staticfire.client.trace.writer import BATCH_MAX
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import TRACE_TOPIC
@@ -61,7 +61,7 @@ def consumer(machine: Machine, settings: ClientSettings, fails_once: bool = Fals
 
 async def events(machine: Machine, message_id: str) -> list[TraceEvent]:
     async with Admin(NAMESRV, machine=machine) as admin:
-        return await trace_of(admin, message_id)
+        return events_of(await read_traces(admin, message_id))
 
 
 @BOTH_PROTOCOLS

@@ -1,0 +1,116 @@
+"""Rules about where a group is: queues that nobody reads, resets, illegal offsets, where a new group began. Pure."""
+
+from collections.abc import Iterable
+
+from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
+from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
+
+RESET_PAUSE_MS = 30_000
+# A member gives a queue up for 10 s when its offset was reset, and RocketMQ's takes it up to 20 s later.
+
+
+def not_read(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Queues that can be written and not read: the topic has fewer read than write queues."""
+    for topic in facts.topics.values():
+        hidden = [queue for queue in topic.hidden if queue.lag]
+        if hidden:
+            yield _not_read(topic, hidden)
+
+
+def _not_read(topic: TopicFacts, hidden: list[QueueFacts]) -> ExplainFinding:
+    brokers = list(dict.fromkeys(queue.queue.broker_name for queue in hidden))
+    reads, writes = topic.shapes[brokers[0]]
+    lag = sum(queue.lag for queue in hidden)
+    words = f"{topic.name} has {count(reads, 'read queue')} and {count(writes, 'write queue')} on {named(brokers)}: "
+    words += f"producers send to all of them, and no consumer reads the {count(lag, 'message')} in the others"
+    evidence = some(f"{queue.place}: {count(queue.lag, 'message')}" for queue in hidden)
+    most = max(writes, reads, *(queue.queue.queue_id + 1 for queue in hidden))
+    way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name} -r {most} -w {writes}"
+    return ExplainFinding("QUEUES_NOT_READ", words, evidence, way_out)
+
+
+def reset_pause(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Queues whose owners pause, since an administrator has just reset the group there."""
+    paused = pausing(facts)
+    for topic in dict.fromkeys(queue.queue.topic for queue in paused):
+        queues = [queue for queue in paused if queue.queue.topic == topic]
+        words = f"{facts.group} was reset in {topic} {_last(queues)}: its members give its queues up and take them "
+        words += "anew after 10 s"
+        way_out = "wait: up to 10 s for staticfire's consumers, 30 s for RocketMQ's"
+        yield ExplainFinding("RESET_PAUSE", words, some(map(_moved, queues)), way_out)
+
+
+def pausing(facts: GroupFacts) -> list[QueueFacts]:
+    """Return the queues with messages that no member has, since the group was reset there a moment ago."""
+    return [
+        queue
+        for queue in facts.queues()
+        if queue.lag and not queue.owners and queue.reset is not None and queue.reset.age_ms < RESET_PAUSE_MS
+        if facts.members
+    ]
+
+
+def passed_over(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Messages that an administrator's reset has skipped, as long as they are the newest of their queues."""
+    for topic in facts.topics.values():
+        queues = [queue for queue in topic.queues if _passed(queue)]
+        if queues:
+            skipped = sum(map(_passed, queues))
+            were = "message was" if skipped == 1 else "messages were"
+            words = f"{facts.group} was reset in {topic.name} {_last(queues)}, and {skipped:,} {were} passed over: "
+            words += "it goes on with what is sent from then on"
+            way_out = "to consume them after all: "
+            way_out += f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {topic.name} -s 0"
+            yield ExplainFinding("PASSED_OVER", words, some(map(_moved, queues)), way_out)
+
+
+def _passed(queue: QueueFacts) -> int:
+    """Return how many messages a reset has skipped; 0 once there are newer ones, or the group has gone back."""
+    reset = queue.reset
+    if reset is None or queue.consumed != reset.offset or queue.end > reset.offset:
+        return 0
+    return max(0, min(reset.offset, queue.end) - max(reset.before, queue.first))
+
+
+def _last(queues: Iterable[QueueFacts]) -> str:
+    return ago(min(queue.reset.age_ms for queue in queues if queue.reset is not None))
+
+
+def _moved(queue: QueueFacts) -> str:
+    assert queue.reset is not None
+    return f"{queue.place}: from {max(0, queue.reset.before):,} to {queue.reset.offset:,}"
+
+
+def illegal_offsets(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """Offsets beyond the end of a queue, or before what is still stored."""
+    for queue in facts.queues():
+        if queue.committed > queue.end:
+            words = f"{queue.place}: {facts.group} is at {queue.committed:,}, beyond the end at {queue.end:,}"
+            words += ": the broker has lost messages, or was emptied, or an offset was set by hand"
+            yield ExplainFinding("OFFSET_BEYOND_END", words, [], _reset(facts, queue))
+        elif 0 <= queue.committed < queue.first:
+            words = f"{queue.place}: {facts.group} is at {queue.committed:,}, and the oldest stored message is "
+            words += f"{queue.first:,}: {count(queue.first - queue.committed, 'message')} went by age before it came"
+            way_out = "longer fileReservedTime, or a faster consumer; it goes on at the oldest by itself"
+            yield ExplainFinding("OFFSET_BELOW_BEGIN", words, [], way_out, is_cause=False)
+
+
+def _reset(facts: GroupFacts, queue: QueueFacts) -> str:
+    return f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {queue.queue.topic} -s 0"
+
+
+def began_at_the_end(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """New groups that begin behind what was sent before them."""
+    if facts.view.consume_from_where != "CONSUME_FROM_LAST_OFFSET" or not facts.has_journal or facts.delivered:
+        return
+    for topic in facts.topics.values():
+        if topic.name not in facts.subscribed():
+            continue
+        ended = [queue for queue in topic.queues if queue.consumed >= queue.end > queue.first]
+        skipped = sum(queue.consumed - queue.first for queue in ended)
+        if skipped > 0 and not any(queue.lag for queue in topic.queues):
+            words = f"{facts.group} is new and began behind the {count(skipped, 'message')} that {topic.name} had: "
+            words += "CONSUME_FROM_LAST_OFFSET, which is the default"
+            way_out = "let it consume from the first offset before its first start, or now: "
+            way_out += f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {topic.name} -s 0"
+            yield ExplainFinding("BEGAN_AT_THE_END", words, [], way_out)

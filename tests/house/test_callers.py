@@ -1,0 +1,85 @@
+"""What the program has, it uses: nothing is called by tests only.
+
+A counter that no behaviour bumps, an alert that is never sent: a test that makes the call itself stays green. Users are
+looked for by name, in the program, its examples, tools and benchmarks; a name that two classes share counts for both.
+"""
+
+import ast
+import importlib
+from collections.abc import Iterator
+
+from tests.house.source import LAYERS, Finding, Source, check, found, sources
+
+ALLOWED = {
+    "RocketMQFacts.is_real": "for users of the fixture, whose tests run against both",
+    "frames": "HTTP/2 numbers its frames and settings: names of all of them, in its order",
+    "PushingReader.pushFilters": "called by Spark",
+    "LazyCommands": "called by click",
+    "AnyCase": "called by click",
+    "pytest_": "called by pytest",
+}
+"""Names, or their beginnings, or modules, and why nothing of ours uses them."""
+OUR_DECORATORS = {"property", "staticmethod", "classmethod", "cached_property", "cache", "contextmanager", "override"}
+"""Those that call nothing themselves; any other one hands the function to somebody who does."""
+FREE_BASES = {"Generic", "Protocol", "NamedTuple", "Struct", "Enum", "IntEnum", "Exception", "ValueError", "Error"}
+MADE_FOR_TESTS = ("faults", "simulation")
+
+
+def names_used() -> set[str]:
+    used: set[str] = set()
+    for source in sources(*LAYERS, "examples", "tools", "benchmarks"):
+        for node in source.nodes:
+            if isinstance(node, ast.Attribute):
+                used.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                used.add(node.id)
+            elif isinstance(node, ast.keyword) and node.arg:
+                used.add(node.arg)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                used.update(node.value.split("."))  # by getattr, or a path for the command line
+    return used
+
+
+def definitions(source: Source, ours: set[str], public: set[str]) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield functions, constants, and methods of classes that only our code calls, with their names."""
+    for node in source.tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign):
+            names = [each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+            yield from ((each.id, node) for each in names)
+    for each in source.nodes:
+        if isinstance(each, ast.ClassDef) and each.name not in public and ours.issuperset(bases(each)):
+            methods = (one for one in each.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+            yield from ((f"{each.name}.{method.name}", method) for method in methods)
+
+
+def bases(node: ast.ClassDef) -> set[str]:
+    return {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases}
+
+
+def is_handed_over(node: ast.stmt) -> bool:
+    decorators = getattr(node, "decorator_list", [])
+    return any(ast.unparse(each).partition("(")[0].rpartition(".")[2] not in OUR_DECORATORS for each in decorators)
+
+
+def is_allowed(source: Source, name: str) -> bool:
+    return any(name.startswith(known) or source.path.stem == known for known in ALLOWED)
+
+
+def without_callers() -> Iterator[Finding]:
+    public = set(importlib.import_module("staticfire").__all__)
+    ours = {node.name for source in sources(*LAYERS) for node in source.definitions()} | FREE_BASES
+    used = names_used() | public
+    for source in sources(*LAYERS):
+        if source.path.parts[:2] == MADE_FOR_TESTS:
+            continue
+        for name, node in definitions(source, ours, public):
+            own = name.rpartition(".")[2]
+            if own in used or own.startswith("__") or is_handed_over(node) or is_allowed(source, name):
+                continue
+            yield found(source, node, f"{name} has no caller in the program: call it where it belongs, or remove it")
+
+
+def test_everything_has_a_caller_outside_of_tests() -> None:
+    check(without_callers)
