@@ -14,9 +14,9 @@ from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.upkeep import DeleteExpired
 from staticfire.protocol.times import MessageMs
 from tests.scenarios.broker_stand import NAME, BrokerStand
+from tests.scenarios.holes import drop
 
 OFFSETS = "/store/config/consumerOffset.json"
-LOG = "/store/commitlog/00000000000000000000"
 
 
 async def commit(stand: BrokerStand, offset: int) -> None:
@@ -254,22 +254,14 @@ async def test_a_delivery_that_a_hole_has_taken_is_made_again(world: SimulatedWo
     await stand.close()
 
 
-def lose_power_with_a_hole(world: SimulatedWorld, first: bytes, last: bytes) -> None:
-    """Let the disk have everything but the records from the one with body `first` up to the one with body `last`."""
-    world.kill(NAME)
-    disk = world.disk(NAME)
-    content = disk.files[LOG].content
-    start, end = (content.rfind(b"\xdc\x00\x11\xce", 0, content.index(body)) for body in (first, last))
-    content[start:end] = bytes(end - start)
-    disk.power_losses += 1
-
-
 async def test_after_a_loss_of_power_the_log_ends_at_its_first_hole(world: SimulatedWorld) -> None:
     """A reader that got what is whole after it would pass over what is lost."""
     stand = await stand_of(world, flush_interval_commit_log=600_000, flush_interval_consume_queue=600_000)
     for number in range(8):
         await stand.send("orders", b"message %d " % number + b"." * 600)
-    lose_power_with_a_hole(world, b"message 3 ", b"message 5 ")
+    world.kill(NAME)
+    drop(world, b"message 3 ", b"message 5 ")
+    world.disk(NAME).power_losses += 1
     await stand.start()
     assert [body[:9] for body in await stand.bodies("orders")] == [b"message %d" % number for number in range(3)]
     for number in range(2):
