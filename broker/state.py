@@ -11,6 +11,7 @@ from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import tags_code_of
 from staticfire.broker.groups.consumers import ConsumerManager
+from staticfire.broker.groups.late_commits import LateCommits
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.groups.queue_locks import QueueLocks
@@ -30,6 +31,8 @@ from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
 from staticfire.protocol.permissions import READ, WRITE
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import DiskUse, Machine
 
@@ -61,6 +64,7 @@ class BrokerState(msgspec.Struct):
     queue_locks: QueueLocks
     retries: RetryWatch
     surprises: Surprises
+    late_commits: LateCommits
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
     journals: "Journals | None" = None
@@ -94,6 +98,19 @@ class BrokerState(msgspec.Struct):
     def _permit(self) -> None:
         permission = self.settings.broker_permission
         self.permission = permission & ~WRITE if self.is_read_only else permission
+
+    def is_late_commit(self, connection: Connection, group: str, topic: str, queue_id: int, offset: int) -> bool:
+        """Whether a commit must be ignored, because another member has the queue by now."""
+        if offset >= self.offsets.committed(group, topic, queue_id) or not self.settings.ignore_late_commits:
+            return False
+        queue = MessageQueue(topic, self.settings.broker_name, queue_id)
+        owner = self.late_commits.newer_owner(connection, group, queue)
+        if owner is not None:
+            log.info(
+                "late_commit_ignored", group=group, topic=topic, queue_id=queue_id, offset=offset,
+                client_id=connection.client_id, owner=owner,
+            )  # fmt: skip
+        return owner is not None
 
     def on_settings(self, keeper: Callable[[BrokerSettings], None]) -> None:
         """Let who keeps what it made of some settings hear of others."""
@@ -158,6 +175,7 @@ def make_state(machine: Machine, settings: BrokerSettings, before: BrokerState |
         queue_locks=queue_locks,
         retries=retries,
         surprises=surprises,
+        late_commits=LateCommits(consumers, queue_locks, progress, machine.clock.uptime_ms),
         statistics=Statistics() if before is None else before.statistics,
         journals=journals,
     )

@@ -4,6 +4,9 @@ Behaviour
 - A group without an offset is answered 0 where the queue still has its first message, so a new group on a young queue
   starts at 0 even with CONSUME_FROM_LAST_OFFSET; else QUERY_NOT_FOUND.
 - Any offset and any queue id is stored; commits are ignored while a reset waits.
+
+Different from RocketMQ
+- A lower commit of a member whose queue another member has by now is ignored (groups/late_commits.py).
 """
 
 from staticfire.broker.state import BrokerState
@@ -23,6 +26,8 @@ from staticfire.protocol.requests.offsets import (
 )
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.dispatcher import Call, Dispatcher
+
+LATE_COMMIT = "The offset is lower than the group's, and another member has the queue: it was not stored"
 
 
 class OffsetHandlers:
@@ -86,6 +91,8 @@ class OffsetHandlers:
             return refusal(ResponseCode.INVALID_PARAMETER, f"Offset is null, topic is {topic}")
         if self._state.offsets.has_reset(group, topic, request.queue_id):
             return Answer(remark="Offset has been previously reset")
+        if self._state.is_late_commit(call.connection, group, topic, request.queue_id, request.commit_offset):
+            return Answer(remark=LATE_COMMIT)
         self._state.offsets.commit(group, topic, request.queue_id, request.commit_offset)
         return Answer()
 

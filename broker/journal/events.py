@@ -58,7 +58,7 @@ class PullNotes(NamedTuple):
     note: Callable[[Any], object]
     make: type[NotedDelivery]
     uptime_ns: Callable[[], int]
-    took_over: Callable[[str, PullMessage, Progress], None]
+    took_over: Callable[[str, PullMessage, str], None]
 
 
 class EventJournal:
@@ -69,9 +69,8 @@ class EventJournal:
         self._uptime_ns = clock.uptime_ns
         self.pulls = PullNotes(ring.append, NotedDelivery, clock.uptime_ns, self._took_over)
 
-    def _took_over(self, client: str, request: PullMessage, progress: Progress) -> None:
+    def _took_over(self, client: str, request: PullMessage, before: str) -> None:
         """A pull came from another client than the last one of its queue."""
-        before, progress.owner = progress.owner, client
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         self._say(kinds.TOOK_OVER, client, group, topic, queue_id, request.queue_offset, before=before)
 
