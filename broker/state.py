@@ -11,6 +11,7 @@ from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import tags_code_of
 from staticfire.broker.groups.consumers import ConsumerManager
+from staticfire.broker.groups.first_offsets import FirstOffsets
 from staticfire.broker.groups.late_commits import LateCommits
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.groups.producers import ProducerManager
@@ -65,6 +66,7 @@ class BrokerState(msgspec.Struct):
     retries: RetryWatch
     surprises: Surprises
     late_commits: LateCommits
+    first_offsets: FirstOffsets = msgspec.field(default_factory=FirstOffsets)
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
     journals: "Journals | None" = None

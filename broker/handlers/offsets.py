@@ -3,6 +3,7 @@
 Behaviour
 - A group without an offset is answered 0 where the queue still has its first message, so a new group on a young queue
   starts at 0 even with CONSUME_FROM_LAST_OFFSET; else QUERY_NOT_FOUND.
+- GET_MAX_OFFSET right after such an answer gets the end that the queue had then (groups/first_offsets.py).
 - Any offset and any queue id is stored; commits are ignored while a reset waits.
 
 Different from RocketMQ
@@ -36,6 +37,7 @@ class OffsetHandlers:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._store = state.store
+        self._uptime_ms = state.machine.clock.uptime_ms
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -60,22 +62,28 @@ class OffsetHandlers:
         if offset >= 0:
             return OffsetAnswer(offset)
         if request.set_zero_if_not_found is False:
-            self._began(request, -1)
+            self._began(call, -1)
             remark = "Not found, do not set to zero, maybe this group boot first"
             return refusal(ResponseCode.QUERY_NOT_FOUND, remark)
         queue = self._find_queue(request.topic, request.queue_id)
         if queue is not None and queue.min_offset <= 0 < queue.max_offset:
-            self._began(request, 0)
+            self._began(call, 0)
             return OffsetAnswer(0)
-        self._began(request, -1)
+        self._began(call, -1)
         return refusal(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
-    def _began(self, request: QueryConsumerOffset, offset: int) -> None:
-        """Tell where a member's group begins; others only look."""
+    def _began(self, call: Call, offset: int) -> None:
+        """Note where a member's group begins (-1: it decides); others only look."""
+        request: QueryConsumerOffset = call.request
         group = self._state.consumers.consumer_table.get(request.consumer_group)
-        if group is not None:
-            wanted = group.consume_from_where
-            self._state.surprises.began(group.name, request.topic, request.queue_id, offset, wanted)
+        if group is None:
+            return
+        topic, queue_id = request.topic, request.queue_id
+        self._state.surprises.began(group.name, topic, queue_id, offset, group.consume_from_where)
+        member = group.channel_info_table.get(call.connection)
+        queue = self._find_queue(topic, queue_id)
+        if offset < 0 and member is not None and queue is not None and self._state.settings.remember_first_offsets:
+            self._state.first_offsets.has_none(group, member, (topic, queue_id), queue.max_offset, self._uptime_ms())
 
     def update(self, call: Call) -> Answer:
         """Store where a group stands."""
@@ -99,8 +107,12 @@ class OffsetHandlers:
     def max_offset(self, call: Call) -> Answer:
         """The offset that the next message will get; 0 for an unknown queue."""
         request: GetMaxOffset = call.request
-        queue = self._find_queue(request.topic, request.queue_id)
-        return OffsetAnswer(0 if queue is None else queue.max_offset)
+        topic, queue_id = request.topic, request.queue_id
+        queue = self._find_queue(topic, queue_id)
+        end = 0 if queue is None else queue.max_offset
+        return OffsetAnswer(
+            self._state.first_offsets.end_for(call.connection, (topic, queue_id), end, self._uptime_ms())
+        )
 
     def min_offset(self, call: Call) -> Answer:
         """The oldest offset; 0 for an unknown queue."""
