@@ -116,8 +116,8 @@ class BrokerSettings(SettingsValue):
     """A new group begins where a queue ended when its member first requested the group's offset. In RocketMQ it begins
     where the queue ends at the member's next request, after what is stored between the two."""
     ignore_late_commits: bool = True
-    """Don't store an offset that is lower than the group's, from a member whose queue another member has by now. RocketMQ
-    stores it."""
+    """Don't store an offset that is lower than the group's, from a member whose queue another member has by now.
+    RocketMQ stores it."""
 
     # POP
     pop_from_retry_probability: int = field(default=20, metadata=PERCENT)

@@ -11,8 +11,6 @@ from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import tags_code_of
 from staticfire.broker.groups.consumers import ConsumerManager
-from staticfire.broker.groups.first_offsets import FirstOffsets
-from staticfire.broker.groups.late_commits import LateCommits
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.groups.queue_locks import QueueLocks
@@ -38,6 +36,7 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import DiskUse, Machine
 
 if TYPE_CHECKING:
+    from staticfire.broker.groups.first_offsets import FirstOffsets
     from staticfire.broker.journal.logs import Journals
 
 log = logger("broker")
@@ -65,8 +64,8 @@ class BrokerState(msgspec.Struct):
     queue_locks: QueueLocks
     retries: RetryWatch
     surprises: Surprises
-    late_commits: LateCommits
-    first_offsets: FirstOffsets = msgspec.field(default_factory=FirstOffsets)
+    first_offsets: "FirstOffsets | None" = None
+    """None until a new group requests where to begin."""
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
     journals: "Journals | None" = None
@@ -105,8 +104,10 @@ class BrokerState(msgspec.Struct):
         """Whether a commit must be ignored, because another member has the queue by now."""
         if offset >= self.offsets.committed(group, topic, queue_id) or not self.settings.ignore_late_commits:
             return False
-        queue = MessageQueue(topic, self.settings.broker_name, queue_id)
-        owner = self.late_commits.newer_owner(connection, group, queue)
+        from staticfire.broker.groups.late_commits import LateCommits  # here: most brokers never need it
+
+        commits = LateCommits(self.consumers, self.queue_locks, self.progress, self.machine.clock.uptime_ms)
+        owner = commits.newer_owner(connection, group, MessageQueue(topic, self.settings.broker_name, queue_id))
         if owner is not None:
             log.info(
                 "late_commit_ignored", group=group, topic=topic, queue_id=queue_id, offset=offset,
@@ -177,7 +178,6 @@ def make_state(machine: Machine, settings: BrokerSettings, before: BrokerState |
         queue_locks=queue_locks,
         retries=retries,
         surprises=surprises,
-        late_commits=LateCommits(consumers, queue_locks, progress, machine.clock.uptime_ms),
         statistics=Statistics() if before is None else before.statistics,
         journals=journals,
     )

@@ -13,6 +13,7 @@ is the second request, if it comes soon.
 from typing import NamedTuple
 
 from staticfire.broker.groups.consumers import ConsumerGroup, Member
+from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
@@ -35,6 +36,8 @@ class _Beginning(NamedTuple):
     offset: int
     group: ConsumerGroup
     """As long as this one is the group, it has had members all the time."""
+    queue: Queue
+    """Of a topic that was deleted and made again there is another one."""
 
 
 class _Question(NamedTuple):
@@ -49,15 +52,15 @@ class FirstOffsets:
         self._beginnings: dict[tuple[str, str, int], _Beginning] = {}
         self._questions: dict[Connection, dict[Place, _Question]] = {}
 
-    def has_none(self, group: ConsumerGroup, member: Member, place: Place, end: int, uptime_ms: UptimeMs) -> None:
-        """A member was answered that its group has no offset in a queue; `end`: of the queue now."""
-        data = member.data
+    def has_none(self, group: ConsumerGroup, member: Member, queue: Queue, uptime_ms: UptimeMs) -> None:
+        """A member was answered that its group has no offset in a queue."""
+        data, place = member.data, (queue.topic, queue.queue_id)
         if (data.consume_from_where or FROM_LAST) != FROM_LAST or is_retry_topic(place[0]):
             return
         key = (group.name, *place)
         known = self._beginnings.get(key)
-        if known is None or known.group is not group or known.offset > end:
-            self._beginnings[key] = _Beginning(end, group)
+        if known is None or known.group is not group or known.queue is not queue:
+            self._beginnings[key] = _Beginning(queue.max_offset, group, queue)
         follows_ms = PUSH_FOLLOWS_MS_MAX if data.consume_type == PUSH else PULL_FOLLOWS_MS_MAX
         questions = self._questions.setdefault(member.connection, {})
         questions[place] = _Question(group.name, UptimeMs(uptime_ms + follows_ms))
@@ -66,30 +69,21 @@ class FirstOffsets:
         if len(questions) > QUESTIONS_MAX:
             del questions[next(iter(questions))]
 
-    def end_for(self, connection: Connection, place: Place, end: int, uptime_ms: UptimeMs) -> int:
-        """Return the end of a queue for who requests it: where its group begins, if that is why; else `end`."""
+    def end_for(self, connection: Connection, queue: Queue, uptime_ms: UptimeMs) -> int:
+        """Return the end of a queue for who requests it: where its group begins, if that is why; else as it is."""
+        place, end = (queue.topic, queue.queue_id), queue.max_offset
         questions = self._questions.get(connection)
         question = questions.pop(place, None) if questions else None
         if question is None or uptime_ms > question.until_ms:
             return end
         known = self._beginnings.get((question.group_name, *place))
-        return end if known is None else min(known.offset, end)
+        return end if known is None or known.queue is not queue else min(known.offset, end)
 
     def disconnected(self, connection: Connection) -> None:
         """A connection is gone."""
         self._questions.pop(connection, None)
 
-    def forget_topic(self, topic: str) -> None:
-        """The queues of a topic were deleted."""
-        for key in [key for key in self._beginnings if key[1] == topic]:
-            del self._beginnings[key]
-
     def forget_group(self, group_name: str) -> None:
         """The offsets of a group were deleted."""
         for key in [key for key in self._beginnings if key[0] == group_name]:
             del self._beginnings[key]
-
-    def forget_all(self) -> None:
-        """Start anew: the broker was reset."""
-        self._beginnings.clear()
-        self._questions.clear()

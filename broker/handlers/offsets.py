@@ -10,6 +10,8 @@ Different from RocketMQ
 - A lower commit of a member whose queue another member has by now is ignored (groups/late_commits.py).
 """
 
+from typing import TYPE_CHECKING
+
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.time_search import Boundary
@@ -27,6 +29,9 @@ from staticfire.protocol.requests.offsets import (
 )
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.dispatcher import Call, Dispatcher
+
+if TYPE_CHECKING:
+    from staticfire.broker.groups.first_offsets import FirstOffsets
 
 LATE_COMMIT = "The offset is lower than the group's, and another member has the queue: it was not stored"
 
@@ -83,7 +88,14 @@ class OffsetHandlers:
         member = group.channel_info_table.get(call.connection)
         queue = self._find_queue(topic, queue_id)
         if offset < 0 and member is not None and queue is not None and self._state.settings.remember_first_offsets:
-            self._state.first_offsets.has_none(group, member, (topic, queue_id), queue.max_offset, self._uptime_ms())
+            self._first_offsets().has_none(group, member, queue, self._uptime_ms())
+
+    def _first_offsets(self) -> "FirstOffsets":
+        if self._state.first_offsets is None:
+            from staticfire.broker.groups.first_offsets import FirstOffsets  # here: many brokers never need it
+
+            self._state.first_offsets = FirstOffsets()
+        return self._state.first_offsets
 
     def update(self, call: Call) -> Answer:
         """Store where a group stands."""
@@ -107,12 +119,13 @@ class OffsetHandlers:
     def max_offset(self, call: Call) -> Answer:
         """The offset that the next message will get; 0 for an unknown queue."""
         request: GetMaxOffset = call.request
-        topic, queue_id = request.topic, request.queue_id
-        queue = self._find_queue(topic, queue_id)
-        end = 0 if queue is None else queue.max_offset
-        return OffsetAnswer(
-            self._state.first_offsets.end_for(call.connection, (topic, queue_id), end, self._uptime_ms())
-        )
+        queue = self._find_queue(request.topic, request.queue_id)
+        if queue is None:
+            return OffsetAnswer(0)
+        first_offsets = self._state.first_offsets
+        if first_offsets is None:
+            return OffsetAnswer(queue.max_offset)
+        return OffsetAnswer(first_offsets.end_for(call.connection, queue, self._uptime_ms()))
 
     def min_offset(self, call: Call) -> Answer:
         """The oldest offset; 0 for an unknown queue."""

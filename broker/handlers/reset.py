@@ -55,7 +55,6 @@ class ResetHandlers:
         forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
         self._forget_messages(sorted(state.topics.topics))
         state.offsets.forget_all()
-        state.first_offsets.forget_all()
         state.surprises.forget()
         state.progress.forget_all()
         state.queue_locks.forget_all()
@@ -86,7 +85,6 @@ class ResetHandlers:
             trouble = error
         for topic in topics:
             self._state.offsets.forget_topic(topic)
-            self._state.first_offsets.forget_topic(topic)
             self._pops.forget_topic(topic)
         for topic, forget in self._forget_with.items():
             if topic in topics:

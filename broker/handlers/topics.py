@@ -130,7 +130,6 @@ class TopicHandlers:
             trouble = error
         self._state.topics.delete(topic)
         self._state.offsets.forget_topic(topic)
-        self._state.first_offsets.forget_topic(topic)
         self._pops.forget_topic(topic)
         return trouble
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from staticfire.broker.clock.progress import Progress
 from staticfire.broker.groups.consumers import ConsumerGroup, Member
 from staticfire.broker.groups.retries import DeadLetterStored, SentBack
 from staticfire.broker.journal.ring import RecordRing

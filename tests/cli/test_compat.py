@@ -19,7 +19,14 @@ DEFAULTS: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "rocke
 """Of 5.3.3, as `new BrokerConfig()`, `new MessageStoreConfig()` and `new NamesrvConfig()` say them."""
 WITHOUT_EFFECT_THERE = {"brokerHeartbeatInterval", "brokerNotActiveTimeoutMillis"}
 """In RocketMQ they act beside an acting master only."""
-OWN_SETTINGS = {"ignoreLateCommits", "rememberFirstOffsets", "answerNewerSubscriptionUnfiltered", "popDeadLetters", "repeatEndedCommits", "wakePopsOfReturning"}
+OWN_SETTINGS = {
+    "answerNewerSubscriptionUnfiltered",
+    "ignoreLateCommits",
+    "popDeadLetters",
+    "rememberFirstOffsets",
+    "repeatEndedCommits",
+    "wakePopsOfReturning",
+}
 """RocketMQ has no such settings; what it does is what these turn on or off."""
 
 

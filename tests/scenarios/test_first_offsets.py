@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from staticfire.client import ClientSettings
 from staticfire.faults.simulation import LinkQuality, SimulatedWorld
-from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
+from staticfire.protocol.requests.groups import DeleteGroup, SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import GetMaxOffset, QueryConsumerOffset
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.upkeep import DeleteExpired
@@ -102,6 +102,17 @@ async def test_a_topic_that_was_deleted_is_another_one(stand: Stand, member: Mem
     await stand.create_topic("orders", queues=1)
     await without_the_first(stand, 7)
     await has_none(member)
+    assert await end(member) == 7
+
+
+@pytest.mark.parametrize("stand", [OLD], indirect=True)
+async def test_a_group_whose_offsets_were_deleted_begins_anew(stand: Stand, member: Member) -> None:
+    await without_the_first(stand)
+    await has_none(member)
+    await stand.send("orders")
+    await stand.ask(stand.brokers["broker-a"], DeleteGroup("billing", clean_offset=True))
+    await has_none(member)
+    await stand.send("orders")
     assert await end(member) == 7
 
 

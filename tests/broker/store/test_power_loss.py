@@ -1,4 +1,4 @@
-"""After a loss of power the log ends at its first hole; after an fsync that failed, what is whole stays where it was."""
+"""After a loss of power the log ends at its first hole; after a failed fsync, what is whole stays where it was."""
 
 from random import Random
 
