@@ -28,6 +28,8 @@ from staticfire.runtime.machine import Files
 QUEUES_TOLD_MAX = 8
 POWER_SECTOR_BYTES = 512
 # The least that a disk writes whole.
+TORN_BYTES_MIN = 32
+# More zeros than follow each other in the head of a record.
 
 _HEADS = re.compile(b"\xdc\x00[\x11\x04]\xce")
 _POSITION_AT = 19
@@ -173,10 +175,11 @@ def _windows(segments: Segments, position: int, overlap_bytes: int = 0) -> Itera
 
 
 def looks_torn(segments: Segments, damage: Damage) -> bool:
-    """Whether a damaged place reaches the end of a sector and has nothing but zeros in it. Raises: OSError.
+    """Whether a damaged place reaches the end of a sector and has zeros there. Raises: OSError.
 
-    That is what a loss of power leaves of a sector that wasn't written yet: the log is written once, from its start to
-    its end. A bit that flipped later leaves the other bytes as they were, and so does a bad sector.
+    That is what a loss of power leaves of a sector that wasn't written yet, or not with all that was to be in it: the
+    log is written once, from its start to its end. A bit that flipped later leaves the other bytes as they were, and so
+    does a bad sector. Only a body of zeros looks the same.
     """
     at = damage.position
     while at < damage.end_position:
@@ -186,7 +189,7 @@ def looks_torn(segments: Segments, damage: Damage) -> bool:
         size = POWER_SECTOR_BYTES - start % POWER_SECTOR_BYTES
         if at + size > damage.end_position:
             return False  # A whole record begins in this sector: it was written.
-        if not any(read_readable(segments.file_of(segment), start, size)):
+        if not any(read_readable(segments.file_of(segment), start, size)[-TORN_BYTES_MIN:]):
             return True
         at += size
     return False

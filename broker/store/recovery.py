@@ -9,7 +9,7 @@ depends on what the disk had confirmed:
 - After it, and the machine lost power: the log ends at the first hole, as RocketMQ's does. The disk writes sectors in
   any order, so whole records may follow a lost one. A reader that got them would pass over the lost one, and what
   refers to it (a pop, an acknowledgement, a delivery) would refer to nothing. With SYNC_FLUSH the checkpoint may be
-  older than the last fsync, so a place that doesn't look torn (no sector of zeros) is treated as the next case.
+  older than the last fsync, so a place that doesn't look torn (`looks_torn`) is treated as the next case.
 - After it, and the machine went on: a failed fsync left the hole. It is moved aside, all that is whole after it stays.
 
 What isn't a torn write is always kept in <folder>/damaged.

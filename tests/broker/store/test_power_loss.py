@@ -159,11 +159,12 @@ def test_with_sync_flush_nothing_acknowledged_is_lost_with_the_power() -> None:
 
 
 @pytest.mark.row("F4")
-def test_after_a_loss_of_power_the_log_has_a_prefix_of_what_was_sent() -> None:
+@pytest.mark.parametrize("flush", FlushDiskType)
+def test_after_a_loss_of_power_the_log_has_a_prefix_of_what_was_sent(flush: FlushDiskType) -> None:
     """In order and at the offsets that senders were told; what is synced is there."""
     for seed in range(60):
         random = Random(seed)
-        stand = StoreStand(StoreSettings(segment_bytes_max=2048, queue_file_entries=16))
+        stand = StoreStand(StoreSettings(segment_bytes_max=2048, queue_file_entries=16, flush_disk_type=flush))
         stand.disk.reorders = seed % 2 == 0
         sent: list[tuple[int, bytes]] = []
         safe = count = 0
@@ -177,7 +178,7 @@ def test_after_a_loss_of_power_the_log_has_a_prefix_of_what_was_sent() -> None:
             for _ in range(random.randrange(30)):
                 count += 1
                 sent.append((random.randrange(3), b"%d-" % count + b"." * random.randrange(150)))
-                stand.send(sent[-1][1], queue_id=sent[-1][0])
+                stand.send(sent[-1][1], queue_id=sent[-1][0], wait_flush=False)
                 if random.random() < 0.1:
                     stand.store.flush()
                     safe = len(sent)
