@@ -102,6 +102,7 @@ async def test_a_topic_that_was_deleted_is_another_one(stand: Stand, member: Mem
     await stand.create_topic("orders", queues=1)
     await without_the_first(stand, 7)
     await has_none(member)
+    await stand.send("orders")
     assert await end(member) == 7
 
 
