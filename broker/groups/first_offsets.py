@@ -52,6 +52,10 @@ class FirstOffsets:
         self._beginnings: dict[tuple[str, str, int], _Beginning] = {}
         self._questions: dict[Connection, dict[Place, _Question]] = {}
 
+    def __len__(self) -> int:
+        """Return how many connections have requested an offset and may request the end of its queue."""
+        return len(self._questions)
+
     def has_none(self, group: ConsumerGroup, member: Member, queue: Queue, uptime_ms: UptimeMs) -> None:
         """A member was answered that its group has no offset in a queue."""
         data, place = member.data, (queue.topic, queue.queue_id)

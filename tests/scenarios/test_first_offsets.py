@@ -130,6 +130,15 @@ async def test_it_is_remembered_for_the_queue_the_connection_and_a_while(stand: 
     await other.pool.close()
 
 
+async def test_what_a_connection_has_requested_is_forgotten_with_it(stand: Stand, member: Member) -> None:
+    await has_none(member)
+    first_offsets = stand.services["broker-a"].state.first_offsets
+    assert first_offsets is not None
+    assert len(first_offsets) == 1
+    await member.lose_connection()
+    assert len(first_offsets) == 0
+
+
 @pytest.mark.parametrize(
     "data",
     [{"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}, {"consume_from_where": "CONSUME_FROM_TIMESTAMP"}],
