@@ -9,7 +9,7 @@ import pytest_asyncio
 from staticfire.client import ClientSettings
 from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.requests.groups import DeleteGroup, SubscriptionGroupConfig, UpdateGroup
-from staticfire.protocol.requests.offsets import GetMaxOffset, QueryConsumerOffset
+from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer, QueryConsumerOffset
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.upkeep import DeleteExpired
 from tests.scenarios.consuming import Shop
@@ -43,7 +43,8 @@ async def has_none(member: Member, topic: str = "orders") -> None:
 
 async def end(member: Member, topic: str = "orders") -> int:
     answer = await member.pool.ask(member.stand.brokers["broker-a"], GetMaxOffset(topic, 0))
-    return int(answer.offset)
+    assert isinstance(answer, OffsetAnswer)
+    return answer.offset
 
 
 async def test_a_message_between_the_two_requests_of_a_new_group_is_not_passed_over(
