@@ -268,6 +268,8 @@ class BrokerCore(Service):
     def disconnected(self, connection: Connection) -> None:
         """A connection is gone, and what waits over it."""
         self.clients.disconnected(connection)
+        if self.state.first_offsets is not None:
+            self.state.first_offsets.disconnected(connection)
         self.pops.disconnected(connection)
         self._pull.disconnected()
 

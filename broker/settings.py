@@ -112,6 +112,13 @@ class BrokerSettings(SettingsValue):
     max_transfer_count_on_message_in_memory: int = field(default=PULL_MESSAGES_MAX, metadata=within(1, INT32_MAX))
     """Messages of an answer to a RocketMQ client; over our own codec it may have 32 times as many."""
 
+    remember_first_offsets: bool = True
+    """A new group begins where a queue ended when its member first requested the group's offset. In RocketMQ it begins
+    where the queue ends at the member's next request, after what is stored between the two."""
+    ignore_late_commits: bool = True
+    """Don't store an offset that is lower than the group's, from a member whose queue another member has by now.
+    RocketMQ stores it."""
+
     # POP
     pop_from_retry_probability: int = field(default=20, metadata=PERCENT)
     """Percent of the pops that look first at what has come back; the others do when there is room left."""

@@ -31,10 +31,13 @@ from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
 from staticfire.protocol.permissions import READ, WRITE
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import DiskUse, Machine
 
 if TYPE_CHECKING:
+    from staticfire.broker.groups.first_offsets import FirstOffsets
     from staticfire.broker.journal.logs import Journals
 
 log = logger("broker")
@@ -63,6 +66,8 @@ class BrokerState(msgspec.Struct):
     retries: RetryWatch
     surprises: Surprises
     static_topics: StaticTopicTable
+    first_offsets: "FirstOffsets | None" = None
+    """None until a new group requests where to begin."""
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
     last_resets: LastResets = msgspec.field(default_factory=LastResets)
@@ -102,6 +107,21 @@ class BrokerState(msgspec.Struct):
     def _permit(self) -> None:
         permission = self.settings.broker_permission
         self.permission = permission & ~WRITE if self.is_read_only else permission
+
+    def is_late_commit(self, connection: Connection, group: str, topic: str, queue_id: int, offset: int) -> bool:
+        """Whether a commit must be ignored, because another member has the queue by now."""
+        if offset >= self.offsets.committed(group, topic, queue_id) or not self.settings.ignore_late_commits:
+            return False
+        from staticfire.broker.groups.late_commits import LateCommits  # here: most brokers never need it
+
+        commits = LateCommits(self.consumers, self.queue_locks, self.progress, self.machine.clock.uptime_ms)
+        owner = commits.newer_owner(connection, group, MessageQueue(topic, self.settings.broker_name, queue_id))
+        if owner is not None:
+            log.info(
+                "late_commit_ignored", group=group, topic=topic, queue_id=queue_id, offset=offset,
+                client_id=connection.client_id, owner=owner,
+            )  # fmt: skip
+        return owner is not None
 
     def on_settings(self, keeper: Callable[[BrokerSettings], None]) -> None:
         """Let who keeps what it made of some settings hear of others."""

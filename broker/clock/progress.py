@@ -5,6 +5,9 @@ Kept at one dictionary look-up per pull. quiescence.py judges it.
 
 import msgspec
 
+FORMER_OWNERS_MAX = 8
+# Members that share a queue one after the other, newest last; of an older one a late commit counts.
+
 
 class Progress(msgspec.Struct, gc=False):
     """What a group has been given of a queue."""
@@ -15,7 +18,16 @@ class Progress(msgspec.Struct, gc=False):
     delivered_to: int = 0
     sent_back: set[int] = set()
     owner: str = ""
-    """The client whose pull came last, as a journal has noted it."""
+    """The client whose pull came last."""
+    former_owners: tuple[str, ...] = ()
+    """Those whose pulls came before."""
+
+    def change_hands(self, client: str) -> str:
+        """Note that another client pulls; return the one before."""
+        before, self.owner = self.owner, client
+        others = [one for one in (*self.former_owners, before) if one and one != client]
+        self.former_owners = tuple(others[-FORMER_OWNERS_MAX:])
+        return before
 
 
 class ProgressTable:

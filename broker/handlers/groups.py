@@ -80,6 +80,8 @@ class GroupHandlers:
         self._pops.forget_group(request.group_name)
         if request.clean_offset:
             self._state.offsets.forget_group(request.group_name)
+            if self._state.first_offsets is not None:
+                self._state.first_offsets.forget_group(request.group_name)
             self._state.config_files.changed("consumerOffset.json")
         await self._state.config_files.saved("subscriptionGroup.json", "consumerOffset.json")
         return Answer()

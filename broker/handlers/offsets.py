@@ -3,8 +3,14 @@
 Behaviour
 - A group without an offset is answered 0 where the queue still has its first message, so a new group on a young queue
   starts at 0 even with CONSUME_FROM_LAST_OFFSET; else QUERY_NOT_FOUND.
+- GET_MAX_OFFSET right after such an answer gets the end that the queue had then (groups/first_offsets.py).
 - Any offset and any queue id is stored; commits are ignored while a reset waits.
+
+Different from RocketMQ
+- A lower commit of a member whose queue another member has by now is ignored (groups/late_commits.py).
 """
+
+from typing import TYPE_CHECKING
 
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
@@ -24,6 +30,11 @@ from staticfire.protocol.requests.offsets import (
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
+if TYPE_CHECKING:
+    from staticfire.broker.groups.first_offsets import FirstOffsets
+
+LATE_COMMIT = "The offset is lower than the group's, and another member has the queue: it was not stored"
+
 
 class OffsetHandlers:
     """Answers questions about offsets and stores those of groups."""
@@ -31,6 +42,7 @@ class OffsetHandlers:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._store = state.store
+        self._uptime_ms = state.machine.clock.uptime_ms
 
     def register(self, dispatcher: Dispatcher) -> None:
         """File the handlers."""
@@ -55,22 +67,35 @@ class OffsetHandlers:
         if offset >= 0:
             return OffsetAnswer(offset)
         if request.set_zero_if_not_found is False:
-            self._began(request, -1)
+            self._began(call, -1)
             remark = "Not found, do not set to zero, maybe this group boot first"
             return refusal(ResponseCode.QUERY_NOT_FOUND, remark)
         queue = self._find_queue(request.topic, request.queue_id)
         if queue is not None and queue.min_offset <= 0 < queue.max_offset:
-            self._began(request, 0)
+            self._began(call, 0)
             return OffsetAnswer(0)
-        self._began(request, -1)
+        self._began(call, -1)
         return refusal(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
-    def _began(self, request: QueryConsumerOffset, offset: int) -> None:
-        """Tell where a member's group begins; others only look."""
+    def _began(self, call: Call, offset: int) -> None:
+        """Note where a member's group begins (-1: it decides); others only look."""
+        request: QueryConsumerOffset = call.request
         group = self._state.consumers.consumer_table.get(request.consumer_group)
-        if group is not None:
-            wanted = group.consume_from_where
-            self._state.surprises.began(group.name, request.topic, request.queue_id, offset, wanted)
+        if group is None:
+            return
+        topic, queue_id = request.topic, request.queue_id
+        self._state.surprises.began(group.name, topic, queue_id, offset, group.consume_from_where)
+        member = group.channel_info_table.get(call.connection)
+        queue = self._find_queue(topic, queue_id)
+        if offset < 0 and member is not None and queue is not None and self._state.settings.remember_first_offsets:
+            self._first_offsets().has_none(group, member, queue, self._uptime_ms())
+
+    def _first_offsets(self) -> "FirstOffsets":
+        if self._state.first_offsets is None:
+            from staticfire.broker.groups.first_offsets import FirstOffsets  # here: many brokers never need it
+
+            self._state.first_offsets = FirstOffsets()
+        return self._state.first_offsets
 
     def update(self, call: Call) -> Answer:
         """Store where a group stands."""
@@ -86,6 +111,8 @@ class OffsetHandlers:
             return refusal(ResponseCode.INVALID_PARAMETER, f"Offset is null, topic is {topic}")
         if self._state.offsets.has_reset(group, topic, request.queue_id):
             return Answer(remark="Offset has been previously reset")
+        if self._state.is_late_commit(call.connection, group, topic, request.queue_id, request.commit_offset):
+            return Answer(remark=LATE_COMMIT)
         self._state.offsets.commit(group, topic, request.queue_id, request.commit_offset)
         return Answer()
 
@@ -93,7 +120,12 @@ class OffsetHandlers:
         """The offset that the next message will get; 0 for an unknown queue."""
         request: GetMaxOffset = call.request
         queue = self._find_queue(request.topic, request.queue_id)
-        return OffsetAnswer(0 if queue is None else queue.max_offset)
+        if queue is None:
+            return OffsetAnswer(0)
+        first_offsets = self._state.first_offsets
+        if first_offsets is None:
+            return OffsetAnswer(queue.max_offset)
+        return OffsetAnswer(first_offsets.end_for(call.connection, queue, self._uptime_ms()))
 
     def min_offset(self, call: Call) -> Answer:
         """The oldest offset; 0 for an unknown queue."""

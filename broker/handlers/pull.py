@@ -67,11 +67,20 @@ class PullHandlers:
             outcome = self._look(call, request.queue_offset, _CAME)
         except Forbidden as error:
             return _forbidden(error)
+        # Before the pull makes its client the owner: what it knew of the queue before that doesn't count.
+        commits = request.sys_flag & FLAG_COMMIT_OFFSET and not self._is_late(call)
         answer = None if outcome.hold_ms and self._hold(call, outcome) else self._filled(call, outcome, True)
         self._pulled(request, outcome)
-        if request.sys_flag & FLAG_COMMIT_OFFSET:
+        if commits:
             self._commit(request)
         return answer
+
+    def _is_late(self, call: Call) -> bool:
+        request: PullMessage = call.request
+        group, topic, queue_id, offset = (
+            request.consumer_group, request.topic, request.queue_id, request.commit_offset,
+        )  # fmt: skip
+        return self._state.is_late_commit(call.connection, group, topic, queue_id, offset)
 
     def _commit(self, request: PullMessage) -> None:
         """Store the offset that rides along, unless a reset is waiting to be taken: it is older than that."""
@@ -145,12 +154,16 @@ class PullHandlers:
                 statistics.pull_took(group, topic, queue_id, took_ms)
         elif found.next_offset >= found.max_offset:
             progress = self._state.progress.asked_in_vain(group, topic, queue_id, found.next_offset)
-        journal = self._journal
-        if journal is None or progress is None:
+        if progress is None:
             return
+        journal = self._journal
         client = call.connection.client_id or call.connection.peer.address
         if has_come and progress.owner != client:
-            journal.took_over(client, request, progress)
+            before = progress.change_hands(client)
+            if journal is not None:
+                journal.took_over(client, request, before)
+        if journal is None:
+            return
         if found.status is ReadStatus.FOUND:
             first_offset, end_offset = found.first_offset, found.end_offset
             journal.note(

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from staticfire.broker.clock.progress import Progress
 from staticfire.broker.groups.consumers import ConsumerGroup, Member
 from staticfire.broker.groups.retries import DeadLetterStored, SentBack
 from staticfire.broker.journal.ring import RecordRing
@@ -58,7 +57,7 @@ class PullNotes(NamedTuple):
     note: Callable[[Any], object]
     make: type[NotedDelivery]
     uptime_ns: Callable[[], int]
-    took_over: Callable[[str, PullMessage, Progress], None]
+    took_over: Callable[[str, PullMessage, str], None]
 
 
 class EventJournal:
@@ -69,9 +68,8 @@ class EventJournal:
         self._uptime_ns = clock.uptime_ns
         self.pulls = PullNotes(ring.append, NotedDelivery, clock.uptime_ns, self._took_over)
 
-    def _took_over(self, client: str, request: PullMessage, progress: Progress) -> None:
+    def _took_over(self, client: str, request: PullMessage, before: str) -> None:
         """A pull came from another client than the last one of its queue."""
-        before, progress.owner = progress.owner, client
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         self._say(kinds.TOOK_OVER, client, group, topic, queue_id, request.queue_offset, before=before)
 

@@ -5,18 +5,23 @@ before its beginning is needed any more, and the records say so. There is one wh
 things in flight, so a start reads a few times what is in flight, and no file is written beside the log.
 
 Where groups stand is in consumerOffset.json; pops that are behind the place up to which that file knows the log say
-the rest.
+the rest. After a failed fsync the log may have an event and not the messages it is about: what it says of offsets after
+the end of their queue is dropped, or the messages that get these offsets next would count as popped.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
+
+import msgspec
 
 from staticfire.broker.pop.events import (
     NO_OFFSET,
     Done,
     Event,
+    GroupQueue,
     Ordered,
+    OrderState,
     Taken,
     pack_bits,
     read_events,
@@ -59,15 +64,17 @@ class KeptPops:
         known_to = tables.state.offsets.saved_position
         low_water = tables.log.low_water = self._low_water(queue)
         first = max(queue.min_offset, min(low_water, self._offset_at(queue, -1 if known_to is None else known_to)))
+        committed: dict[GroupQueue, None] = {}
         for offset, position, events in self._records(queue, first):
             for event in events:
                 if position < tables.state.store.deletions.get(event.place.topic, 0):
                     continue
                 if offset >= low_water:
                     self._take_in(event)
-                if known_to is None or position >= known_to:
-                    self._commit(event)
+                if (known_to is None or position >= known_to) and self._commit(event):
+                    committed[event.place] = None
             tables.log.events += len(events)
+        self._forget_lost(committed)
 
     def _low_water(self, queue: Queue) -> int:
         """Return what the newest readable record says."""
@@ -127,11 +134,43 @@ class KeptPops:
         elif messages:
             tables.in_flight.put(queue, CheckPoint(event.start, event.pop_ms, messages, event.due_ms, NOBODY))
 
-    def _commit(self, event: Event) -> None:
-        if not isinstance(event, Done) and event.committed != NO_OFFSET:
-            place = event.place
-            self._tables.state.offsets.take_reset(place.group, place.topic, place.queue_id)
-            self._tables.commit(place, event.committed)
+    def _commit(self, event: Event) -> bool:
+        """Let the group stand where the event says; return whether it says so."""
+        if isinstance(event, Done) or event.committed == NO_OFFSET:
+            return False
+        place = event.place
+        self._tables.state.offsets.take_reset(place.group, place.topic, place.queue_id)
+        self._tables.commit(place, event.committed)
+        return True
+
+    def _forget_lost(self, committed: Iterable[GroupQueue]) -> None:
+        """Drop what is after the end of its queue, and note that for the next start. Raises: StorageError."""
+        tables = self._tables
+        for place in committed:
+            end = self._end_if_below(place, tables.state.offsets.committed(place.group, place.topic, place.queue_id))
+            if end is not None:
+                tables.commit(place, end)
+                tables.log.note(Taken(place, end, 0, 0, b"", end))
+                reason = "its messages are lost, what the log says of their pop is not: the group goes on at the end"
+                log.warning("pop_taken_back", **msgspec.structs.asdict(place), offset=end, reason=reason)
+        for queue in tables.in_flight:
+            for one in list(queue):
+                end = self._end_if_below(queue.place, one.start + one.messages.bit_length())
+                if end is not None:
+                    kept = max(0, end - one.start)
+                    tables.remove(queue, one.start, one.pop_ms, one.messages >> kept << kept)
+        for place, state in list(tables.orders):
+            end = self._end_if_below(place, max(state.offsets, default=-1) + 1)
+            if end is not None:
+                tables.put_order(place, _below(state, end))
+
+    def _end_if_below(self, place: GroupQueue, offset: int) -> int | None:
+        """Return the end of a queue that ends below an offset. Raises: StorageError."""
+        store = self._tables.state.store
+        if offset <= store.end_at_least(place.topic, place.queue_id):
+            return None
+        end = store.queue(place.topic, place.queue_id).max_offset
+        return end if end < offset else None
 
     # -- rounds --------------------------------------------------------------------------------------------------
 
@@ -166,3 +205,9 @@ class KeptPops:
                 now = queue.find(start, pop_ms)
                 if now is not None:
                     yield Taken(queue.place, start, pop_ms, now.due_ms, pack_bits(now.messages))
+
+
+def _below(state: OrderState, end: int) -> OrderState | None:
+    """Return what a state says of the offsets below `end`; None when it is about none of them."""
+    offsets, acked = ([offset for offset in found if offset < end] for found in (state.offsets, state.acked))
+    return msgspec.structs.replace(state, offsets=offsets, acked=acked) if offsets else None

@@ -26,6 +26,10 @@ from staticfire.protocol.record import (
 from staticfire.runtime.machine import Files
 
 QUEUES_TOLD_MAX = 8
+POWER_SECTOR_BYTES = 512
+# The least that a disk writes whole.
+TORN_BYTES_MIN = 32
+# More zeros than follow each other in the head of a record.
 
 _HEADS = re.compile(b"\xdc\x00[\x11\x04]\xce")
 _POSITION_AT = 19
@@ -168,6 +172,27 @@ def _windows(segments: Segments, position: int, overlap_bytes: int = 0) -> Itera
         while at < end and (window := read_readable(file, at, min(WINDOW_BYTES + overlap_bytes, end - at))):
             yield segment, at, window
             at += min(WINDOW_BYTES, len(window))
+
+
+def looks_torn(segments: Segments, damage: Damage) -> bool:
+    """Whether a damaged place reaches the end of a sector and has zeros there. Raises: OSError.
+
+    That is what a loss of power leaves of a sector that wasn't written yet, or not with all that was to be in it: the
+    log is written once, from its start to its end. A bit that flipped later leaves the other bytes as they were, and so
+    does a bad sector. Only a body of zeros looks the same.
+    """
+    at = damage.position
+    while at < damage.end_position:
+        segment = segments.at(at)
+        assert segment is not None
+        start = at - segment.start
+        size = POWER_SECTOR_BYTES - start % POWER_SECTOR_BYTES
+        if at + size > damage.end_position:
+            return False  # A whole record begins in this sector: it was written.
+        if not any(read_readable(segments.file_of(segment), start, size)[-TORN_BYTES_MIN:]):
+            return True
+        at += size
+    return False
 
 
 # --- moving aside

@@ -1,10 +1,18 @@
 """Finding out at start what the last process left behind. RocketMQ: CommitLog.recoverAbnormally, doRecheckReputOffset.
 
 From the checkpoint on every record is checked and entered into its queue again. The first thing that is no whole
-record ends the log, if nothing whole follows: a torn last write, which is cut off. Where whole records follow, nothing
-is cut. Behind what was synced holes are what a loss of power or a failed fsync leaves: what is in one was never safe.
-It is moved aside, all that is whole behind it stays. Anywhere else the log is damaged: the start is refused
-(LogDamaged), or with `salvage` the same is done. What isn't a torn write is always kept in <folder>/damaged.
+record ends the log, if nothing whole follows: a torn last write, which is cut off. Where whole records follow, it
+depends on what the disk had confirmed:
+
+- Before the synced position the log is damaged: nothing is cut, the start is refused (LogDamaged). With `salvage` the
+  damaged part is moved aside and blanked out, and all that is whole after it stays.
+- After it, and the machine lost power: the log ends at the first hole, as RocketMQ's does. The disk writes sectors in
+  any order, so whole records may follow a lost one. A reader that got them would pass over the lost one, and what
+  refers to it (a pop, an acknowledgement, a delivery) would refer to nothing. With SYNC_FLUSH the checkpoint may be
+  older than the last fsync, so a place that doesn't look torn (`looks_torn`) is treated as the next case.
+- After it, and the machine went on: a failed fsync left the hole. It is moved aside, all that is whole after it stays.
+
+What isn't a torn write is always kept in <folder>/damaged.
 
 Invariants: afterwards log and queues agree; nothing stale lies behind the end; the checkpoint on the disk never claims
 more than what is true at that moment, so recovery may be killed and begin anew at any point; a start that is refused
@@ -14,12 +22,12 @@ leaves the state files as they were.
 import msgspec
 
 from staticfire.broker.store.commit_log import CommitLog
-from staticfire.broker.store.damage import Damage, LogDamaged, Survey, blank_out, move_aside, survey_behind
+from staticfire.broker.store.damage import Damage, LogDamaged, Survey, blank_out, looks_torn, move_aside, survey_behind
 from staticfire.broker.store.entering import EnteredRecords, Entering, QueuesDisagree, TagsCodeOf
 from staticfire.broker.store.left_behind import LeftBehind, look
 from staticfire.broker.store.log_scan import LogScan
 from staticfire.broker.store.queue_table import QueueTable
-from staticfire.broker.store.settings import StoreSettings
+from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.broker.store.short_queues import EndsCheck, ShortQueues
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.protocol.errors import StorageError
@@ -143,7 +151,9 @@ class Recovery:
         is_explained = known.explains_holes_at(scan.position) and not survey.misplaced
         if (survey.damages or survey.misplaced) and not is_explained and not self._settings.salvage:
             raise LogDamaged(survey.report(self._folder))
-        if survey.damages:
+        if survey.damages and is_explained and self._ends_at_a_hole(known, survey):
+            found.problems.append(_explain_end(survey))
+        elif survey.damages:
             self._salvage(survey)
             if is_explained:
                 found.problems += [_explain(damage) for damage in survey.damages]
@@ -159,6 +169,13 @@ class Recovery:
                     f"written there: copy the folder to another disk first"
                 )
         return found, scan, survey, rebuilt
+
+    def _ends_at_a_hole(self, known: LeftBehind, survey: Survey) -> bool:
+        """Whether the log ends at a hole after the synced position. Raises: OSError."""
+        if not known.has_lost_power or self._settings.salvage:
+            return False
+        is_promised = self._settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        return not is_promised or looks_torn(self._log.segments, survey.damages[0])
 
     # --- from where
 
@@ -307,4 +324,13 @@ def _explain(damage: Damage) -> str:
     return (
         f"{damage.end_position - damage.position} bytes at position {damage.position} of the log are lost: no fsync "
         f"had made them safe before the machine lost power or the disk failed; all that is whole behind them is kept"
+    )
+
+
+def _explain_end(survey: Survey) -> str:
+    damage = survey.damages[0]
+    return (
+        f"the log ends at position {damage.position}: the machine lost power before an fsync had made safe what was "
+        f"written there, so {survey.whole_records} messages that were written later are cut off, too; all of it is "
+        f"kept in {ASIDE}/"
     )

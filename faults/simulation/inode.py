@@ -158,7 +158,9 @@ def _torn_prefix(pending: list[Edit], chance: Random) -> list[Edit]:
 
 
 def _any_sectors(pending: list[Edit], chance: Random) -> list[Edit]:
+    """Choose sectors. One is written as it is in memory: what lacks one of its changes lacks the later ones, too."""
     likely = chance.choice(_KEPT)
+    lost: set[int] = set()
     part = []
     for change in pending:
         if not change.data:
@@ -168,8 +170,11 @@ def _any_sectors(pending: list[Edit], chance: Random) -> list[Edit]:
         while at < len(change.data):
             position = change.position + at
             piece = change.data[at : at + SECTOR_BYTES - position % SECTOR_BYTES]
-            if chance.random() < likely:
+            is_written = chance.random() < likely
+            if is_written and position // SECTOR_BYTES not in lost:
                 part.append(Edit(position, piece, position + len(piece)))
+            else:
+                lost.add(position // SECTOR_BYTES)
             at += len(piece)
     return part
 

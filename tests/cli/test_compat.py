@@ -22,7 +22,9 @@ WITHOUT_EFFECT_THERE = {"brokerHeartbeatInterval", "brokerNotActiveTimeoutMillis
 OWN_SETTINGS = {
     "answerNewerSubscriptionUnfiltered",
     "anyPullTakesResets",
+    "ignoreLateCommits",
     "popDeadLetters",
+    "rememberFirstOffsets",
     "repeatEndedCommits",
     "wakePopsOfReturning",
 }

@@ -149,6 +149,21 @@ def test_a_disk_that_reorders_keeps_any_sectors_but_never_a_part_of_one() -> Non
     assert images == [simulate(scenario, seed) for seed in range(20)]
 
 
+def test_a_sector_that_lacks_a_write_lacks_the_later_ones() -> None:
+    async def scenario(world: SimulatedWorld) -> bytes:
+        file = open_for_good(world, "/log")
+        for number in range(50):
+            file.write(number * 10, bytes([number + 1]) * 10)
+        world.disk("a").reorders = True
+        world.kill("a", power_loss=True, torn=True)
+        return world.machine("a").files.read_bytes("/log")
+
+    written = b"".join(bytes([number + 1]) * 10 for number in range(50))
+    images = [simulate(scenario, seed) for seed in range(20)]
+    assert all(written.startswith(image) for image in images)
+    assert len(set(images)) > 3
+
+
 @pytest.mark.parametrize("world", SEEDS, indirect=True, ids=str)
 async def test_a_torn_loss_keeps_a_prefix_of_the_writes(world: SimulatedWorld) -> None:
     file = open_for_good(world, "/log")

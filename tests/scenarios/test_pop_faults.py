@@ -16,6 +16,7 @@ from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.reset import Reset
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
+from tests.scenarios.holes import drop
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
 
 pytestmark = pytest.mark.row("G1")
@@ -57,11 +58,11 @@ def fail_log(stand: BrokerStand, from_write: int) -> None:
     stand.world.disk(NAME).before = fail
 
 
-async def drained(world: SimulatedWorld, popper: Popper, seconds: int = 40) -> Counter[bytes]:
+async def drained(world: SimulatedWorld, popper: Popper, seconds: int = 40, **fields: Any) -> Counter[bytes]:
     """Pop and acknowledge for so long; return how often each message came."""
     came: Counter[bytes] = Counter()
     for _ in range(seconds):
-        answer = await popper.pop()
+        answer = await popper.pop(**fields)
         if answer.code == 0:
             came.update(record.body for record in answer.body.records)
             await popper.ack_all(answer)
@@ -110,6 +111,36 @@ async def test_each_step_happens_as_a_whole_or_not_at_all(
     if how != "power":  # without power, what was only written may be gone: the message comes again
         assert not done & set(came)
         assert set(came.values()) == {1}
+
+
+@pytest.mark.parametrize("order", [False, True])
+async def test_what_takes_the_offset_of_a_lost_message_is_popped_once(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper, order: bool
+) -> None:
+    """A failed fsync has dropped the queue's last message; what the log says of its pop is whole."""
+    await send(stand, 2)
+    await world.run_for(2_000)
+    world.disk(NAME).before = lambda what, path: _fail() if what == "sync" and "commitlog" in path else None
+    await stand.send("orders", b"lost")
+    await stand.send("bills", b"kept")
+    answer = await popper.pop(order=order)
+    assert offsets(answer) == [0, 1, 2]
+    if order:
+        assert (await popper.ack(2, handles(answer)[2])).code == 0
+    world.kill(NAME)
+    world.disk(NAME).before = None
+    drop(world, b"lost", b"kept")
+    await stand.start()
+    assert await popper.committed() == (0 if order else 2)
+    assert (await stand.send("orders", b"new")).queue_offset == 2
+    await stand.kill_and_start()
+    for offset in range(2 if order else 0):
+        assert (await popper.ack(offset, handles(answer)[offset])).code == 0
+    assert await drained(world, popper, order=order) == ({b"new": 1} if order else {b"0": 1, b"1": 1, b"new": 1})
+
+
+def _fail() -> None:
+    raise OSError(errno.EIO, "Input/output error")
 
 
 @pytest.mark.parametrize("seed", range(4))

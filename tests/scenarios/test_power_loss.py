@@ -14,6 +14,7 @@ from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.upkeep import DeleteExpired
 from staticfire.protocol.times import MessageMs
 from tests.scenarios.broker_stand import NAME, BrokerStand
+from tests.scenarios.holes import drop
 
 OFFSETS = "/store/config/consumerOffset.json"
 
@@ -250,4 +251,21 @@ async def test_a_delivery_that_a_hole_has_taken_is_made_again(world: SimulatedWo
     await world.run_for(seconds=2)
     found = await stand.stored("orders", offset=1)
     assert [record.body for record in found] == [b"second", b"first"]
+    await stand.close()
+
+
+async def test_after_a_loss_of_power_the_log_ends_at_its_first_hole(world: SimulatedWorld) -> None:
+    """A reader that got what is whole after it would pass over what is lost."""
+    stand = await stand_of(world, flush_interval_commit_log=600_000, flush_interval_consume_queue=600_000)
+    for number in range(8):
+        await stand.send("orders", b"message %d " % number + b"." * 600)
+    world.kill(NAME)
+    drop(world, b"message 3 ", b"message 5 ")
+    world.disk(NAME).power_losses += 1
+    await stand.start()
+    assert [body[:9] for body in await stand.bodies("orders")] == [b"message %d" % number for number in range(3)]
+    for number in range(2):
+        assert (await stand.send("orders", b"later")).queue_offset == 3 + number
+    await stand.kill_and_start()
+    assert len(await stand.bodies("orders")) == 5
     await stand.close()

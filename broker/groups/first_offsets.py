@@ -1,0 +1,93 @@
+"""Where a new group begins that wants to begin at the end of a queue. Pure.
+
+A RocketMQ client finds that out with two requests: QUERY_CONSUMER_OFFSET, whose answer is that there is none, and then
+GET_MAX_OFFSET. A message that is stored between the two is before the offset of the second answer: the group never gets
+it. On an empty queue that is the first message of all.
+
+Here the end of the queue is remembered at the first of the two requests, and is the answer to the second one. It is
+remembered for the group as long as it has members: a member that takes over the queue, before anything of it was
+committed, begins there, too. GET_MAX_OFFSET doesn't name a group, so the next one of that connection for that queue
+is the second request, if it comes soon.
+"""
+
+from typing import NamedTuple
+
+from staticfire.broker.groups.consumers import ConsumerGroup, Member
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Connection
+
+FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
+PUSH = "CONSUME_PASSIVELY"
+PUSH_FOLLOWS_MS_MAX = 10_000
+# The second request of a push consumer comes at once, on a busy machine later.
+PULL_FOLLOWS_MS_MAX = 1_000
+# A pull consumer says CONSUME_FROM_LAST_OFFSET whatever it wants, and its program may request the end for itself.
+BEGINNINGS_MAX = 100_000
+QUESTIONS_MAX = 10_000
+# Queues of groups, and queues that one connection has requested the offset of. The oldest are forgotten.
+
+Place = tuple[str, int]
+"""Topic and queue id."""
+
+
+class _Beginning(NamedTuple):
+    offset: int
+    group: ConsumerGroup
+    """As long as this one is the group, it has had members all the time."""
+    queue: Queue
+    """Of a topic that was deleted and made again there is another one."""
+
+
+class _Question(NamedTuple):
+    group_name: str
+    until_ms: UptimeMs
+
+
+class FirstOffsets:
+    """Where groups without an offset begin."""
+
+    def __init__(self) -> None:
+        self._beginnings: dict[tuple[str, str, int], _Beginning] = {}
+        self._questions: dict[Connection, dict[Place, _Question]] = {}
+
+    def __len__(self) -> int:
+        """Return how many connections have requested an offset and may request the end of its queue."""
+        return len(self._questions)
+
+    def has_none(self, group: ConsumerGroup, member: Member, queue: Queue, uptime_ms: UptimeMs) -> None:
+        """A member was answered that its group has no offset in a queue."""
+        data, place = member.data, (queue.topic, queue.queue_id)
+        if (data.consume_from_where or FROM_LAST) != FROM_LAST or is_retry_topic(place[0]):
+            return
+        key = (group.name, *place)
+        known = self._beginnings.get(key)
+        if known is None or known.group is not group or known.queue is not queue:
+            self._beginnings[key] = _Beginning(queue.max_offset, group, queue)
+        follows_ms = PUSH_FOLLOWS_MS_MAX if data.consume_type == PUSH else PULL_FOLLOWS_MS_MAX
+        questions = self._questions.setdefault(member.connection, {})
+        questions[place] = _Question(group.name, UptimeMs(uptime_ms + follows_ms))
+        if len(self._beginnings) > BEGINNINGS_MAX:
+            del self._beginnings[next(iter(self._beginnings))]
+        if len(questions) > QUESTIONS_MAX:
+            del questions[next(iter(questions))]
+
+    def end_for(self, connection: Connection, queue: Queue, uptime_ms: UptimeMs) -> int:
+        """Return the end of a queue for who requests it: where its group begins, if that is why; else as it is."""
+        place, end = (queue.topic, queue.queue_id), queue.max_offset
+        questions = self._questions.get(connection)
+        question = questions.pop(place, None) if questions else None
+        if question is None or uptime_ms > question.until_ms:
+            return end
+        known = self._beginnings.get((question.group_name, *place))
+        return end if known is None or known.queue is not queue else min(known.offset, end)
+
+    def disconnected(self, connection: Connection) -> None:
+        """A connection is gone."""
+        self._questions.pop(connection, None)
+
+    def forget_group(self, group_name: str) -> None:
+        """The offsets of a group were deleted."""
+        for key in [key for key in self._beginnings if key[0] == group_name]:
+            del self._beginnings[key]

@@ -1,0 +1,58 @@
+"""Commits of a member that has lost its queue to another one.
+
+A member that was cut off or frozen commits what it knew before that. RocketMQ stores it, the group goes back, and if
+the new owner dies before its next commit, messages are delivered again. Here a commit is ignored when all of this is
+known; anything that isn't known speaks for the client, so that no administrator, tool, proxy or pull consumer that
+commits for a queue of others is refused:
+
+- its offset is lower than the group's,
+- its connection is that of a member of the group that pushes in clustering mode: such members share the queues,
+- another member has the queue: it holds the lock, or it pulled the queue after this one did.
+"""
+
+from collections.abc import Callable
+
+from staticfire.broker.clock.progress import ProgressTable
+from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup, ConsumerManager
+from staticfire.broker.groups.queue_locks import QueueLocks
+from staticfire.protocol.requests.locks import MessageQueue
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Connection
+
+PUSH = "CONSUME_PASSIVELY"
+
+
+class LateCommits:
+    """Finds out which commits come too late."""
+
+    def __init__(
+        self,
+        consumers: ConsumerManager,
+        locks: QueueLocks,
+        progress: ProgressTable,
+        uptime_ms: Callable[[], UptimeMs],
+    ) -> None:
+        self._consumers = consumers
+        self._locks = locks
+        self._progress = progress
+        self._uptime_ms = uptime_ms
+
+    def newer_owner(self, connection: Connection, group: str, queue: MessageQueue) -> str | None:
+        """Return the client that has the queue by now; None when a commit of this connection must be stored."""
+        members = self._consumers.consumer_table.get(group)
+        member = None if members is None else members.channel_info_table.get(connection)
+        if members is None or member is None or members.message_model == BROADCASTING:
+            return None
+        if member.data.consume_type != PUSH:
+            return None
+        holder = self._locks.holder(group, queue, self._uptime_ms())
+        if holder is not None:
+            return None if holder == member.client_id else holder
+        return self._newer_puller(members, member.client_id, queue)
+
+    def _newer_puller(self, members: ConsumerGroup, client_id: str, queue: MessageQueue) -> str | None:
+        progress = self._progress.find(members.name, queue.topic, queue.queue_id)
+        if progress is None or client_id not in progress.former_owners:
+            return None
+        owner = progress.owner
+        return owner if any(member.client_id == owner for member in members.channel_info_table.values()) else None
