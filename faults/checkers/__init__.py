@@ -3,7 +3,9 @@
 - `events.py`: what they hear; `checker.py`: what they are; `unrest.py`: when something was broken; `rewinds.py`: when a
   queue has become shorter
 - `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
-- `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
+- `order.py`: order in a queue, one owner, its lock; `offsets.py`: what groups commit; `handing_over.py`: what members
+  that leave tell; `dead_letters.py`: after how many retries; `copies.py`: how many retries and dead letters there are
+- `lateness.py`: nothing is late while nothing is broken; `busy.py`: whether members have time
 - `popping.py`: whose a popped message is, and for how long
 - `ending.py`: rest, tables, nothing unnoticed
 
@@ -11,6 +13,7 @@ They know nothing of virtual time: fed with the events of a real cluster they sa
 """
 
 from staticfire.faults.checkers.checker import Checker, Checkers, Violation
+from staticfire.faults.checkers.copies import CopiedOnce
 from staticfire.faults.checkers.dead_letters import DeadAfterMax
 from staticfire.faults.checkers.delivery import (
     DuplicatesExplained,
@@ -22,8 +25,10 @@ from staticfire.faults.checkers.delivery import (
     TransactionsKept,
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
+from staticfire.faults.checkers.handing_over import HandsOver
+from staticfire.faults.checkers.lateness import ArrivesInTime, AskedInTime, RetriedInTime, ReturnsInTime
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
-from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
+from staticfire.faults.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
 from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 
 CHECKERS: tuple[type[Checker], ...] = (
@@ -34,13 +39,20 @@ CHECKERS: tuple[type[Checker], ...] = (
     DuplicatesExplained,
     InOrder,
     OneOwner,
+    LocksHeld,
     OwnersAgree,
     OffsetsGrow,
     BeginsWhereItStands,
+    HandsOver,
     HeldUntilItsTime,
     AcknowledgedForGood,
     NothingEarly,
+    ArrivesInTime,
+    RetriedInTime,
+    ReturnsInTime,
+    AskedInTime,
     DeadAfterMax,
+    CopiedOnce,
     TransactionsKept,
     Settles,
     TablesComeBack,
