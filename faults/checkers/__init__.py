@@ -26,8 +26,8 @@ from staticfire.faults.checkers.delivery import (
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
 from staticfire.faults.checkers.handing_over import HandsOver
-from staticfire.faults.checkers.lateness import ArrivesInTime, AskedInTime, RetriedInTime, ReturnsInTime
-from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
+from staticfire.faults.checkers.lateness import ArrivesInTime, AskedInTime, RetriedInTime, ReturnsInTime, SendsSucceed
+from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.faults.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
 from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 
@@ -42,6 +42,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     LocksHeld,
     OwnersAgree,
     OffsetsGrow,
+    OffsetsSaved,
     BeginsWhereItStands,
     HandsOver,
     HeldUntilItsTime,
@@ -51,6 +52,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     RetriedInTime,
     ReturnsInTime,
     AskedInTime,
+    SendsSucceed,
     DeadAfterMax,
     CopiedOnce,
     TransactionsKept,

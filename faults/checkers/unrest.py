@@ -58,11 +58,51 @@ class TroubledTimes:
         return self._moments[at][1] if at < len(self._moments) and self._moments[at][0] <= to_ms else None
 
 
+class GroupTroubles:
+    """The same for each group: what happened to its members, the servers and the links.
+
+    Programs that send and members of other groups have none of its offsets, so what happens to them explains nothing.
+    Nor do members that come and leave in order in a group that takes locks: who gives a queue away stores its offset
+    before it unlocks it, and whoever gets the lock asks for the offset after that.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._times = {group.name: TroubledTimes() for group in workload.groups}
+        self._servers = (*workload.brokers.names, "nameserver", "")
+        self._groups = {member: group for group in workload.groups for member in group.member_names}
+        self._killed: set[str] = set()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case FaultBegan(what=what, target=who) | FaultEnded(what=what, target=who):
+                is_orderly = what == "restart member"
+            case ProcessEnded(who=who, how=how):
+                is_orderly = how in ("stopping", "stopped")
+                if not is_orderly:
+                    self._killed.add(who)
+            case ProcessBegan(who=who):
+                is_orderly = who not in self._killed
+                self._killed.discard(who)
+            case _:
+                return
+        if who in self._servers:
+            for times in self._times.values():
+                times.see(event)
+        elif who in self._groups and not (is_orderly and self._groups[who].ordered):
+            self._times[self._groups[who].name].see(event)
+
+    def of(self, group: str) -> TroubledTimes:
+        """Return when something was broken that a group needs."""
+        return self._times[group]
+
+
 REBALANCE_MS = 20_000
 # RocketMQ: rocketmq.client.rebalance.waitInterval. Members that miss a notification share the queues anew by then.
 SHARED_ANEW_MS = 2 * REBALANCE_MS + 5_000
 # After a join or a leave in order: one round in which the former owner gives a queue away, one for the new owner, which
 # was refused the lock before, and the requests of both.
+NOTIFIED_MS = 5_000
+# The same where brokers notify members: they share the queues at once. The rest is for listeners that have to end.
 LOCK_LIFE_MS = 60_000
 # RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. A member that was killed doesn't unlock its queues.
 MEMBER_EXPIRES_MS = 120_000 + 10_000
@@ -83,6 +123,8 @@ class CalmTimes:
     def __init__(self, workload: Workload) -> None:
         self._brokers = frozenset(workload.brokers.names)
         self._members = {member: group for group in workload.groups for member in group.member_names}
+        is_notified = workload.brokers.settings.get("notify_consumer_ids_changed_enable", True)
+        self._shared_ms = NOTIFIED_MS if is_notified else SHARED_ANEW_MS
         self._until_ms: dict[str, float] = {}
         self._open: dict[str, dict[str, float]] = {}
         """Faults that go on, and until when each is an excuse at most, by machine."""
@@ -104,7 +146,7 @@ class CalmTimes:
             case ProcessBegan(at_ms, who):
                 self._open.get(who, {}).pop("gone", None)
                 if who not in self._brokers:
-                    self._excuse(who, at_ms + SHARED_ANEW_MS)
+                    self._excuse(who, at_ms + self._shared_ms)
                 elif who in self._had_begun:
                     self._excuse(who, at_ms + AFTERMATH_MS)
                 self._had_begun.add(who)
@@ -121,7 +163,9 @@ class CalmTimes:
         else:
             group = self._members.get(who)
             is_locking = group is not None and group.ordered and how == "killed"
-            self._excuse(who, at_ms + SHARED_ANEW_MS + (LOCK_LIFE_MS if is_locking else 0))
+            is_orderly = how in ("stopping", "stopped")
+            shared_ms = self._shared_ms if is_orderly else SHARED_ANEW_MS
+            self._excuse(who, at_ms + shared_ms + (LOCK_LIFE_MS if is_locking else 0))
 
     def _excuse(self, who: str, until_ms: float) -> None:
         self._until_ms[who] = max(self._until_ms.get(who, 0), until_ms)

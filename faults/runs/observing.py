@@ -21,6 +21,8 @@ from staticfire.protocol.properties import find_property
 from staticfire.protocol.record import decode_records, join_records
 
 LOOK_MS = 1_000
+NO_OFFSET = -1
+# Of a group that a broker knows no more after a start.
 READ_MAX = 64
 REASONS_MAX = 6
 STAYS_AT_REST_MS = 60_000
@@ -61,8 +63,10 @@ class Observer:
     def _look_at(self, name: str, broker: Broker, life: int) -> None:
         store, now_ms = broker.state.store, self._cluster.now_ms
         online = broker.state.consumers.consumer_table
-        for group, topic, queue_id, offset in broker.state.offsets.all_committed():
-            at = (name, group, topic, queue_id)
+        committed = {(name, *at): offset for *at, offset in broker.state.offsets.all_committed()}
+        gone = {at: NO_OFFSET for at, (seen_in, _) in self._seen.items() if at[0] == name and seen_in != life}
+        for at, offset in (gone | committed).items():
+            _, group, topic, queue_id = at
             if self._seen.get(at) != (life, offset):
                 self._seen[at] = (life, offset)
                 end = store.queue(topic, queue_id).max_offset

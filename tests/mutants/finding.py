@@ -81,6 +81,11 @@ def members_workload(chance: Random) -> Workload:
     return replace(workload, nemesis=Nemesis(("kill member", "restart member"), EVERY_S, LASTS_S))
 
 
+def restarting_workload(chance: Random) -> Workload:
+    """Return one in which nothing happens but that brokers stop in order and start again."""
+    return replace(ordered_workload(chance), nemesis=Nemesis("restart broker", EVERY_S, LASTS_S))
+
+
 def popping_workload(chance: Random) -> Workload:
     """Return one whose members pop, and come and go."""
     return Workload(
@@ -120,10 +125,23 @@ def quiet_workload(chance: Random) -> Workload:
     )
 
 
+def small_files_workload(chance: Random) -> Workload:
+    """Return one in which nothing happens, and of whose log a file is full every few seconds."""
+    return Workload(
+        brokers=Brokers(1, {"mapped_file_size_commit_log": 64 * 1024}),
+        topics=[Topic("orders", chance.choice((2, 4)))],
+        producers=[Producers("orders", 8, body=lambda _: bytes(4_000))],
+        groups=[Group("billing", "orders")],
+        settles_within_seconds=SETTLES_WITHIN_S,
+    )
+
+
 def leaving_workload(chance: Random) -> Workload:
     """Return one in which members leave in order, one at a time: slow ones, with much that is under way."""
     workload = ordered_workload(chance)
-    groups = [replace(group, takes_ms=(200, 600), settings={"persist_interval_ms": 20_000}) for group in workload.groups]
+    groups = [
+        replace(group, takes_ms=(200, 600), settings={"persist_interval_ms": 20_000}) for group in workload.groups
+    ]
     nemesis = Nemesis("restart member", RARELY_S, (1.0, RARELY_S))
     return replace(workload, producers=[Producers("orders", 8, keys=3)], groups=groups, nemesis=nemesis)
 
@@ -142,6 +160,7 @@ def returning_workload(chance: Random) -> Workload:
 
 QUIET_SETTINGS = {
     "message_delay_level": "1s 2s 3s 5s 8s 13s", "transaction_time_out": 2_000, "transaction_check_interval": 5_000,
+    "register_name_server_period": 30_000,
 }  # fmt: skip
 RARELY_S = 60.0
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")
@@ -184,10 +203,9 @@ LEANS: dict[str, WorkloadMaker] = {
         ),
         calm_workload,
     ),
-    "offsets are never saved": disk_workload,
-    "what was just stored is removed as old": disk_workload,
-    "the nameserver drops brokers that live": hard_workload,
-    "heartbeats go to one broker only": hard_workload,
+    "heartbeats go to one broker only": members_workload,
+    "what was just stored is removed as old": small_files_workload,
+    "offsets are never saved": restarting_workload,
 }
 """What is too rare in the swarm; the others are found there."""
 

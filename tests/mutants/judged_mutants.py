@@ -19,9 +19,9 @@ from staticfire.broker.pop.in_flight import InFlight
 from staticfire.broker.retention import Reason, RetentionPolicy
 from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.broker.transactions.open_halves import OpenHalves
+from staticfire.broker.transactions.questions import Questions
 from staticfire.client.cluster.heartbeats import Heartbeats
 from staticfire.client.consume import ordered_consumption, pop_returns
-from staticfire.client.offsets import queue_start
 from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
 from staticfire.client.rebalance.lock_keeper import LockKeeper
@@ -31,6 +31,7 @@ from staticfire.protocol.errors import AnswerTimeout
 Patch = pytest.MonkeyPatch
 LATE_MS, VERY_LATE_MS = 7_000, 60_000
 FAILED_EVERY = 50
+AN_HOUR_MS = 3_600_000
 
 
 async def no_step(*_: object, **__: object) -> None:
@@ -106,19 +107,31 @@ def _popped_dead_early(patch: Patch) -> None:
     patch.setattr(pop_returns, "judge_failed", judged)
 
 
-# -- further ones --------------------------------------------------------------------------------------------------------
+# -- further ones ----------------------------------------------------------------------------------------------------
 
 
-def _late(patch: Patch, owner: type[Any], taking: str, by_ms: int = LATE_MS) -> None:
-    """Let what is due at some time be due later."""
-    whole_next, whole_take = owner.next_due_ms, getattr(owner, taking)
+def _later(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that answers with a later time."""
+
+    def later(self: Any, *arguments: Any) -> Any:
+        due_ms = method(self, *arguments)
+        return None if due_ms is None else due_ms + LATE_MS
+
+    return later
+
+
+def _taken_late(patch: Patch, owner: type[Any]) -> None:
+    """Let what is due at some time be taken later."""
+    whole_next, whole_take = owner.next_due_ms, owner.take_due
 
     def next_due_ms(self: Any, *arguments: Any) -> Any:
         due_ms = whole_next(self, *arguments)
-        return None if due_ms is None else due_ms + by_ms
+        return None if due_ms is None else due_ms + VERY_LATE_MS
 
     patch.setattr(owner, "next_due_ms", next_due_ms)
-    patch.setattr(owner, taking, lambda self, message_ms, *others: whole_take(self, message_ms - by_ms, *others))
+    patch.setattr(
+        owner, "take_due", lambda self, message_ms, *others: whole_take(self, message_ms - VERY_LATE_MS, *others)
+    )
 
 
 def _put_off_in_vain(patch: Patch) -> None:
@@ -163,12 +176,6 @@ def _removed_too_early(patch: Patch) -> None:
     patch.setattr(RetentionPolicy, "reason_to_remove", reason)
 
 
-def _starts_at_the_end(patch: Patch) -> None:
-    whole = queue_start.find_start
-    end = queue_start.Start.QUEUE_END
-    patch.setattr(queue_start, "find_start", lambda where, stored, retry: end if stored < 0 else whole(where, stored, retry))
-
-
 def _stored_and_told_as_failed(patch: Patch) -> None:
     whole, count = Producer.send, [0]
 
@@ -184,21 +191,12 @@ def _stored_and_told_as_failed(patch: Patch) -> None:
 
 def _brokers_expire_early(patch: Patch) -> None:
     whole = RouteTable.expire
-    patch.setattr(RouteTable, "expire", lambda self, uptime_ms: whole(self, uptime_ms + 110_000))
+    patch.setattr(RouteTable, "expire", lambda self, uptime_ms: whole(self, uptime_ms + AN_HOUR_MS))
 
 
 def _greets_one_broker(patch: Patch) -> None:
     whole = Heartbeats.addresses
     patch.setattr(Heartbeats, "addresses", lambda self: whole(self)[:1])
-
-
-def _set_aside_at_once(patch: Patch) -> None:
-    whole = OpenHalves.postpone
-
-    def postpone(self: OpenHalves, offset: int, due_ms: Any, checks: int | None = None) -> None:
-        whole(self, offset, due_ms, None if checks is None else 1_000_000)
-
-    patch.setattr(OpenHalves, "postpone", postpone)
 
 
 def _reconsumptions_not_counted(patch: Patch) -> None:
@@ -230,21 +228,20 @@ MISSED_MUTANTS: dict[str, Callable[[Patch], None]] = {
 """Those that somebody else had thought of, and nothing noticed."""
 
 FURTHER_MUTANTS: dict[str, Callable[[Patch], None]] = {
-    "delayed messages come late": lambda patch: _late(patch, DelayQueue, "due"),
-    "messages with a delivery time come late": lambda patch: _late(patch, TimerIndex, "take_due"),
-    "transactions are asked about late": lambda patch: _late(patch, OpenHalves, "take_due", VERY_LATE_MS),
-    "popped messages come again late": lambda patch: _late(patch, InFlight, "take_due", VERY_LATE_MS),
+    "delayed messages come late": _set(DelayQueue, "_due_ms", _later(DelayQueue._due_ms)),
+    "messages with a delivery time come late": _set(TimerIndex, "next_due_ms", _later(TimerIndex.next_due_ms)),
+    "transactions are asked about late": lambda patch: _taken_late(patch, OpenHalves),
+    "popped messages come again late": lambda patch: _taken_late(patch, InFlight),
     "a popped message isn't put off for as long as it says": _put_off_in_vain,
     "an acknowledgement counts for the next message, too": _acknowledges_a_neighbour,
     "offsets are never saved": _offsets_not_saved,
     "nobody is notified when a group changes": _set(ClientHandlers, "notify", lambda *_: None),
     "queue locks aren't renewed": _set(LockKeeper, "_renew", _not_renewed),
     "what was just stored is removed as old": _removed_too_early,
-    "a new group begins at the end of a queue": _starts_at_the_end,
     "one send of fifty is told as failed": _stored_and_told_as_failed,
     "the nameserver drops brokers that live": _brokers_expire_early,
     "heartbeats go to one broker only": _greets_one_broker,
-    "a transaction is set aside after one question": _set_aside_at_once,
+    "questions about transactions are never sent": _set(Questions, "_ask", lambda *_: None),
     "retries aren't counted": _reconsumptions_not_counted,
     "an ordered message is never given up": _set(
         ordered_consumption, "split_failed", lambda messages, _: (list(messages), [])
