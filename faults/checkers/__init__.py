@@ -5,13 +5,15 @@
 - `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
 - `order.py`: order in a queue, one owner, its lock; `offsets.py`: what groups commit; `handing_over.py`: what members
   that leave tell; `dead_letters.py`: after how many retries; `copies.py`: how many retries and dead letters there are
-- `lateness.py`: nothing is late while nothing is broken; `busy.py`: whether members have time
+- `lateness.py`: nothing is late while nothing is broken; `returning.py`: nor what comes again; `asking.py`: nor are
+  questions about transactions, and no send fails then; `busy.py`: whether members have time
 - `popping.py`: whose a popped message is, and for how long
 - `ending.py`: rest, tables, nothing unnoticed
 
 They know nothing of virtual time: fed with the events of a real cluster they say the same.
 """
 
+from staticfire.faults.checkers.asking import AskedInTime, SendsSucceed
 from staticfire.faults.checkers.checker import Checker, Checkers, Violation
 from staticfire.faults.checkers.copies import CopiedOnce
 from staticfire.faults.checkers.dead_letters import DeadAfterMax
@@ -26,10 +28,11 @@ from staticfire.faults.checkers.delivery import (
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
 from staticfire.faults.checkers.handing_over import HandsOver
-from staticfire.faults.checkers.lateness import ArrivesInTime, AskedInTime, RetriedInTime, ReturnsInTime, SendsSucceed
+from staticfire.faults.checkers.lateness import ArrivesInTime
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.faults.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
 from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
+from staticfire.faults.checkers.returning import RetriedInTime, ReturnsInTime
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,

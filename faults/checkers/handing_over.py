@@ -18,8 +18,8 @@ from staticfire.faults.checkers.unrest import MEMBERS_COME_AND_GO, SHARED_ANEW_M
 from staticfire.faults.workload.description import Workload
 
 GIVEN_BACK_MS = 10_000
-# So long a message that has failed may take until it is given back: RocketMQ's 5 s for a send-back and 3 s for a send to
-# the retry topic. Until then it holds back the offset of its queue.
+# A message that has failed may take so long until it is given back: RocketMQ's 5 s for a send-back and 3 s for a send
+# to the retry topic. Until then it holds back the offset of its queue.
 
 
 class _Held(NamedTuple):

@@ -1,7 +1,6 @@
 """When something was broken: what excuses a duplicate or a delay, and what doesn't."""
 
 from bisect import bisect_left
-
 from collections.abc import Iterable
 from math import inf
 

@@ -160,7 +160,6 @@ def returning_workload(chance: Random) -> Workload:
 
 QUIET_SETTINGS = {
     "message_delay_level": "1s 2s 3s 5s 8s 13s", "transaction_time_out": 2_000, "transaction_check_interval": 5_000,
-    "register_name_server_period": 30_000,
 }  # fmt: skip
 RARELY_S = 60.0
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")

@@ -25,13 +25,11 @@ from staticfire.client.consume import ordered_consumption, pop_returns
 from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
 from staticfire.client.rebalance.lock_keeper import LockKeeper
-from staticfire.nameserver.route_table import RouteTable
 from staticfire.protocol.errors import AnswerTimeout
 
 Patch = pytest.MonkeyPatch
 LATE_MS, VERY_LATE_MS = 7_000, 60_000
 FAILED_EVERY = 50
-AN_HOUR_MS = 3_600_000
 
 
 async def no_step(*_: object, **__: object) -> None:
@@ -189,11 +187,6 @@ def _stored_and_told_as_failed(patch: Patch) -> None:
     patch.setattr(Producer, "send", send)
 
 
-def _brokers_expire_early(patch: Patch) -> None:
-    whole = RouteTable.expire
-    patch.setattr(RouteTable, "expire", lambda self, uptime_ms: whole(self, uptime_ms + AN_HOUR_MS))
-
-
 def _greets_one_broker(patch: Patch) -> None:
     whole = Heartbeats.addresses
     patch.setattr(Heartbeats, "addresses", lambda self: whole(self)[:1])
@@ -239,7 +232,6 @@ FURTHER_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "queue locks aren't renewed": _set(LockKeeper, "_renew", _not_renewed),
     "what was just stored is removed as old": _removed_too_early,
     "one send of fifty is told as failed": _stored_and_told_as_failed,
-    "the nameserver drops brokers that live": _brokers_expire_early,
     "heartbeats go to one broker only": _greets_one_broker,
     "questions about transactions are never sent": _set(Questions, "_ask", lambda *_: None),
     "retries aren't counted": _reconsumptions_not_counted,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from staticfire.faults.checkers.asking import AskedInTime, SendsSucceed
 from staticfire.faults.checkers.events import (
     CallBegan,
     CallEnded,
@@ -19,7 +20,8 @@ from staticfire.faults.checkers.events import (
     Settled,
     TransactionEnded,
 )
-from staticfire.faults.checkers.lateness import ArrivesInTime, AskedInTime, RetriedInTime, ReturnsInTime, SendsSucceed
+from staticfire.faults.checkers.lateness import ArrivesInTime
+from staticfire.faults.checkers.returning import RetriedInTime, ReturnsInTime
 from staticfire.faults.workload import Brokers, Group, Producers, Topic, Workload
 from tests.simulation.test_checkers import said
 
