@@ -57,10 +57,8 @@ class CopiedOnce(Checker):
                     self._first_ms.setdefault((group, seen.name), at_ms)
             case CallEnded(at_ms=at_ms, call=call, is_success=is_success):
                 began = self._calls.pop(call, None)
-                for seen in began.messages if began is not None and not is_success else ():
-                    level = self._levels.clamp(retry_level(seen.reconsume_times))
-                    until_ms = at_ms + GIVEN_BACK_MS + self._levels.delay_ms(level)
-                    self._failed.setdefault((began.group, seen.name), []).append((at_ms, until_ms))
+                if began is not None and not is_success:
+                    self._has_failed(began, at_ms)
             case MessageFound(name=name, place=(_, topic, _), reconsume_times=times):
                 self._copies.setdefault(topic, Counter())[name, times] += 1
             case FaultBegan(target=who) | FaultEnded(target=who) | ProcessBegan(who=who) | ProcessEnded(who=who):
@@ -68,6 +66,12 @@ class CopiedOnce(Checker):
                     self._times.see(event)
             case _:
                 pass
+
+    def _has_failed(self, began: CallBegan, at_ms: int) -> None:
+        for seen in began.messages:
+            level = self._levels.clamp(retry_level(seen.reconsume_times))
+            until_ms = at_ms + GIVEN_BACK_MS + self._levels.delay_ms(level)
+            self._failed.setdefault((began.group, seen.name), []).append((at_ms, until_ms))
 
     def finish(self) -> None:
         for group in self.groups.values():

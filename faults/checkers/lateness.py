@@ -5,7 +5,7 @@ group needs, with the time that RocketMQ takes to get over what was broken (unre
 have no time for a message, it counts from when they have.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from staticfire.faults.checkers.busy import BusyMembers
 from staticfire.faults.checkers.checker import Checker
@@ -54,7 +54,7 @@ class Lateness(Checker):
     Whatever waits is looked at when it comes, and just before something breaks.
     """
 
-    hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, NotSettled, Settled)
+    hears: ClassVar[tuple[type[RunEvent], ...]] = (CallBegan, CallEnded, *TROUBLE, NotSettled, Settled)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

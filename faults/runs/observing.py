@@ -63,7 +63,8 @@ class Observer:
     def _look_at(self, name: str, broker: Broker, life: int) -> None:
         store, now_ms = broker.state.store, self._cluster.now_ms
         online = broker.state.consumers.consumer_table
-        committed = {(name, *at): offset for *at, offset in broker.state.offsets.all_committed()}
+        all_committed = broker.state.offsets.all_committed()
+        committed = {(name, group, topic, queue_id): offset for group, topic, queue_id, offset in all_committed}
         gone = {at: NO_OFFSET for at, (seen_in, _) in self._seen.items() if at[0] == name and seen_in != life}
         for at, offset in (gone | committed).items():
             _, group, topic, queue_id = at

@@ -22,6 +22,7 @@ from staticfire.broker.transactions.open_halves import OpenHalves
 from staticfire.broker.transactions.questions import Questions
 from staticfire.client.cluster.heartbeats import Heartbeats
 from staticfire.client.consume import ordered_consumption, pop_returns
+from staticfire.client.consume.pop_policy import judge_failed
 from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
 from staticfire.client.rebalance.lock_keeper import LockKeeper
@@ -40,7 +41,8 @@ def _retry_stored_twice(patch: Patch) -> None:
     whole = SendBackHandlers._put
 
     def put(self: SendBackHandlers, call: Any, *arguments: Any) -> None:
-        whole(self, _Unanswered(call), *arguments)
+        unanswered: Any = _Unanswered(call)
+        whole(self, unanswered, *arguments)
         whole(self, call, *arguments)
 
     patch.setattr(SendBackHandlers, "_put", put)
@@ -97,7 +99,7 @@ def _member_expires_late(patch: Patch) -> None:
 
 
 def _popped_dead_early(patch: Patch) -> None:
-    whole = pop_returns.judge_failed
+    whole = judge_failed
 
     def judged(message: Any, level: int, settings: Any, *times: Any) -> Any:
         return whole(message, level, replace(settings, max_reconsume_times=settings.retries_max - 1), *times)
