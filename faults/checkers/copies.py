@@ -13,7 +13,7 @@ from staticfire.faults.checkers.events import (
     ProcessEnded,
     RunEvent,
 )
-from staticfire.faults.checkers.unrest import TroubledTimes
+from staticfire.faults.checkers.unrest import TroubledTimes, senders_of
 from staticfire.faults.workload.description import Workload
 from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels, retry_level
 from staticfire.protocol.names import DLQ_PREFIX, RETRY_PREFIX
@@ -47,7 +47,7 @@ class CopiedOnce(Checker):
         """When a message failed in a group, and until when trouble may copy its retry."""
         self._copies: dict[str, Counter[tuple[str, int]]] = {}
         """By topic; of a message that has come back so often."""
-        self._producers = {f"{one.program}-{number + 1}" for one in workload.producers for number in range(one.clients)}
+        self._producers = frozenset(senders_of(workload))
 
     def see(self, event: RunEvent) -> None:
         match event:

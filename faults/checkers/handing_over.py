@@ -14,7 +14,7 @@ from staticfire.faults.checkers.events import (
     QueuePlace,
     RunEvent,
 )
-from staticfire.faults.checkers.unrest import MEMBERS_COME_AND_GO, SHARED_ANEW_MS
+from staticfire.faults.checkers.unrest import MEMBERS_COME_AND_GO, SHARED_ANEW_MS, senders_of
 from staticfire.faults.workload.description import Workload
 
 GIVEN_BACK_MS = 10_000
@@ -44,7 +44,7 @@ class HandsOver(Checker):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._members = {member: group.name for group in workload.groups for member in group.member_names}
-        self._producers = {f"{one.program}-{number + 1}" for one in workload.producers for number in range(one.clients)}
+        self._producers = frozenset(senders_of(workload))
         self._calls: dict[int, CallBegan] = {}
         self._owners: dict[tuple[str, QueuePlace], str] = {}
         self._next: dict[tuple[str, QueuePlace], int] = {}

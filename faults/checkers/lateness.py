@@ -145,6 +145,7 @@ class ArrivesInTime(Lateness):
         self._open: dict[str, SendAcknowledged] = {}
         self._came: set[tuple[str, str]] = set()
         self._fellows = fellows_of(workload)
+        self._recalling = {one.program for one in workload.producers if getattr(one, "recalls", 0)}
         self._groups_of = {
             topic.name: [group.name for group in workload.groups if topic.name in group.topics and _takes_all(group)]
             for topic in workload.topics
@@ -171,6 +172,8 @@ class ArrivesInTime(Lateness):
         # A delay counts from when it was stored.
         due_ms = began.due_ms + TIMERS_SCAN_MS + at_ms - began.at_ms if began.due_ms else at_ms
         machines = self._fellows.get(began.name.partition("/")[0], ()) if began.is_half else ()
+        if began.name.partition("/")[0].rpartition("-")[0] in self._recalling:
+            return  # It may have been called back.
         for group in self._groups_of[began.topic]:
             if (group, began.name) not in self._came:
                 self.expect(group, began.name, Waiting(began.name, due_ms, sent.place, machines))
@@ -180,8 +183,13 @@ class ArrivesInTime(Lateness):
         self.arrived(call, seen.name)
 
 
+def is_pushed(group: Group) -> bool:
+    """Whether it consumes with push consumers: what drives itself takes its time."""
+    return getattr(group, "way", "push") == "push"
+
+
 def _takes_all(group: Group) -> bool:
-    return group.expression == "*" and getattr(group, "condition", None) is None
+    return is_pushed(group) and group.expression == "*" and getattr(group, "condition", None) is None
 
 
 def fellows_of(workload: Workload) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """That a message which has failed, or wasn't acknowledged, comes again in time: neither early nor late."""
 
 from staticfire.faults.checkers.events import CallBegan, CallEnded, Seen
-from staticfire.faults.checkers.lateness import Lateness, Waiting
+from staticfire.faults.checkers.lateness import Lateness, Waiting, is_pushed
 from staticfire.faults.checkers.unrest import SHARED_ANEW_MS
 from staticfire.faults.workload.description import Workload
 from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels, retry_level
@@ -33,7 +33,7 @@ class RetriedInTime(Lateness):
 
     def ended(self, began: CallBegan, ended: CallEnded) -> None:
         group = self.groups[began.group]
-        if ended.is_success or group.ordered or group.popped or group.listener is not None:
+        if ended.is_success or group.ordered or group.popped or group.listener is not None or not is_pushed(group):
             return
         for seen in began.messages:
             if not 0 <= group.retries_max <= seen.reconsume_times:
@@ -73,7 +73,7 @@ class ReturnsInTime(Lateness):
 
     def ended(self, began: CallBegan, ended: CallEnded) -> None:
         group = self.groups[began.group]
-        for seen in began.messages:
+        for seen in began.messages if is_pushed(group) else ():
             if seen.popped_ms < 0 or (ended.is_success and ended.at_ms < seen.until_ms):
                 continue
             if not ended.is_success and 0 <= group.retries_max <= seen.reconsume_times:

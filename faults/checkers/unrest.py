@@ -57,6 +57,11 @@ class TroubledTimes:
         return self._moments[at][1] if at < len(self._moments) and self._moments[at][0] <= to_ms else None
 
 
+def senders_of(workload: Workload) -> list[str]:
+    """Return the machines that send."""
+    return [f"{one.program}-{number + 1}" for one in workload.producers for number in range(one.clients)]
+
+
 class GroupTroubles:
     """The same for each group: what happened to its members, the servers and the links.
 
@@ -67,7 +72,7 @@ class GroupTroubles:
 
     def __init__(self, workload: Workload) -> None:
         self._times = {group.name: TroubledTimes() for group in workload.groups}
-        self._servers = (*workload.brokers.names, "nameserver", "")
+        self._senders = frozenset(senders_of(workload))
         self._groups = {member: group for group in workload.groups for member in group.member_names}
         self._killed: set[str] = set()
 
@@ -84,11 +89,12 @@ class GroupTroubles:
                 self._killed.discard(who)
             case _:
                 return
-        if who in self._servers:
+        if who in self._groups:
+            if not (is_orderly and self._groups[who].ordered):
+                self._times[self._groups[who].name].see(event)
+        elif who not in self._senders:
             for times in self._times.values():
                 times.see(event)
-        elif who in self._groups and not (is_orderly and self._groups[who].ordered):
-            self._times[self._groups[who].name].see(event)
 
     def of(self, group: str) -> TroubledTimes:
         """Return when something was broken that a group needs."""
@@ -130,6 +136,7 @@ class CalmTimes:
         self._had_begun: set[str] = set()
         self._up: set[str] = set()
         self._servers = (*workload.brokers.names, "nameserver", "")
+        self._machines = frozenset((*self._servers, *self._members, *senders_of(workload)))
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -138,10 +145,10 @@ class CalmTimes:
             case FaultBegan(at_ms, what, target):
                 is_silent = what in SILENCING and target in self._members
                 until_ms = at_ms + MEMBER_EXPIRES_MS + SHARED_ANEW_MS if is_silent else inf
-                self._open.setdefault(target, {})[what] = until_ms
+                self._open.setdefault(self._machine(target), {})[what] = until_ms
             case FaultEnded(at_ms, what, target):
-                self._open.get(target, {}).pop(what, None)
-                self._excuse(target, at_ms + AFTERMATH_MS)
+                self._open.get(self._machine(target), {}).pop(what, None)
+                self._excuse(self._machine(target), at_ms + AFTERMATH_MS)
             case ProcessBegan(at_ms, who):
                 self._open.get(who, {}).pop("gone", None)
                 if who not in self._brokers:
@@ -154,6 +161,10 @@ class CalmTimes:
                 self._ended(at_ms, who, how)
             case _:
                 pass
+
+    def _machine(self, target: str) -> str:
+        """Return where a fault is: what hits no machine, but a topic or a group, is everywhere."""
+        return target if target in self._machines else ""
 
     def _ended(self, at_ms: int, who: str, how: str) -> None:
         self._up.discard(who)
@@ -188,4 +199,4 @@ class CalmTimes:
     def concerns(self, event: RunEvent, group: Group) -> bool:
         """Tell whether an event of this kind is about something that a group needs."""
         who = getattr(event, "target", getattr(event, "who", None))
-        return who in self._servers or who in group.member_names
+        return who not in self._machines or who in self._servers or who in group.member_names
