@@ -28,7 +28,9 @@ from tests.simulation.test_checkers import said
 pytestmark = pytest.mark.row("S3")
 
 LEVELS = Brokers(1, {"message_delay_level": "1s 2s 3s 5s 8s"})
-PULLED = Workload([Topic("orders")], groups=[Group("billing", "orders", members=2)], brokers=LEVELS)
+PULLED = Workload(
+    [Topic("orders")], [Producers("orders", name="web")], groups=[Group("billing", "orders", members=2)], brokers=LEVELS
+)
 SLOW = Workload([Topic("orders")], groups=[Group("billing", "orders", settings={"consume_threads": 1})])
 POPPED = Workload([Topic("orders")], groups=[Group("billing", "orders", popped=True)])
 PAID = Workload([Topic("orders")], producers=[Producers("orders", name="web")])
