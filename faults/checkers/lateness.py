@@ -55,6 +55,8 @@ class Lateness(Checker):
     """
 
     hears: ClassVar[tuple[type[RunEvent], ...]] = (CallBegan, CallEnded, *TROUBLE, NotSettled, Settled)
+    looks_ahead: ClassVar[bool] = True
+    """Whether what hasn't come yet is looked at; else only what comes."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -78,8 +80,13 @@ class Lateness(Checker):
                 self._look(event)
                 self.calm.see(event)
                 self.busy.see(event)
+                if isinstance(event, ProcessEnded) and event.how not in ("stopping", "stopped"):
+                    self._forget(event.who)
             case NotSettled() | Settled():
-                self._look(event)
+                # At rest nothing waits: what never came is lost, or was handed to a member that had no time for it.
+                if isinstance(event, NotSettled):
+                    self._look(event)
+                self._waiting = {name: {} for name in self.groups}
             case _:
                 self.went_on(event)
 
@@ -102,9 +109,16 @@ class Lateness(Checker):
         if waiting is not None:
             self._check(self.groups[call.group], waiting, call.at_ms)
 
+    def _forget(self, broker: str) -> None:
+        """Expect nothing of what may be gone with a broker: others say whether it is."""
+        if broker in self.workload.brokers.names:
+            for waiting in self._waiting.values():
+                for key in [key for key, one in waiting.items() if one.place is None or one.place[0] == broker]:
+                    del waiting[key]
+
     def _look(self, event: RunEvent) -> None:
         """Look at what still waits; what has been told is forgotten."""
-        for name, waiting in self._waiting.items():
+        for name, waiting in self._waiting.items() if self.looks_ahead else ():
             group = self.groups[name]
             if not isinstance(event, TROUBLE) or self.calm.concerns(event, group):
                 late = [key for key, one in waiting.items() if self._check(group, one, event.at_ms)]

@@ -10,6 +10,7 @@ from staticfire.faults.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    NotSettled,
     ProcessBegan,
     ProcessEnded,
     RunEvent,
@@ -83,7 +84,13 @@ def test_a_message_comes_in_time(due_ms: int, came_ms: int, between: Sequence[Ru
 
 
 def test_what_never_comes_is_late_at_the_end() -> None:
-    assert said(ArrivesInTime(PULLED), after(*sent(60_000), Settled(90_000)))
+    assert said(ArrivesInTime(PULLED), after(*sent(60_000), NotSettled(90_000, ())))
+    assert not said(ArrivesInTime(PULLED), after(*sent(60_000), Settled(90_000), came(100_000)))
+
+
+def test_what_may_be_gone_with_its_broker_is_not_late() -> None:
+    ends = [ProcessEnded(60_200, "broker-a", "without power"), ProcessBegan(61_000, "broker-a")]
+    assert not said(ArrivesInTime(PULLED), after(*sent(60_000), *ends, NotSettled(500_000, ())))
 
 
 def test_a_member_without_a_free_thread_has_no_time() -> None:
