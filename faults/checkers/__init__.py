@@ -3,14 +3,19 @@
 - `events.py`: what they hear; `checker.py`: what they are; `unrest.py`: when something was broken; `rewinds.py`: when a
   queue has become shorter
 - `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
-- `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
+- `order.py`: order in a queue, one owner, its lock; `offsets.py`: what groups commit; `handing_over.py`: what members
+  that leave tell; `dead_letters.py`: after how many retries; `copies.py`: how many retries and dead letters there are
+- `lateness.py`: nothing is late while nothing is broken; `returning.py`: nor what comes again; `asking.py`: nor are
+  questions about transactions, and no send fails then; `busy.py`: whether members have time
 - `popping.py`: whose a popped message is, and for how long
 - `ending.py`: rest, tables, nothing unnoticed
 
 They know nothing of virtual time: fed with the events of a real cluster they say the same.
 """
 
+from staticfire.faults.checkers.asking import AskedInTime, SendsSucceed
 from staticfire.faults.checkers.checker import Checker, Checkers, Violation
+from staticfire.faults.checkers.copies import CopiedOnce
 from staticfire.faults.checkers.dead_letters import DeadAfterMax
 from staticfire.faults.checkers.delivery import (
     DuplicatesExplained,
@@ -22,9 +27,12 @@ from staticfire.faults.checkers.delivery import (
     TransactionsKept,
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
-from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
-from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
+from staticfire.faults.checkers.handing_over import HandsOver
+from staticfire.faults.checkers.lateness import ArrivesInTime
+from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
+from staticfire.faults.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
 from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
+from staticfire.faults.checkers.returning import RetriedInTime, ReturnsInTime
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
@@ -34,13 +42,22 @@ CHECKERS: tuple[type[Checker], ...] = (
     DuplicatesExplained,
     InOrder,
     OneOwner,
+    LocksHeld,
     OwnersAgree,
     OffsetsGrow,
+    OffsetsSaved,
     BeginsWhereItStands,
+    HandsOver,
     HeldUntilItsTime,
     AcknowledgedForGood,
     NothingEarly,
+    ArrivesInTime,
+    RetriedInTime,
+    ReturnsInTime,
+    AskedInTime,
+    SendsSucceed,
     DeadAfterMax,
+    CopiedOnce,
     TransactionsKept,
     Settles,
     TablesComeBack,

@@ -19,7 +19,8 @@ class DeadAfterMax(Checker):
     """A message is dead when it has failed as often as the group allows, and not before; and it comes no more.
 
     With ASYNC_FLUSH a loss of power takes dead letters and retries that were just written. A popped message counts each
-    time that it is handed out, also to a member that died with it or had no time for it.
+    time that it is handed out, also to a member that died with it or had no time for it: what its dead letter says of
+    that has to be more than its group allows.
     """
 
     promise = "a message is dead after exactly as many retries as its group allows"
@@ -77,8 +78,10 @@ class DeadAfterMax(Checker):
     def finish(self) -> None:
         for (name, message), found in self._dead.items():
             group = self.groups.get(name)
-            retries_max = None if group is None or group.popped else _retries_max(group)
+            retries_max = None if group is None else _retries_max(group)
             failed = self._failed.get((name, message), -1)
+            if group is not None and group.popped:
+                failed = max(failed, found.reconsume_times - 1)
             if retries_max is not None and failed < retries_max:
                 self.broken(
                     found.at_ms, f"{message} is dead in {name} after {failed + 1} tries; {retries_max + 1} were to be"

@@ -18,7 +18,7 @@ from staticfire.faults.checkers.events import (
     TransactionEnded,
 )
 from staticfire.faults.checkers.rewinds import Rewinds
-from staticfire.faults.checkers.unrest import TroubledTimes
+from staticfire.faults.checkers.unrest import GroupTroubles, TroubledTimes
 from staticfire.faults.workload.description import Workload
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, DLQ_PREFIX
 
@@ -214,9 +214,10 @@ class ReachesAll(Checker):
 
 
 class DuplicatesExplained(Checker):
-    """What a group has consumed doesn't come to it again, unless something was broken around that time.
+    """What a group has consumed doesn't come to it again, unless something that it needs was broken around that time.
 
-    A message that lies in two places was sent twice, which is another thing.
+    A message that lies in two places was sent twice, which is another thing. Members that come or leave in order are an
+    excuse only in groups that take no locks: there the new owner may ask where to begin before the former one has told.
     """
 
     promise = "what was consumed comes again only where a fault, a start or a leave explains it"
@@ -231,7 +232,7 @@ class DuplicatesExplained(Checker):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        self._times = TroubledTimes()
+        self._troubles = GroupTroubles(workload)
         self._done: dict[tuple[str, object, int], int] = {}
         self._calls: dict[int, CallBegan] = {}
 
@@ -247,11 +248,11 @@ class DuplicatesExplained(Checker):
                     for seen in began.messages:
                         self._done[began.group, began.place, seen.offset] = at_ms
             case _:
-                self._times.see(event)
+                self._troubles.see(event)
 
     def _came(self, call: CallBegan, name: str, offset: int) -> None:
         before_ms = self._done.get((call.group, call.place, offset))
-        if before_ms is not None and self._times.cause(before_ms, call.at_ms) is None:
+        if before_ms is not None and self._troubles.of(call.group).cause(before_ms, call.at_ms) is None:
             self.broken(
                 call.at_ms,
                 f"{name} (offset {offset} of {call.place}) came to {call.group} again, by {call.member}, "

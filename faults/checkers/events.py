@@ -129,11 +129,20 @@ class OffsetSeen(RunEvent, frozen=True):
 
 
 class MessageFound(RunEvent, frozen=True):
-    """At the end, a message lies in a queue."""
+    """At the end, a message lies in a queue: of a topic, of retries, of dead letters."""
 
     name: str
     place: QueuePlace
     offset: int
+    reconsume_times: int = 0
+
+
+class LocksSeen(RunEvent, frozen=True):
+    """Who holds the queues of an ordered group at a broker: members, by topic and queue id."""
+
+    broker: str
+    group: str
+    holders: dict[tuple[str, int], str]
 
 
 class OwnersSeen(RunEvent, frozen=True):

@@ -86,6 +86,48 @@ class OffsetsGrow(Checker):
         return self._rewinds.have_been(*key) and event.end < event.offset <= self._read_before.get(key, 0)
 
 
+class OffsetsSaved(Checker):
+    """A broker that stops in order knows after its start where each group stood.
+
+    Unless something was broken there when it stopped: then the file may have failed to be written. What lay behind the
+    end of its queue is taken back (rewinds.py).
+    """
+
+    promise = "a broker that stops in order has the offsets of all groups when it starts again"
+    hears = (OffsetSeen, FaultBegan, FaultEnded, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._last: dict[tuple[str, QueuePlace], OffsetSeen] = {}
+        self._open: dict[str, set[str]] = {name: set() for name in workload.brokers.names}
+        self._is_sound: dict[str, bool] = {}
+        """Whether the last end of a broker was in order, with nothing broken."""
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case FaultBegan(what=what, target=who) if who in self._open and what != "restart broker":
+                self._open[who].add(what)
+                self._is_sound[who] = False
+            case FaultEnded(what=what, target=who) if who in self._open:
+                self._open[who].discard(what)
+            case ProcessEnded(who=who, how=how) if who in self._open:
+                self._is_sound[who] = how in ("stopping", "stopped") and not self._open[who]
+            case OffsetSeen():
+                self._check(event)
+            case _:
+                pass
+
+    def _check(self, event: OffsetSeen) -> None:
+        key = event.group, event.place
+        before = self._last.get(key)
+        self._last[key] = event
+        if before is None or before.life == event.life or not event.is_own or before.offset > event.end:
+            return
+        if event.offset < before.offset and self._is_sound.get(event.place[0]) and event.life == before.life + 1:
+            words = f"stood at {before.offset} of {event.place} when its broker stopped, and at {event.offset} after it"
+            self.broken(event.at_ms, f"{event.group} {words} had started")
+
+
 class BeginsWhereItStands(Checker):
     """Nobody gets what its group had left behind a while ago, on a broker that has been up since.
 

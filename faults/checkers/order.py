@@ -8,15 +8,18 @@ from staticfire.faults.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    LocksSeen,
     OwnersSeen,
+    ProcessBegan,
     ProcessEnded,
     QueuePlace,
     RunEvent,
 )
+from staticfire.faults.checkers.unrest import CalmTimes
 from staticfire.faults.workload.description import Workload
 
-LOCK_LIFE_MS = 60_000
-# At the broker. A member doubts its own after half of that.
+THAWING_MS = 1_000
+# A member looks at its lock just before each call; so long ago it may have done so when it is well again.
 _EXCUSING = ("freeze member", "isolate member", "cut", "cut one way")
 
 
@@ -69,8 +72,8 @@ class InOrder(Checker):
 class OneOwner(Checker):
     """No two members of an ordered group work on a queue at once.
 
-    One that was frozen, or could not hear that its lock is over, is excused until a lock's life after that: no lock can
-    stop it before.
+    A call of a member that is frozen, or can't hear that its lock is over, is excused: no lock can stop it. One that
+    begins when it is well again is not: a member looks at its lock before each, and counts from when it has asked.
     """
 
     promise = "no two members of an ordered group work on one queue at once"
@@ -101,7 +104,7 @@ class OneOwner(Checker):
             case FaultBegan(what=what, target=who) if what in _EXCUSING:
                 self._excused_until_ms[who] = float("inf")
             case FaultEnded(at_ms=at_ms, what=what, target=who) if what in _EXCUSING:
-                self._excused_until_ms[who] = at_ms + LOCK_LIFE_MS
+                self._excused_until_ms[who] = at_ms + THAWING_MS
             case _:
                 pass
 
@@ -115,6 +118,47 @@ class OneOwner(Checker):
 
     def _is_excused(self, call: CallBegan) -> bool:
         return call.at_ms <= self._excused_until_ms.get(call.member, -1)
+
+
+class LocksHeld(Checker):
+    """Who works on a queue in order has its lock at the broker while it does.
+
+    A member unlocks a queue when its listener has ended, and nobody else can. A member that is frozen or cut off, and
+    all when the broker is in trouble or has started a while ago, work on with locks that may have run out or be
+    forgotten; one that leaves waits for its listeners only so long.
+    """
+
+    promise = "who works on a queue of an ordered group has its lock at the broker"
+    hears = (CallBegan, CallEnded, LocksSeen, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._calm = CalmTimes(workload)
+        self._running: dict[int, CallBegan] = {}
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case CallBegan(call=call, is_ordered=True):
+                self._running[call] = event
+            case CallEnded(call=call):
+                self._running.pop(call, None)
+            case LocksSeen():
+                self._check(event)
+            case ProcessEnded(who=who):
+                self._running = {number: call for number, call in self._running.items() if call.member != who}
+                self._calm.see(event)
+            case _:
+                self._calm.see(event)
+
+    def _check(self, seen: LocksSeen) -> None:
+        for call in self._running.values():
+            broker, topic, queue_id = call.place
+            holder = seen.holders.get((topic, queue_id), "nobody")
+            if (broker, call.group) != (seen.broker, seen.group) or holder == call.member:
+                continue
+            until_ms = self._calm.excused_until((broker, call.member, "nameserver", ""))
+            if self._calm.is_well(call.member) and seen.at_ms > until_ms:
+                self.broken(seen.at_ms, f"{call.member} works on {call.place}, whose lock {holder} has")
 
 
 class OwnersAgree(Checker):

@@ -55,6 +55,8 @@ class RunCluster:
             str(workload.brokers.settings.get("message_delay_level", DELAY_LEVELS_DEFAULT))
         )
         self._makers: dict[str, Callable[[], Service]] = {}
+        self._names: dict[str, str] = {}
+        """By address."""
         self._make_machines()
 
     def _make_machines(self) -> None:
@@ -75,12 +77,17 @@ class RunCluster:
 
     def _add(self, name: str, host: str, maker: Callable[[], Service]) -> None:
         self._makers[name] = maker
+        self._names[host] = name
         self.world.machine(name, host)
 
     @property
     def names(self) -> list[str]:
         """All machines that programs run on."""
         return list(self._makers)
+
+    def member_of(self, client_id: str) -> str:
+        """Return the machine that a client id names; the id itself if it names none."""
+        return self._names.get(client_id.partition("@")[0], client_id)
 
     # -- what runs on them -------------------------------------------------------------------------------------------
 

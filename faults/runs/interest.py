@@ -17,7 +17,7 @@ from staticfire.faults.checkers.events import (
     SendFailed,
     TransactionEnded,
 )
-from staticfire.protocol.names import DLQ_PREFIX
+from staticfire.protocol.names import DLQ_PREFIX, is_retry_topic
 
 LOCK_MS, SILENT_MS = 60_000, 120_000
 # After so much a lock is anybody's, and a silent client is out of its group.
@@ -124,6 +124,8 @@ class Interest:
     def _lies(self, name: str, topic: str) -> None:
         if topic.startswith(DLQ_PREFIX):
             self.states["a message is dead"] += 1
+            return
+        if is_retry_topic(topic):
             return
         if name in self._found:
             self.states["a message was stored twice: its send was tried again"] += 1

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from staticfire.broker.server import Broker
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.store import MessageStore
-from staticfire.faults.checkers.events import MessageFound, OffsetSeen, OwnersSeen, QueuePlace, TablesSeen
+from staticfire.faults.checkers.events import LocksSeen, MessageFound, OffsetSeen, OwnersSeen, QueuePlace, TablesSeen
 from staticfire.faults.runs.cluster import RunCluster
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.process import Process
 from staticfire.protocol.names import (
     CHECK_MAX_TIME_TOPIC,
-    is_dead_letter_topic,
     is_system_topic,
     pop_retry_topic,
     retry_topic,
@@ -22,6 +21,8 @@ from staticfire.protocol.properties import find_property
 from staticfire.protocol.record import decode_records, join_records
 
 LOOK_MS = 1_000
+NO_OFFSET = -1
+# Of a group that a broker knows no more after a start.
 READ_MAX = 64
 REASONS_MAX = 6
 STAYS_AT_REST_MS = 60_000
@@ -39,10 +40,11 @@ class Observer:
         cluster.started.append(self.look)  # Before members tell a broker what they remember.
 
     async def loop(self) -> None:
-        """Look at offsets, again and again."""
+        """Look at offsets and locks, again and again."""
         while True:
             await self._cluster.world.run_for(LOOK_MS)
             self.look()
+            self._look_at_locks()
 
     def look(self) -> None:
         """Note the offsets that have changed."""
@@ -61,13 +63,28 @@ class Observer:
     def _look_at(self, name: str, broker: Broker, life: int) -> None:
         store, now_ms = broker.state.store, self._cluster.now_ms
         online = broker.state.consumers.consumer_table
-        for group, topic, queue_id, offset in broker.state.offsets.all_committed():
-            at = (name, group, topic, queue_id)
+        all_committed = broker.state.offsets.all_committed()
+        committed = {(name, group, topic, queue_id): offset for group, topic, queue_id, offset in all_committed}
+        gone = {at: NO_OFFSET for at, (seen_in, _) in self._seen.items() if at[0] == name and seen_in != life}
+        for at, offset in (gone | committed).items():
+            _, group, topic, queue_id = at
             if self._seen.get(at) != (life, offset):
                 self._seen[at] = (life, offset)
                 end = store.queue(topic, queue_id).max_offset
                 is_own = group not in online
                 self._cluster.record.note(OffsetSeen(now_ms, group, (name, topic, queue_id), offset, end, life, is_own))
+
+    def _look_at_locks(self) -> None:
+        """Note who holds the queues of ordered groups."""
+        cluster = self._cluster
+        for group in cluster.workload.groups:
+            for name, broker in self._up() if group.ordered else ():
+                now_ms = broker.state.machine.clock.uptime_ms()
+                holders = {
+                    (queue.topic, queue.queue_id): cluster.member_of(lock.client_id)
+                    for queue, lock in broker.state.queue_locks.of_group(group.name, now_ms)
+                }
+                cluster.record.note(LocksSeen(cluster.now_ms, name, group.name, holders))
 
     # -- rest --------------------------------------------------------------------------------------------------------
 
@@ -147,16 +164,15 @@ class Observer:
             self._cluster.record.note(OwnersSeen(self._cluster.now_ms, group, owners))
 
     def note_messages(self) -> None:
-        """Note all messages that lie in queues of programs, and half ones that were set aside; retries are left out."""
+        """Note all messages that lie in queues of programs, retries and dead letters, and half ones set aside."""
         for name, broker in self._up():
             store = broker.state.store
             for topic in store.topics():
-                is_retry = topic.startswith("%") and not is_dead_letter_topic(topic)
-                if (is_system_topic(topic) or is_retry) and topic != CHECK_MAX_TIME_TOPIC:
+                if is_system_topic(topic) and topic != CHECK_MAX_TIME_TOPIC:
                     continue
                 for queue_id in store.queue_ids(topic):
-                    for message, offset in _messages(store, store.queue(topic, queue_id)):
-                        found = MessageFound(self._cluster.now_ms, message, (name, topic, queue_id), offset)
+                    for message, offset, times in _messages(store, store.queue(topic, queue_id)):
+                        found = MessageFound(self._cluster.now_ms, message, (name, topic, queue_id), offset, times)
                         self._cluster.record.note(found)
 
     def note_tables(self) -> None:
@@ -192,8 +208,8 @@ def _tables_of(broker: Broker) -> dict[str, int]:
     }
 
 
-def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int]]:
-    """Yield the names of a queue's messages, with their offsets."""
+def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int, int]]:
+    """Yield the names of a queue's messages, with their offsets and how often they have come back."""
     offset = queue.min_offset
     while offset < queue.max_offset:
         found = store.read(queue, offset, READ_MAX)
@@ -201,7 +217,7 @@ def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int]]:
             for record in decode_records(join_records(store.records(found), found.record_count)):
                 name = find_property(record.properties, NAME_PROPERTY)
                 if name is not None:
-                    yield name.decode(), record.queue_offset
+                    yield name.decode(), record.queue_offset, record.reconsume_times
                 offset = max(offset, record.queue_offset + 1)
         offset = max(found.next_offset, offset) if found.next_offset > offset or found.record_count else offset + 1
 

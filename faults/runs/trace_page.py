@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.faults.checkers.events import MessageFound, RunEvent
+from staticfire.faults.checkers.events import LocksSeen, MessageFound, RunEvent
 from staticfire.faults.runs.outcome import RunOutcome
 
 TEMPLATE = Path(__file__).with_name("trace.html")
@@ -16,7 +16,7 @@ EVENTS_SHOWN_MAX = 200_000
 
 def trace_page(outcome: RunOutcome, workload: str) -> str:
     """Return the page of a run that has kept its events."""
-    shown = [_row(event) for event in outcome.events if not isinstance(event, MessageFound)]
+    shown = [_row(event) for event in outcome.events if not isinstance(event, MessageFound | LocksSeen)]
     facts = {
         "events": shown[:EVENTS_SHOWN_MAX],
         "violations": [[violation.at_ms, str(violation)] for violation in outcome.violations],

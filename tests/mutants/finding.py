@@ -11,8 +11,9 @@ import pytest
 from staticfire.faults.runs.outcome import RunOutcome
 from staticfire.faults.runs.play import Play, play
 from staticfire.faults.runs.swarm import swarm_workload
-from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
+from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
 from staticfire.faults.workload.loading import WorkloadMaker
+from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 
@@ -80,6 +81,11 @@ def members_workload(chance: Random) -> Workload:
     return replace(workload, nemesis=Nemesis(("kill member", "restart member"), EVERY_S, LASTS_S))
 
 
+def restarting_workload(chance: Random) -> Workload:
+    """Return one in which nothing happens but that brokers stop in order and start again."""
+    return replace(ordered_workload(chance), nemesis=Nemesis("restart broker", EVERY_S, LASTS_S))
+
+
 def popping_workload(chance: Random) -> Workload:
     """Return one whose members pop, and come and go."""
     return Workload(
@@ -100,6 +106,62 @@ def calm_workload(chance: Random) -> Workload:
     return replace(popping_workload(chance), nemesis=Nemesis(may=()))
 
 
+def quiet_workload(chance: Random) -> Workload:
+    """Return one with everything a bit, and nothing happens: what is late is late without an excuse."""
+    return Workload(
+        brokers=Brokers(chance.choice((1, 2)), {**QUIET_SETTINGS}),
+        topics=[Topic("orders", chance.choice((2, 4)))],
+        producers=[
+            Producers("orders", 4, name="web"),
+            Producers("orders", 1, name="later", delay_level=chance.randint(1, 3)),
+            Producers("orders", 1, name="timed", delay_ms=chance.choice((700, 5_000))),
+            Producers("orders", 1, name="paid", transactions=Transactions(0.4, 0.2)),
+        ],
+        groups=[
+            Group("billing", "orders", members=2, fails=0.1, poison=0.02, retries_max=chance.choice((1, 3))),
+            Group("shipping", "orders", members=2, ordered=True, poison=0.02, retries_max=1),
+        ],
+        settles_within_seconds=SETTLES_WITHIN_S,
+    )
+
+
+def small_files_workload(chance: Random) -> Workload:
+    """Return one in which nothing happens, and of whose log a file is full every few seconds."""
+    return Workload(
+        brokers=Brokers(1, {"mapped_file_size_commit_log": 64 * 1024}),
+        topics=[Topic("orders", chance.choice((2, 4)))],
+        producers=[Producers("orders", 8, body=lambda _: bytes(4_000))],
+        groups=[Group("billing", "orders")],
+        settles_within_seconds=SETTLES_WITHIN_S,
+    )
+
+
+def leaving_workload(chance: Random) -> Workload:
+    """Return one in which members leave in order, one at a time: slow ones, with much that is under way."""
+    workload = ordered_workload(chance)
+    groups = [
+        replace(group, takes_ms=(200, 600), settings={"persist_interval_ms": 20_000}) for group in workload.groups
+    ]
+    nemesis = Nemesis("restart member", RARELY_S, (1.0, RARELY_S))
+    return replace(workload, producers=[Producers("orders", 8, keys=3)], groups=groups, nemesis=nemesis)
+
+
+def silent_workload(chance: Random) -> Workload:
+    """Return one in which members fall silent and don't come back before the end."""
+    workload = ordered_workload(chance)
+    return replace(workload, nemesis=Nemesis(("isolate member", "freeze member"), RARELY_S, (3_000.0, 4_000.0)))
+
+
+def returning_workload(chance: Random) -> Workload:
+    """Return one in which members fall silent for so long that others have their queues when they come back."""
+    workload = ordered_workload(chance)
+    return replace(workload, nemesis=Nemesis(("isolate member", "freeze member"), RARELY_S, (140.0, 200.0)))
+
+
+QUIET_SETTINGS = {
+    "message_delay_level": "1s 2s 3s 5s 8s 13s", "transaction_time_out": 2_000, "transaction_check_interval": 5_000,
+}  # fmt: skip
+RARELY_S = 60.0
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")
 MEMBER_STRIKES = ("kill member", "restart member", "kill broker", "restart broker")
 LEANS: dict[str, WorkloadMaker] = {
@@ -125,8 +187,36 @@ LEANS: dict[str, WorkloadMaker] = {
     "a new owner begins a queue anew": members_workload,
     **dict.fromkeys(POP_MUTANTS, popping_workload),
     "half of what was popped isn't acknowledged": calm_workload,
+    **dict.fromkeys((*MISSED_MUTANTS, *FURTHER_MUTANTS), quiet_workload),
+    "a lock is kept on close": leaving_workload,
+    "anybody may unlock a queue": returning_workload,
+    "a silent member is removed ten times as late": silent_workload,
+    "who leaves doesn't hand over its offsets": leaving_workload,
+    "nobody is notified when a group changes": leaving_workload,
+    **dict.fromkeys(
+        (
+            "a popped message is dead one retry early",
+            "popped messages come again late",
+            "a popped message isn't put off for as long as it says",
+            "an acknowledgement counts for the next message, too",
+        ),
+        calm_workload,
+    ),
+    "heartbeats go to one broker only": members_workload,
+    "what was just stored is removed as old": small_files_workload,
+    "offsets are never saved": restarting_workload,
 }
 """What is too rare in the swarm; the others are found there."""
+
+
+LONG_HOURS = 0.1
+LONG = (leaving_workload, silent_workload, returning_workload)
+"""Those need time: a member is out of its group after two minutes."""
+
+
+def hours_for(name: str) -> float:
+    """Return how long a mutant is looked for in a run."""
+    return LONG_HOURS if workload_for(name) in LONG else HOURS
 
 
 def workload_for(name: str) -> WorkloadMaker:
@@ -138,14 +228,14 @@ def played(name: str, seed: int) -> RunOutcome:
     """Play a seed with a mutant in place of what it is a variant of."""
     with pytest.MonkeyPatch.context() as patch:
         MUTANTS[name](patch)
-        return play(workload_for(name), Play(seed, HOURS))
+        return play(workload_for(name), Play(seed, hours_for(name)))
 
 
 def find(name: str, seeds: range) -> Found | None:
     """Return what finds a mutant first, and nothing without it; None: none of these seeds does."""
     for seed in seeds:
         outcome = played(name, seed)
-        if outcome.violations and play(workload_for(name), Play(seed, HOURS)).passed:
+        if outcome.violations and play(workload_for(name), Play(seed, hours_for(name))).passed:
             violation = outcome.violations[0]
             return Found(name, seed, violation.checker, violation.words)
     return None

@@ -1,0 +1,144 @@
+"""What is late, and what excuses it: events as a run has them, and what the checkers of lateness say to them."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from staticfire.faults.checkers.asking import AskedInTime, SendsSucceed
+from staticfire.faults.checkers.events import (
+    CallBegan,
+    CallEnded,
+    FaultBegan,
+    FaultEnded,
+    NotSettled,
+    ProcessBegan,
+    ProcessEnded,
+    RunEvent,
+    Seen,
+    SendAcknowledged,
+    SendBegan,
+    SendFailed,
+    Settled,
+    TransactionEnded,
+)
+from staticfire.faults.checkers.lateness import ArrivesInTime
+from staticfire.faults.checkers.returning import RetriedInTime, ReturnsInTime
+from staticfire.faults.workload import Brokers, Group, Producers, Topic, Workload
+from tests.simulation.test_checkers import said
+
+pytestmark = pytest.mark.row("S3")
+
+LEVELS = Brokers(1, {"message_delay_level": "1s 2s 3s 5s 8s"})
+PULLED = Workload(
+    [Topic("orders")], [Producers("orders", name="web")], groups=[Group("billing", "orders", members=2)], brokers=LEVELS
+)
+SLOW = Workload([Topic("orders")], groups=[Group("billing", "orders", settings={"consume_threads": 1})])
+POPPED = Workload([Topic("orders")], groups=[Group("billing", "orders", popped=True)])
+PAID = Workload([Topic("orders")], producers=[Producers("orders", name="web")])
+PLACE = ("broker-a", "orders", 0)
+RETRIES = ("broker-a", "%RETRY%billing", 0)
+CUT_OFF = FaultBegan(50_000, "isolate member", "billing-2")
+BEGINNING: list[RunEvent] = [ProcessBegan(0, who) for who in ("broker-a", "billing-1", "billing-2", "web-1")]
+
+
+def after(*events: RunEvent) -> list[RunEvent]:
+    return sorted([*BEGINNING, *events], key=lambda event: event.at_ms)
+
+
+def sent(at_ms: int, due_ms: int = 0) -> list[RunEvent]:
+    return [SendBegan(at_ms, "web-1/1", "orders", due_ms), SendAcknowledged(at_ms, "web-1/1", PLACE, 0, 0)]
+
+
+def came(at_ms: int, call: int = 1, place: tuple[str, str, int] = PLACE, times: int = 0, popped: int = -1) -> CallBegan:
+    seen = Seen("web-1/1", 0, times, times > 0, popped, popped + 5_000 if popped >= 0 else -1)
+    return CallBegan(at_ms, call, "billing", "billing-1", place, (seen,))
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "came_ms", "between", "is_said"),
+    [
+        (0, 60_400, (), False),
+        (0, 61_000, (), True),
+        (65_000, 66_400, (), False),
+        (65_000, 67_000, (), True),
+        (0, 70_000, (FaultBegan(60_100, "freeze broker", "broker-a"),), False),
+        (0, 100_000, (FaultBegan(70_000, "freeze broker", "broker-a"),), True),
+        (0, 61_000, (FaultBegan(60_100, "freeze producer", "web-1"),), True),
+        (0, 64_000, (ProcessEnded(60_000, "billing-2", "stopped"),), False),
+        (0, 70_000, (ProcessEnded(60_000, "billing-2", "stopped"),), True),
+        (0, 70_000, (ProcessEnded(60_000, "billing-2", "killed"),), False),
+        (0, 200_000, (CUT_OFF,), False),
+        (0, 300_000, (CUT_OFF,), True),
+        (0, 300_000, (CUT_OFF, FaultEnded(299_000, "isolate member", "billing-2")), True),
+        (0, 300_000, (CUT_OFF, FaultBegan(55_000, "freeze member", "billing-1")), False),
+    ],
+    ids=[
+        "at once", "late", "when it is due", "long after it is due", "its broker is frozen", "that was before",
+        "what its producer does after that", "a member has left", "a while ago", "one was killed", "one is cut off",
+        "and should be out of its group", "even if it comes back then", "nobody else is well",
+    ],
+)  # fmt: skip
+def test_a_message_comes_in_time(due_ms: int, came_ms: int, between: Sequence[RunEvent], is_said: bool) -> None:
+    events = after(*sent(60_000, due_ms), *between, came(came_ms))
+    assert bool(said(ArrivesInTime(PULLED), events)) is is_said
+
+
+def test_what_never_comes_is_late_at_the_end() -> None:
+    assert said(ArrivesInTime(PULLED), after(*sent(60_000), NotSettled(90_000, ())))
+    assert not said(ArrivesInTime(PULLED), after(*sent(60_000), Settled(90_000), came(100_000)))
+
+
+def test_what_may_be_gone_with_its_broker_is_not_late() -> None:
+    ends = [ProcessEnded(60_200, "broker-a", "without power"), ProcessBegan(61_000, "broker-a")]
+    assert not said(ArrivesInTime(PULLED), after(*sent(60_000), *ends, NotSettled(500_000, ())))
+
+
+def test_a_member_without_a_free_thread_has_no_time() -> None:
+    other = CallBegan(60_000, 7, "billing", "billing-1", PLACE, (Seen("web-1/0", 9, 0, False),))
+    busy = [*sent(60_000), other, CallEnded(70_000, 7, True)]
+    assert not said(ArrivesInTime(SLOW), after(*busy, came(70_100)))
+    assert said(ArrivesInTime(SLOW), after(*busy, came(71_000)))
+    assert said(ArrivesInTime(PULLED), after(*busy, came(70_100)))
+
+
+@pytest.mark.parametrize(("at_ms", "words"), [(62_900, "100 ms early"), (63_100, ""), (64_000, "late")])
+def test_a_retry_comes_when_its_level_says(at_ms: int, words: str) -> None:
+    heard = said(RetriedInTime(PULLED), after(came(60_000), CallEnded(60_000, 1, False), came(at_ms, 2, RETRIES, 1)))
+    assert [words in each for each in heard] == [True] * bool(words)
+
+
+@pytest.mark.parametrize(
+    ("has_failed", "again_ms", "is_said"),
+    [
+        (True, 69_000, True),
+        (True, 70_100, False),
+        (True, 103_000, True),
+        (False, 66_000, False),
+        (False, 99_000, True),
+    ],
+    ids=["put off for less", "put off", "late", "not acknowledged", "not acknowledged, and late"],
+)
+def test_a_popped_message_comes_again_in_time(has_failed: bool, again_ms: int, is_said: bool) -> None:
+    ended = CallEnded(60_000, 1, False) if has_failed else CallEnded(65_500, 1, True)
+    events = after(came(59_000, popped=59_000), ended, came(again_ms, 2, PLACE, 1, popped=again_ms))
+    assert bool(said(ReturnsInTime(POPPED), events)) is is_said
+
+
+@pytest.mark.parametrize(("asked_ms", "is_said"), [(90_000, False), (97_000, True)])
+def test_an_open_transaction_is_asked_about(asked_ms: int, is_said: bool) -> None:
+    half = [SendBegan(58_000, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 0)]
+    assert bool(said(AskedInTime(PAID), after(*half, TransactionEnded(asked_ms, "web-1/1", True)))) is is_said
+
+
+@pytest.mark.parametrize(
+    ("between", "is_said"),
+    [
+        ((), True),
+        ((FaultBegan(59_000, "freeze nameserver", "nameserver"),), False),
+        ((FaultEnded(1_000, "cut", "web-1"),), False),
+    ],
+    ids=["nothing", "the nameserver is frozen", "it was cut off a moment ago"],
+)  # fmt: skip
+def test_a_send_fails_only_for_a_reason(between: Sequence[RunEvent], is_said: bool) -> None:
+    events = after(*between, SendBegan(60_000, "web-1/1", "orders"), SendFailed(63_000, "web-1/1", "no answer"))
+    assert bool(said(SendsSucceed(PAID), events)) is is_said
