@@ -5,6 +5,7 @@
 - `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
 - `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
 - `popping.py`: whose a popped message is, and for how long
+- `filters.py`: groups that want some messages only
 - `ending.py`: rest, tables, nothing unnoticed
 
 They know nothing of virtual time: fed with the events of a real cluster they say the same.
@@ -22,6 +23,7 @@ from staticfire.faults.checkers.delivery import (
     TransactionsKept,
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
+from staticfire.faults.checkers.filters import FiltersKept
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
 from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
 from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
@@ -31,6 +33,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Intact,
     StoredOnce,
     ReachesAll,
+    FiltersKept,
     DuplicatesExplained,
     InOrder,
     OneOwner,

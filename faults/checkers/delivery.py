@@ -197,7 +197,7 @@ class ReachesAll(Checker):
 
     def finish(self) -> None:
         for group in self.groups.values():
-            if group.expression != "*":
+            if group.is_filtering:  # FiltersKept has them.
                 continue
             for topic in group.topics:
                 for found in self._found.get(topic, []):

@@ -26,6 +26,9 @@ class SendBegan(RunEvent, frozen=True):
     """Before that nobody may get it; 0: at once."""
     is_half: bool = False
     """It counts when its transaction is committed."""
+    tag: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+    """Those that groups choose by."""
 
 
 class SendAcknowledged(RunEvent, frozen=True):

@@ -16,6 +16,7 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
+from staticfire.client.cluster.subscriptions import SQL92, TAG
 from staticfire.client.pop.popped import PoppedMessage
 from staticfire.faults.checkers.events import CallBegan, CallEnded, QueuePlace, Seen, WentWrong
 from staticfire.faults.runs.record import Seat
@@ -63,7 +64,7 @@ class MemberListener:
         )
         consumer = PushConsumer(group.name, seat.namesrv, settings, seat.machine)
         for topic in group.topics:
-            consumer.subscribe(topic, group.expression)
+            consumer.subscribe(topic, group.wants, TAG if group.condition is None else SQL92)
         who = seat.machine.identity.host_name
         chance = source_of_chance(seat.seed, "listening", who, seat.machine.identity.pid)
 

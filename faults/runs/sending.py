@@ -90,9 +90,12 @@ class SendingProgram(Service):
     async def _send(self, number: int) -> None:
         name = f"{self._who}/{self._life}/{number}"
         due_ms = self._now() + self._delay_ms if self._delay_ms else 0
-        self._record.note(SendBegan(self._now(), name, self._description.topic, due_ms, self._transactions is not None))
+        tag, properties = self._chosen(name)
+        is_half = self._transactions is not None
+        topic, shown = self._description.topic, tuple(properties.items())
+        self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown))
         try:
-            result = await self._sent(self._message(name, number), name)
+            result = await self._sent(self._message(name, number, tag, properties), name)
             self._acknowledged(name, result)
         except StaticfireError as error:
             self._failed(name, error)
@@ -119,10 +122,17 @@ class SendingProgram(Service):
     def _transactions(self) -> Transactions | None:
         return self._description.transactions
 
-    def _message(self, name: str, number: int) -> Message:
+    def _chosen(self, name: str) -> tuple[str, dict[str, str]]:
+        """Return the tag and the properties of a message: chance has them from its name."""
+        tags, all_values = self._description.tags, self._description.properties
+        tag = tags[number_from(self._seed, "tag", name) % len(tags)] if tags else ""
+        chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
+        return tag, {key: value for key, value in chosen.items() if value}
+
+    def _message(self, name: str, number: int, tag: str, properties: dict[str, str]) -> Message:
         description = self._description
         return Message(
-            description.topic, self._body(name, number), properties={NAME_PROPERTY: name},
+            description.topic, self._body(name, number), tag, properties={NAME_PROPERTY: name, **properties},
             delay_level=description.delay_level, delay_ms=description.delay_ms or None,
         )  # fmt: skip
 

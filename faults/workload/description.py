@@ -10,12 +10,14 @@ from typing import Any
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ConsumeContext, OrderedContext, ReceivedMessage
 from staticfire.faults.simulation.link import LinkQuality
+from staticfire.faults.workload.conditions import Condition
 from staticfire.faults.workload.kinds import check_kinds
 from staticfire.faults.workload.spelling import check_known
 from staticfire.faults.workload.strikes import STRIKES, USUAL_STRIKES
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import group_fault, topic_fault
+from staticfire.protocol.tags import ALL_TAGS
 from staticfire.runtime.ranges import check_ranges, shown
 
 BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
@@ -92,6 +94,10 @@ class Producers(Word):
     transactions: Transactions | None = None
     body: Callable[[int], bytes] | None = None
     """Makes the body of a producer's n-th message."""
+    tags: Sequence[str] = ()
+    """Each message has one of them; an empty text stands for none."""
+    properties: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Each message has one of these values of each; an empty text stands for none."""
 
     def check(self) -> None:
         owner = f"Producers({self.topic!r})"
@@ -125,7 +131,10 @@ class Group(Word):
     ordered: bool = False
     popped: bool = False
     """Members pop what brokers say, instead of pulling queues that they share (RocketMQ's POP)."""
-    expression: str = "*"
+    expression: str = ALL_TAGS
+    """Tags, as `red || blue`."""
+    condition: Condition | None = None
+    """A condition over properties (SQL92), instead of tags: made of the words in `conditions.py`."""
     takes_ms: tuple[int, int] = (0, 50)
     """How long a listener takes for a call."""
     fails: float = 0.0
@@ -159,7 +168,25 @@ class Group(Word):
             -1 <= self.retries_max <= RETRIES_MAX,
             f"{owner}: retries_max={self.retries_max}; 0 to {RETRIES_MAX} can be, or -1 (what RocketMQ has)",
         )
+        _require(
+            not (self.is_filtering and self.ordered),
+            f"{owner}: no checker knows the order of a group that passes over messages; drop ordered or the filter",
+        )
+        _require(
+            self.condition is None or self.expression == ALL_TAGS,
+            f"{owner}: expression and condition exclude each other",
+        )
         self.check_settings()
+
+    @property
+    def is_filtering(self) -> bool:
+        """Whether it wants some messages only."""
+        return self.condition is not None or self.expression != ALL_TAGS
+
+    @property
+    def wants(self) -> str:
+        """What it chooses messages by, as a text."""
+        return self.expression if self.condition is None else self.condition.text
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -10,9 +10,11 @@ import pytest
 
 from staticfire.faults.runs.outcome import RunOutcome
 from staticfire.faults.runs.play import Play, play
-from staticfire.faults.runs.swarm import swarm_workload
+from staticfire.faults.runs.swarm import plain_workload
+from staticfire.faults.runs.swarm_kinds import with_some
 from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.faults.workload.loading import WorkloadMaker
+from tests.mutants.kind_mutants import KINDS_OF
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 
@@ -35,8 +37,8 @@ class Found(NamedTuple):
 
 
 def hard_workload(chance: Random) -> Workload:
-    """Return what a seed of the swarm has to do, with faults that come thick and fast."""
-    workload = swarm_workload(chance)
+    """Return the plain part of what a seed of the swarm has to do, with faults that come thick and fast."""
+    workload = plain_workload(chance)
     nemesis = replace(workload.nemesis, every_seconds=EVERY_S, lasts_seconds=LASTS_S)
     return replace(workload, nemesis=nemesis, settles_within_seconds=SETTLES_WITHIN_S)
 
@@ -100,6 +102,16 @@ def calm_workload(chance: Random) -> Workload:
     return replace(popping_workload(chance), nemesis=Nemesis(may=()))
 
 
+def kind_workload(kind: str) -> WorkloadMaker:
+    """Return what makes workloads of the swarm that are of this kind, too."""
+
+    def make(chance: Random) -> Workload:
+        workload = plain_workload(chance)
+        return with_some(Random(chance.getrandbits(64)), workload, [kind])
+
+    return make
+
+
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")
 MEMBER_STRIKES = ("kill member", "restart member", "kill broker", "restart broker")
 LEANS: dict[str, WorkloadMaker] = {
@@ -125,6 +137,7 @@ LEANS: dict[str, WorkloadMaker] = {
     "a new owner begins a queue anew": members_workload,
     **dict.fromkeys(POP_MUTANTS, popping_workload),
     "half of what was popped isn't acknowledged": calm_workload,
+    **{name: kind_workload(kind) for name, kind in KINDS_OF.items()},
 }
 """What is too rare in the swarm; the others are found there."""
 

@@ -32,6 +32,7 @@ from staticfire.client.produce.producer import Producer
 from staticfire.client.rebalance.allocation import Averagely, AveragelyByCircle
 from staticfire.client.rebalance.queue_locks import LockOutcome, LockRequests
 from staticfire.faults.simulation.files import SimulatedFile, SimulatedFiles
+from tests.mutants.kind_mutants import KIND_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 
 Patch = pytest.MonkeyPatch
@@ -297,4 +298,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a send that failed is told as done": _send_that_failed_is_told_as_done,
     "a rebalance leaves a task behind": _connection_kept,
     **POP_MUTANTS,
+    **KIND_MUTANTS,
 }  # fmt: skip
