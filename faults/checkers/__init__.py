@@ -6,11 +6,13 @@
 - `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
 - `popping.py`: whose a popped message is, and for how long
 - `filters.py`: groups that want some messages only
+- `administration.py`: what administrators forbid and reset
 - `ending.py`: rest, tables, nothing unnoticed
 
 They know nothing of virtual time: fed with the events of a real cluster they say the same.
 """
 
+from staticfire.faults.checkers.administration import ForbiddenKept, ResetsCarriedOut
 from staticfire.faults.checkers.checker import Checker, Checkers, Violation
 from staticfire.faults.checkers.dead_letters import DeadAfterMax
 from staticfire.faults.checkers.delivery import (
@@ -45,6 +47,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     NothingEarly,
     DeadAfterMax,
     TransactionsKept,
+    ForbiddenKept,
+    ResetsCarriedOut,
     Settles,
     TablesComeBack,
     NothingUnnoticed,

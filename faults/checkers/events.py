@@ -102,6 +102,39 @@ class FaultEnded(RunEvent, frozen=True):
     target: str
 
 
+class Forbidden(RunEvent, frozen=True):
+    """An administrator has forbidden something, and all brokers have agreed."""
+
+    what: str
+    """writing, reading: of a topic; consuming: of a group"""
+    target: str
+
+
+class Allowed(RunEvent, frozen=True):
+    """An administrator begins to allow it again."""
+
+    what: str
+    target: str
+
+
+class QueuesAdded(RunEvent, frozen=True):
+    """A topic is about to have so many queues, on each broker."""
+
+    topic: str
+    queues: int
+
+
+class OffsetsReset(RunEvent, frozen=True):
+    """A group is to consume again what was stored since some time; all brokers have agreed."""
+
+    group: str
+    topic: str
+    asked_ms: int
+    since_ms: int
+    offsets: dict[QueuePlace, int]
+    """Where it begins, as brokers said."""
+
+
 class ProcessBegan(RunEvent, frozen=True):
     """A machine's process is up: a broker, a member, a producer, the nameserver."""
 

@@ -44,6 +44,12 @@ class RunCluster:
         self.programs: dict[str, SendingProgram] = {}
         self.lives: dict[str, int] = {}
         self.up: set[str] = set()
+        self.gone: set[str] = set()
+        """Machines that never come back."""
+        self.queues = {topic.name: topic.queues for topic in workload.topics}
+        """How many each topic has by now, per broker."""
+        self.was_forbidden: set[str] = set()
+        """Topics and groups that an administrator has forbidden something at some time."""
         self.disks: dict[str, DiskTrouble] = {}
         self.faults_in_force = 0
         self.listener = MemberListener(world.run_for)
@@ -106,7 +112,7 @@ class RunCluster:
         return consumer
 
     def _program(self, name: str, producers: Producers) -> Service:
-        program = self.programs[name] = SendingProgram(producers, self._seat(name), self._levels)
+        program = self.programs[name] = SendingProgram(producers, self._seat(name), self._levels, self.was_forbidden)
         return program
 
     # -- starts and ends ---------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ class Observer:
                 for topic in self._cluster.workload.topics
                 if topic.name in group.topics
                 for broker in self._cluster.workload.brokers.names
-                for queue_id in range(topic.queues)
+                for queue_id in range(self._cluster.queues[topic.name])
             }
             for member in group.member_names:
                 if member in self._cluster.up:

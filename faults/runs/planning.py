@@ -44,7 +44,7 @@ def _duration_ms(nemesis: Nemesis, chance: Random) -> int:
 
 
 def targets(workload: Workload, at: At) -> list[str]:
-    """Return the machines that such a fault can hit; one without a name stands for all links."""
+    """Return the machines, topics or groups that it can hit; one without a name stands for all links."""
     match at:
         case At.BROKER:
             return workload.brokers.names
@@ -58,6 +58,12 @@ def targets(workload: Workload, at: At) -> list[str]:
             return ["nameserver"]
         case At.NETWORK:
             return [""]
+        case At.TOPIC:
+            return [topic.name for topic in workload.topics]
+        case At.GROUP:
+            return [group.name for group in workload.groups]
+        case At.PULLING_GROUP:
+            return [group.name for group in workload.groups if not group.popped]
 
 
 def members_of(workload: Workload) -> list[str]:

@@ -1,5 +1,7 @@
 """A program that sends at a rate, as a process of the simulated world."""
 
+from collections.abc import Container
+
 from staticfire.client import (
     Message,
     Producer,
@@ -31,8 +33,12 @@ _SHARES = 1 << 20
 class SendingProgram(Service):
     """Sends messages that have names, and notes what became of each."""
 
-    def __init__(self, description: Producers, seat: Seat, levels: DelayLevels) -> None:
+    def __init__(
+        self, description: Producers, seat: Seat, levels: DelayLevels, was_forbidden: Container[str] = ()
+    ) -> None:
+        """`was_forbidden`: topics that an administrator has closed at some time; a refusal there is no fault of ours."""
         super().__init__()
+        self._was_forbidden = was_forbidden
         self._description = description
         machine, seed = seat.machine, seat.seed
         self._machine = machine
@@ -105,7 +111,8 @@ class SendingProgram(Service):
     def _failed(self, name: str, error: StaticfireError) -> None:
         words = self.failure = f"{type(error).__name__}: {error}"
         self._record.note(SendFailed(self._now(), name, words))
-        if isinstance(error, NEVER_SENT) and not self.has_told:
+        is_ours = self._description.topic not in self._was_forbidden
+        if isinstance(error, NEVER_SENT) and is_ours and not self.has_told:
             self.has_told = True
             self._record.note(WentWrong(self._now(), self._who, f"what it sends can never be stored: {words}"))
 

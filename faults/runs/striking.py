@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from staticfire.faults.checkers.events import FaultBegan, FaultEnded
+from staticfire.faults.runs.administering import Administrator
 from staticfire.faults.runs.cluster import OBSERVER, RunCluster
 from staticfire.faults.runs.disk_trouble import SYNCS, WRITES
 from staticfire.faults.simulation.chance import source_of_chance
 from staticfire.faults.simulation.link import LinkQuality
-from staticfire.faults.workload.strikes import Strike
+from staticfire.faults.workload.strikes import ADMINISTRATION, Strike
 
 STEPS_MAX = 120
 NUDGES_MAX = 12
@@ -34,6 +35,7 @@ class Striker:
         self._cluster = cluster
         self._world = cluster.world
         self._over = asyncio.Event()
+        self._administrator = Administrator(cluster, self._over.is_set)
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, strikes: list[Strike]) -> None:
@@ -50,13 +52,13 @@ class Striker:
     async def _play(self, strike: Strike) -> None:
         if await self._is_over_within(strike.at_ms):
             return
-        if strike.target and strike.target not in self._cluster.up:
+        if self._is_down(strike.target):
             self._cluster.record.states["strikes at what wasn't up"] += 1
             return
         await self._world.run_for(ms=strike.detail % 1_000 / 1_000)
         for _ in range(strike.detail // 1_000 % NUDGES_MAX):
             await asyncio.sleep(0)  # Between any two steps of what runs at that moment.
-        if strike.target and strike.target not in self._cluster.up:
+        if self._is_down(strike.target):
             return
         self._cluster.record.note(FaultBegan(self._cluster.now_ms, strike.kind, strike.target))
         self._cluster.record.states[strike.kind] += 1
@@ -66,6 +68,9 @@ class Striker:
         self._cluster.faults_in_force -= 1
         await restore()
         self._cluster.record.note(FaultEnded(self._cluster.now_ms, strike.kind, strike.target))
+
+    def _is_down(self, target: str) -> bool:
+        return target in self._cluster.names and target not in self._cluster.up
 
     async def _is_over_within(self, ms: int) -> bool:
         try:
@@ -78,6 +83,8 @@ class Striker:
     async def _strike(self, strike: Strike) -> End:
         """Break it; return what makes it work again."""
         kind, target = strike.kind, strike.target
+        if kind in ADMINISTRATION:
+            return await self._administrator.begin(strike)
         if kind in QUALITIES:
             return self._strike_network(strike)
         match kind.split()[0]:

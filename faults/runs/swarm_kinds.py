@@ -11,6 +11,7 @@ from typing import Any
 
 from staticfire.faults.workload.conditions import Above, Between, Both, Condition, Either, Missing, Not, OneOf
 from staticfire.faults.workload.description import Group, Workload
+from staticfire.faults.workload.strikes import ADMINISTRATION
 
 Kind = Callable[[Random, Workload], Workload]
 
@@ -19,6 +20,8 @@ PLAIN_SHARE = 0.5
 KIND_SHARE = 0.3
 # How likely each kind is, in the others.
 
+ACT_SHARE = 0.6
+# How likely each of an administrator's acts may happen.
 TAGS = ("", "red", "blue", "Aa", "BB")
 # The last two have the same hash code: a broker can't tell them apart, and consumers have to.
 PROPERTIES = {"amount": ("", "1", "40", "250"), "region": ("", "eu", "us", "asia")}
@@ -64,4 +67,10 @@ def _filtering(chance: Random, workload: Workload) -> Workload:
     return replace(workload, groups=groups, producers=producers)
 
 
-KINDS: dict[str, Kind] = {"filters": _filtering}
+def _administration(chance: Random, workload: Workload) -> Workload:
+    """Administrators change things while the cluster works."""
+    wanted = [kind for kind in ADMINISTRATION if chance.random() < ACT_SHARE] or [chance.choice(ADMINISTRATION)]
+    return replace(workload, nemesis=replace(workload.nemesis, may=(*workload.nemesis.kinds, *wanted)))
+
+
+KINDS: dict[str, Kind] = {"filters": _filtering, "administration": _administration}

@@ -14,6 +14,9 @@ class At(Enum):
     CLIENT = "a member or a producer"
     NAMESERVER = "the nameserver"
     NETWORK = "all links"
+    TOPIC = "a topic"
+    GROUP = "a group"
+    PULLING_GROUP = "a group that doesn't pop"
 
 
 class StrikeKind(msgspec.Struct, frozen=True):
@@ -22,7 +25,8 @@ class StrikeKind(msgspec.Struct, frozen=True):
     at: At
     words: str
     is_usual: bool = True
-    """One of those that happen where nobody chooses. The others destroy what no broker could keep."""
+    """One of those that happen where nobody chooses. The others destroy what no broker could keep, or are an
+    administrator's."""
 
 
 STRIKES = {
@@ -59,10 +63,23 @@ STRIKES = {
     "resetting network": StrikeKind(At.NETWORK, "one piece in two hundred resets its connection"),
     "reordering network": StrikeKind(At.NETWORK, "connections overtake each other"),
     "narrow network": StrikeKind(At.NETWORK, "20 KB per second and link"),
+    "add queues": StrikeKind(At.TOPIC, "an administrator gives it more queues, for good", is_usual=False),
+    "fewer write queues": StrikeKind(At.TOPIC, "half of its queues can't be written", is_usual=False),
+    "fewer read queues": StrikeKind(At.TOPIC, "half of its queues can't be read", is_usual=False),
+    "forbid writing": StrikeKind(At.TOPIC, "its permission is to read only", is_usual=False),
+    "forbid reading": StrikeKind(At.TOPIC, "its permission is to write only", is_usual=False),
+    "switch off group": StrikeKind(At.GROUP, "it may not consume", is_usual=False),
+    "reset offsets": StrikeKind(At.PULLING_GROUP, "its offsets are reset to some time before", is_usual=False),
+    "change settings": StrikeKind(At.BROKER, "a setting is changed while it runs, and changed back", is_usual=False),
 }
 
 
 USUAL_STRIKES = tuple(name for name, kind in STRIKES.items() if kind.is_usual)
+ADMINISTRATION = (
+    "add queues", "fewer write queues", "fewer read queues", "forbid writing", "forbid reading", "switch off group",
+    "reset offsets", "change settings",
+)  # fmt: skip
+"""What isn't broken but wanted: `faults/runs/administering.py` does it."""
 
 
 class Strike(msgspec.Struct, frozen=True):

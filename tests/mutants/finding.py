@@ -103,10 +103,10 @@ def calm_workload(chance: Random) -> Workload:
 
 
 def kind_workload(kind: str) -> WorkloadMaker:
-    """Return what makes workloads of the swarm that are of this kind, too."""
+    """Return what makes workloads of the swarm that are of this kind, too, with no other faults than it brings."""
 
     def make(chance: Random) -> Workload:
-        workload = plain_workload(chance)
+        workload = replace(plain_workload(chance), nemesis=Nemesis((), EVERY_S, LASTS_S))
         return with_some(Random(chance.getrandbits(64)), workload, [kind])
 
     return make
