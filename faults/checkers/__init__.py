@@ -6,6 +6,8 @@
 - `order.py`: order in a queue, one owner; `offsets.py`: what groups commit; `dead_letters.py`: after how many retries
 - `popping.py`: whose a popped message is, and for how long
 - `filters.py`: groups that want some messages only
+- `broadcast.py`: groups in which each member gets all messages
+- `exchanges.py`: messages that were called back, requests and their replies
 - `administration.py`: what administrators forbid and reset
 - `ending.py`: rest, tables, nothing unnoticed
 
@@ -13,6 +15,7 @@ They know nothing of virtual time: fed with the events of a real cluster they sa
 """
 
 from staticfire.faults.checkers.administration import ForbiddenKept, ResetsCarriedOut
+from staticfire.faults.checkers.broadcast import ReachesEach
 from staticfire.faults.checkers.checker import Checker, Checkers, Violation
 from staticfire.faults.checkers.dead_letters import DeadAfterMax
 from staticfire.faults.checkers.delivery import (
@@ -25,6 +28,7 @@ from staticfire.faults.checkers.delivery import (
     TransactionsKept,
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
+from staticfire.faults.checkers.exchanges import RecallsKept, RepliesKept
 from staticfire.faults.checkers.filters import FiltersKept
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
 from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
@@ -36,6 +40,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     StoredOnce,
     ReachesAll,
     FiltersKept,
+    ReachesEach,
     DuplicatesExplained,
     InOrder,
     OneOwner,
@@ -47,6 +52,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     NothingEarly,
     DeadAfterMax,
     TransactionsKept,
+    RecallsKept,
+    RepliesKept,
     ForbiddenKept,
     ResetsCarriedOut,
     Settles,

@@ -154,7 +154,6 @@ class ResetsCarriedOut(Checker):
         for reset, due in self._due if self._has_settled else ():
             until_ms = reset.at_ms + AROUND_RESET_MS
             if due and self._times.during(reset.asked_ms - AROUND_RESET_MS, until_ms) is None:
-                self.broken(
-                    reset.at_ms, f"{reset.group} was reset in {reset.topic}, and {len(due)} messages didn't come again, "
-                    f"the first one offset {min(due)[1]} of {min(due)[0]}",
-                )  # fmt: skip
+                place, offset = min(due)
+                words = f"{len(due)} messages didn't come again, the first one offset {offset} of {place}"
+                self.broken(reset.at_ms, f"{reset.group} was reset in {reset.topic}, and {words}")

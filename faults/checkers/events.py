@@ -49,6 +49,21 @@ class SendFailed(RunEvent, frozen=True):
     reason: str
 
 
+class RecallEnded(RunEvent, frozen=True):
+    """A producer has called back a message that waits for its time, and knows what became of that, or nothing."""
+
+    name: str
+    outcome: str
+    """recalled, refused, unknown"""
+
+
+class ReplyReceived(RunEvent, frozen=True):
+    """A request got a reply; `answers` is the name of the request that the reply was written for."""
+
+    name: str
+    answers: str
+
+
 class TransactionEnded(RunEvent, frozen=True):
     """A program said what becomes of its message; a broker may not have heard it yet."""
 
@@ -81,6 +96,15 @@ class CallBegan(RunEvent, frozen=True):
     is_ordered: bool = False
 
 
+class BroadcastReceived(RunEvent, frozen=True):
+    """A member of a group in which each member gets all messages has consumed some."""
+
+    group: str
+    member: str
+    place: QueuePlace
+    messages: tuple[Seen, ...]
+
+
 class CallEnded(RunEvent, frozen=True):
     """A listener has answered."""
 
@@ -100,6 +124,12 @@ class FaultEnded(RunEvent, frozen=True):
 
     what: str
     target: str
+
+
+class GoneForGood(RunEvent, frozen=True):
+    """A machine will never come back: a broker with its disk, a member, a producer."""
+
+    who: str
 
 
 class Forbidden(RunEvent, frozen=True):

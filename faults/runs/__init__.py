@@ -2,7 +2,8 @@
 
 - `play.py`: one run; `outcome.py`: what it came to; `record.py`: what is kept while it goes on
 - `measures.py`: duplicates, take-overs, idle queues and latencies of a run, as numbers
-- `cluster.py`: the machines; `sending.py`, `consuming.py`: what clients do; `observing.py`: what nobody tells
+- `cluster.py`: the machines; `sending.py`, `consuming.py`, `members.py`: what clients do
+- `observing.py`: what no event reports
 - `planning.py`: which faults come when; `striking.py`: carries them out; `administering.py`: those that
   administrators want; `disk_trouble.py`: those of a disk
 - `swarm.py`: a workload that a seed makes up; `swarm_kinds.py`: what some seeds have besides

@@ -125,7 +125,7 @@ class Administrator:
     def _unconsumed_for_ms(self, group: str, topic: str) -> int:
         """Return how long ago the oldest message was stored that the group has not consumed yet."""
         cluster, stored_ms = self._cluster, self._cluster.world.machine(OBSERVER).clock.wall_ms()
-        if not cluster.up.issuperset(set(cluster.workload.brokers.names) - cluster.gone):
+        if not cluster.up.issuperset(cluster.brokers_there):
             return cluster.now_ms  # What a broker that is down has is anybody's guess: since the beginning.
         now_ms = stored_ms
         for name in cluster.up.intersection(cluster.brokers):

@@ -1,7 +1,8 @@
 """A member of a group in the simulated world: the real push consumer, and a listener that notes its calls."""
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from inspect import isawaitable
 from random import Random
 from typing import Any
@@ -12,18 +13,21 @@ from staticfire.client import (
     ConsumeStatus,
     OrderedContext,
     OrderedStatus,
+    Producer,
     PushConsumer,
     PushSettings,
     ReceivedMessage,
 )
 from staticfire.client.cluster.subscriptions import SQL92, TAG
 from staticfire.client.pop.popped import PoppedMessage
-from staticfire.faults.checkers.events import CallBegan, CallEnded, QueuePlace, Seen, WentWrong
+from staticfire.faults.checkers.events import BroadcastReceived, CallBegan, CallEnded, QueuePlace, Seen, WentWrong
+from staticfire.faults.runs.members import Member, ReplyingMember, loop_member
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.chance import number_from, source_of_chance
-from staticfire.faults.workload.description import Group, ProgramListener
+from staticfire.faults.workload.description import PUSH, Group, ProgramListener
 from staticfire.faults.workload.own_code import told
+from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.names import RETRY_PREFIX
 from staticfire.protocol.pop_handles import NORMAL
 from staticfire.runtime.machine import Clock
@@ -47,11 +51,29 @@ class MemberListener:
         self.fails_by_chance = True
         self._pause = pause
         self._calls = itertools.count(1)
+        self.reached: dict[str, dict[QueuePlace, int]] = {}
+        """Of each member that gets all messages: behind what it has consumed, by queue."""
         self._told: set[str] = set()
         """Groups whose listener is none."""
 
-    def consumer(self, group: Group, seat: Seat) -> PushConsumer:
+    def member(self, group: Group, seat: Seat) -> Member:
         """Return a member, not started."""
+        if group.way != PUSH:
+            return self._loop_member(group, seat)
+        if not group.replies:
+            return self._consumer(group, seat, None)
+        producer = Producer(f"{group.name}-replying", seat.namesrv, machine=seat.machine)
+        return ReplyingMember(self._consumer(group, seat, producer), producer)
+
+    def _loop_member(self, group: Group, seat: Seat) -> Member:
+        chance = source_of_chance(seat.seed, "listening", seat.machine.identity.host_name, seat.machine.identity.pid)
+
+        async def work(messages: Sequence[ReceivedMessage]) -> bool:
+            return await self._listen(group, seat, chance, tuple(messages), None) is ConsumeStatus.CONSUME_SUCCESS
+
+        return loop_member(group, seat, work)
+
+    def _consumer(self, group: Group, seat: Seat, producer: Producer | None) -> PushConsumer:
         settings = PushSettings(
             **{
                 "consume_from_where": ConsumeFromWhere.FIRST_OFFSET,
@@ -69,6 +91,8 @@ class MemberListener:
         chance = source_of_chance(seat.seed, "listening", who, seat.machine.identity.pid)
 
         async def listen(messages: tuple[ReceivedMessage, ...], context: ConsumeContext | OrderedContext) -> Outcome:
+            if producer is not None:
+                await _reply(producer, messages)
             return await self._listen(group, seat, chance, messages, context)
 
         if group.ordered:
@@ -79,11 +103,13 @@ class MemberListener:
 
     async def _listen(
         self, group: Group, seat: Seat, chance: Random, messages: tuple[ReceivedMessage, ...],
-        context: ConsumeContext | OrderedContext,
+        context: ConsumeContext | OrderedContext | None,
     ) -> Outcome:  # fmt: skip
+        if group.broadcasts:
+            return await self._listen_to_all(group, seat, chance, messages)
         clock, record = seat.machine.clock, seat.record
         calls = []
-        for place, seen in _by_place(group.name, clock, messages, context):
+        for place, seen in _by_place(group.name, clock, messages):
             calls.append(next(self._calls))
             who = seat.machine.identity.host_name
             record.note(CallBegan(clock.uptime_ms(), calls[-1], group.name, who, place, seen, group.ordered))
@@ -102,9 +128,21 @@ class MemberListener:
             for call in calls:
                 record.note(CallEnded(clock.uptime_ms(), call, is_success))
 
+    async def _listen_to_all(
+        self, group: Group, seat: Seat, chance: Random, messages: tuple[ReceivedMessage, ...]
+    ) -> Outcome:
+        """Be called as a member that gets all messages: what others get doesn't matter."""
+        who, clock = seat.machine.identity.host_name, seat.machine.clock
+        await self._pause(chance.randint(*group.takes_ms))
+        for place, seen in _by_place(group.name, clock, messages):
+            reached = self.reached.setdefault(who, {})
+            reached[place] = max(reached.get(place, 0), seen[-1].offset + 1)
+            seat.record.note(BroadcastReceived(clock.uptime_ms(), group.name, who, place, seen))
+        return ConsumeStatus.CONSUME_SUCCESS
+
     async def _answer(
         self, group: Group, seed: int, chance: Random, messages: tuple[ReceivedMessage, ...],
-        context: ConsumeContext | OrderedContext,
+        context: ConsumeContext | OrderedContext | None,
     ) -> Outcome:  # fmt: skip
         later = OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT if group.ordered else ConsumeStatus.RECONSUME_LATER
         success = OrderedStatus.SUCCESS if group.ordered else ConsumeStatus.CONSUME_SUCCESS
@@ -116,6 +154,13 @@ class MemberListener:
         if group.poison and any(_is_poison(group, seed, message) for message in messages):
             return later
         return later if self.fails_by_chance and chance.random() < group.fails else success
+
+
+async def _reply(producer: Producer, messages: Iterable[ReceivedMessage]) -> None:
+    """Reply to each with its own name; one that can't be replied to is left."""
+    for message in messages:
+        with suppress(StaticfireError):
+            await producer.reply(message, (message.get(NAME_PROPERTY) or "").encode())
 
 
 async def _called(listen: ProgramListener, *arguments: Any) -> object:
@@ -135,16 +180,15 @@ def _is_poison(group: Group, seed: int, message: ReceivedMessage) -> bool:
 
 
 def _by_place(
-    group: str, clock: Clock, messages: tuple[ReceivedMessage, ...], context: ConsumeContext | OrderedContext
+    group: str, clock: Clock, messages: tuple[ReceivedMessage, ...]
 ) -> Iterable[tuple[QueuePlace, tuple[Seen, ...]]]:
     """Return the messages of a call by the queues that they lie in: those of a pop come from several."""
-    queue = context.queue
     found: dict[QueuePlace, list[Seen]] = {}
     for message in messages:
         if isinstance(message, PoppedMessage):
             place, seen = _popped(group, clock, message)
         else:
-            place = queue.broker_name, queue.topic, queue.queue_id
+            place = message.broker_name, message.record.topic, message.queue_id
             is_retry = message.record.topic.startswith(RETRY_PREFIX)
             seen = Seen(message.get(NAME_PROPERTY) or "", message.queue_offset, message.reconsume_times, is_retry)
         found.setdefault(place, []).append(seen)

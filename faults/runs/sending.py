@@ -11,13 +11,28 @@ from staticfire.client import (
     TransactionState,
     by_hash,
 )
-from staticfire.faults.checkers.events import SendAcknowledged, SendBegan, SendFailed, TransactionEnded, WentWrong
+from staticfire.faults.checkers.events import (
+    RecallEnded,
+    ReplyReceived,
+    SendAcknowledged,
+    SendBegan,
+    SendFailed,
+    TransactionEnded,
+    WentWrong,
+)
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.simulation.chance import number_from, source_of_chance
 from staticfire.faults.workload.description import Producers, Transactions
 from staticfire.faults.workload.own_code import OWN_ERRORS, told
 from staticfire.protocol.delay_levels import DelayLevels
-from staticfire.protocol.errors import ClientError, MessageIllegal, NoPermission, StaticfireError, UsageError
+from staticfire.protocol.errors import (
+    BrokerAnswer,
+    ClientError,
+    MessageIllegal,
+    NoPermission,
+    StaticfireError,
+    UsageError,
+)
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.runtime.service import Service
@@ -27,6 +42,8 @@ UNDER_WAY_MAX = 200
 # Of one program; above it, it waits for the next turn.
 NEVER_SENT = (UsageError, ClientError, MessageIllegal, NoPermission)
 # Reasons that are the workload's own: no fault that ends makes the next send better.
+LATE_RECALLS = 1.2
+# Some recalls come when the time of the message has passed.
 _SHARES = 1 << 20
 
 
@@ -36,7 +53,7 @@ class SendingProgram(Service):
     def __init__(
         self, description: Producers, seat: Seat, levels: DelayLevels, was_forbidden: Container[str] = ()
     ) -> None:
-        """`was_forbidden`: topics that an administrator has closed at some time; a refusal there is no fault of ours."""
+        """`was_forbidden`: topics that an administrator has closed at some time: what is refused there is no fault."""
         super().__init__()
         self._was_forbidden = was_forbidden
         self._description = description
@@ -97,16 +114,41 @@ class SendingProgram(Service):
         name = f"{self._who}/{self._life}/{number}"
         due_ms = self._now() + self._delay_ms if self._delay_ms else 0
         tag, properties = self._chosen(name)
+        deliver_ms = self._machine.clock.wall_ms() + self._delay_ms if self._description.is_exact else None
         is_half = self._transactions is not None
         topic, shown = self._description.topic, tuple(properties.items())
         self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown))
         try:
-            result = await self._sent(self._message(name, number, tag, properties), name)
+            message = self._message(name, number, tag, properties, deliver_ms)
+            if self._description.asks_ms:
+                await self._ask(name, message)
+                return
+            result = await self._sent(message, name)
             self._acknowledged(name, result)
+            await self._perhaps_recall(name, result)
         except StaticfireError as error:
             self._failed(name, error)
         finally:
             self._under_way -= 1
+
+    async def _ask(self, name: str, message: Message) -> None:
+        reply = await self._producer.request(message, self._description.asks_ms)
+        self.stored_count += 1
+        self._record.note(ReplyReceived(self._now(), name, reply.body.decode()))
+
+    async def _perhaps_recall(self, name: str, result: SendResult) -> None:
+        """Call a message back at some moment up to shortly after its time, if it is one of those."""
+        share = number_from(self._seed, "recall", name) % _SHARES / _SHARES
+        if share >= self._description.recalls or result.recall_handle is None:
+            return
+        span_ms = round(self._delay_ms * LATE_RECALLS)
+        await self.pause_for(number_from(self._seed, "recalled after", name) % span_ms)
+        try:
+            await self._producer.recall(self._description.topic, result.recall_handle)
+            outcome = "recalled"
+        except StaticfireError as error:
+            outcome = "refused" if isinstance(error, BrokerAnswer) else "unknown"
+        self._record.note(RecallEnded(self._now(), name, outcome))
 
     def _failed(self, name: str, error: StaticfireError) -> None:
         words = self.failure = f"{type(error).__name__}: {error}"
@@ -136,11 +178,12 @@ class SendingProgram(Service):
         chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
         return tag, {key: value for key, value in chosen.items() if value}
 
-    def _message(self, name: str, number: int, tag: str, properties: dict[str, str]) -> Message:
+    def _message(self, name: str, number: int, tag: str, properties: dict[str, str], deliver_ms: int | None) -> Message:
         description = self._description
+        delay_ms = None if description.is_exact else description.delay_ms or None
         return Message(
             description.topic, self._body(name, number), tag, properties={NAME_PROPERTY: name, **properties},
-            delay_level=description.delay_level, delay_ms=description.delay_ms or None,
+            delay_level=description.delay_level, delay_ms=delay_ms, deliver_ms=deliver_ms,
         )  # fmt: skip
 
     def _body(self, name: str, number: int) -> bytes:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from staticfire.client import MessageModel
 from staticfire.faults.workload.conditions import Above, Between, Both, Condition, Either, Missing, Not, OneOf
-from staticfire.faults.workload.description import Group, Workload
-from staticfire.faults.workload.strikes import ADMINISTRATION
+from staticfire.faults.workload.description import LITE_PULL, SIMPLE, Group, Producers, Topic, Workload
+from staticfire.faults.workload.strikes import ADMINISTRATION, LASTING
 
 Kind = Callable[[Random, Workload], Workload]
 
@@ -73,4 +74,56 @@ def _administration(chance: Random, workload: Workload) -> Workload:
     return replace(workload, nemesis=replace(workload.nemesis, may=(*workload.nemesis.kinds, *wanted)))
 
 
-KINDS: dict[str, Kind] = {"filters": _filtering, "administration": _administration}
+def _timed(chance: Random, workload: Workload) -> Workload:
+    """Messages have a moment of delivery, and some are called back before it."""
+    made = Producers(
+        chance.choice(workload.topics).name, chance.choice((0.5, 2.0)), name="timed",
+        delay_ms=chance.choice((1_500, 12_000, 40_000)), is_exact=chance.random() < 0.7,
+        recalls=chance.choice((0.3, 1.0)),
+    )  # fmt: skip
+    return replace(workload, producers=[*workload.producers, made])
+
+
+def _requests(chance: Random, workload: Workload) -> Workload:
+    """Programs send requests, and members of a group reply."""
+    asking = Producers("questions", chance.choice((0.5, 2.0)), chance.choice((1, 2)), "asking", asks_ms=20_000)
+    members = chance.choice((1, 2))
+    group = Group("answering", "questions", members, replies=True, batch=chance.choice((1, 5)))
+    topics = [*workload.topics, Topic("questions", chance.choice((1, 4)))]
+    return replace(workload, topics=topics, producers=[*workload.producers, asking], groups=[*workload.groups, group])
+
+
+def _polling(chance: Random, workload: Workload) -> Workload:
+    """A group polls, or receives, what it consumes."""
+    topics = [topic.name for topic in workload.topics]
+    members, takes_ms = chance.choice((1, 2, 3)), chance.choice(((0, 0), (0, 30)))
+    if chance.random() < 0.5:
+        group = Group("polling", topics, members, way=LITE_PULL, takes_ms=takes_ms)
+    else:
+        batch = chance.choice((4, 16))
+        group = Group("receiving", topics[0], members, way=SIMPLE, popped=True, takes_ms=takes_ms, batch=batch)
+    return replace(workload, groups=[*workload.groups, group])
+
+
+def _broadcast(chance: Random, workload: Workload) -> Workload:
+    """Each member of a further group gets all messages."""
+    topic = chance.choice(workload.topics).name
+    settings = {"message_model": MessageModel.BROADCASTING}
+    group = Group("news", topic, chance.choice((1, 2, 3)), takes_ms=(0, 20), settings=settings)
+    return replace(workload, groups=[*workload.groups, group])
+
+
+def _losses(chance: Random, workload: Workload) -> Workload:
+    """Machines go for good, and others take over."""
+    nemesis = workload.nemesis
+    wanted = [kind for kind in LASTING if chance.random() < ACT_SHARE] or [chance.choice(LASTING)]
+    brokers = replace(workload.brokers, count=max(2, workload.brokers.count))
+    groups = [replace(group, members=max(2, group.members)) for group in workload.groups]
+    nemesis = replace(nemesis, may=(*nemesis.kinds, *wanted))
+    return replace(workload, nemesis=nemesis, brokers=brokers, groups=groups)
+
+
+KINDS: dict[str, Kind] = {
+    "filters": _filtering, "administration": _administration, "losses": _losses,
+    "timed": _timed, "requests": _requests, "polling": _polling, "broadcast": _broadcast,
+}  # fmt: skip

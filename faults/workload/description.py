@@ -24,6 +24,7 @@ BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
 PER_SECOND_MAX = 1_000.0
 SECONDS_MAX = 86_400.0
 HOURS_OF_A_RUN_MAX = 72.0
+PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"
 BATCH_MAX, RETRIES_MAX = 1_024, 1_000
 
 ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | OrderedContext], Awaitable[object]]
@@ -91,6 +92,12 @@ class Producers(Word):
     """Messages have one of so many keys, and go to its queue; 0: to any queue."""
     delay_level: int = 0
     delay_ms: int = 0
+    is_exact: bool = False
+    """With delay_ms: the moment is written into the message, instead of the delay."""
+    recalls: float = 0.0
+    """With delay_ms: the share of messages that are called back, before their time or a little after."""
+    asks_ms: int = 0
+    """Messages are requests, and a reply is waited for so long; 0: they are not. A group has to reply to the topic."""
     transactions: Transactions | None = None
     body: Callable[[int], bytes] | None = None
     """Makes the body of a producer's n-th message."""
@@ -110,6 +117,16 @@ class Producers(Word):
         _require(0 <= self.delay_level <= 18, f"{owner}: delay_level={self.delay_level}; 0 (none) to 18 can be")
         _require(self.delay_ms >= 0, f"{owner}: delay_ms={self.delay_ms} is below 0")
         _require(not (self.delay_level and self.delay_ms), f"{owner}: delay_level and delay_ms exclude each other")
+        _check_share(owner, recalls=self.recalls)
+        _require(
+            bool(self.delay_ms) or not (self.recalls or self.is_exact), f"{owner}: recalls and is_exact need delay_ms"
+        )
+        _require(self.asks_ms >= 0, f"{owner}: asks_ms={self.asks_ms} is below 0")
+        is_asking = bool(self.asks_ms)
+        _require(
+            not (is_asking and (self.delay_ms or self.delay_level or self.transactions)),
+            f"{owner}: requests have neither delays nor transactions here",
+        )
         fault = group_fault(self.program)
         _require(fault is None, f"{owner}: its name is that of a group, too: {fault}")
         is_plain = not (self.delay_level or self.delay_ms or self.keys)
@@ -131,6 +148,8 @@ class Group(Word):
     ordered: bool = False
     popped: bool = False
     """Members pop what brokers say, instead of pulling queues that they share (RocketMQ's POP)."""
+    way: str = PUSH
+    """Which consumer members have: `push`; `lite pull`, which polls; `simple`, which pops and acknowledges."""
     expression: str = ALL_TAGS
     """Tags, as `red || blue`."""
     condition: Condition | None = None
@@ -144,6 +163,8 @@ class Group(Word):
     retries_max: int = -1
     """After how many retries a message is dead; -1: RocketMQ's 16, and never when ordered."""
     batch: int = 1
+    replies: bool = False
+    """Members reply to each message that is a request."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of PushSettings, by their names."""
     listener: ProgramListener | None = None
@@ -176,7 +197,24 @@ class Group(Word):
             self.condition is None or self.expression == ALL_TAGS,
             f"{owner}: expression and condition exclude each other",
         )
+        check_known(self.way, (PUSH, LITE_PULL, SIMPLE), "kind of consumer")
+        is_plain = not (self.settings or self.ordered or self.poison or self.listener or self.replies)
+        _require(
+            self.way == PUSH or (is_plain and self.popped == (self.way == SIMPLE)),
+            f"{owner}: {self.way} consumers take neither settings, order, poison, a listener nor replies here; "
+            "simple ones pop, the others don't",
+        )
         self.check_settings()
+        _require(
+            not (self.broadcasts and (self.is_filtering or self.ordered or self.popped or self.fails or self.poison)),
+            f"{owner}: members that get all messages have no filter, order, pops or failures here",
+        )
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether each member gets all messages."""
+        model = self.settings.get("message_model")
+        return getattr(model, "name", "") == "BROADCASTING"
 
     @property
     def is_filtering(self) -> bool:
@@ -200,15 +238,10 @@ class Group(Word):
 
     def check_settings(self) -> None:
         """Raises: UsageError (no such setting, or a value that it can't have)."""
-        from staticfire.client import MessageModel, PushSettings
+        from staticfire.client import PushSettings
 
         owner = f"Group({self.name!r})"
         _check_settings(owner, PushSettings, self.settings)
-        _require(
-            self.settings.get("message_model") is not MessageModel.BROADCASTING,
-            f"{owner}: no checker knows what BROADCASTING promises: each member gets all, and keeps its own offsets; "
-            "leave it out, or try such a group in a scenario on virtual time",
-        )
 
 
 @dataclass(frozen=True, slots=True)

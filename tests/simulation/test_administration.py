@@ -65,6 +65,7 @@ def consumed(at_ms: int, name: str = "web/1") -> list[RunEvent]:
 
 
 SENT_BEFORE, SENT_AFTER = SendBegan(5, "web/1", "orders"), SendBegan(50_100, "web/1", "orders")
+ALLOWED = Allowed(50_150, "reading", "orders")
 STORED = SendAcknowledged(50_110, "web/1", PLACE, 0, 0)
 
 
@@ -73,7 +74,7 @@ STORED = SendAcknowledged(50_110, "web/1", PLACE, 0, 0)
     [
         ([Forbidden(10, "reading", "orders"), SENT_AFTER, *consumed(50_200)], True),
         ([SENT_BEFORE, Forbidden(10, "reading", "orders"), *consumed(50_200)], False),
-        ([Forbidden(10, "reading", "orders"), SENT_AFTER, Allowed(50_150, "reading", "orders"), *consumed(50_200)], False),
+        ([Forbidden(10, "reading", "orders"), SENT_AFTER, ALLOWED, *consumed(50_200)], False),
         ([Forbidden(10, "consuming", "billing"), SENT_AFTER, *consumed(50_200)], True),
         ([Forbidden(10, "consuming", "shipping"), SENT_AFTER, *consumed(50_200)], False),
         ([Forbidden(10, "writing", "orders"), SENT_AFTER, STORED], True),
