@@ -29,7 +29,7 @@ from staticfire.faults.checkers.delivery import (
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
 from staticfire.faults.checkers.exchanges import RecallsKept, RepliesKept
-from staticfire.faults.checkers.filters import FiltersKept
+from staticfire.faults.checkers.filters import FiltersKept, OwnTopicsOnly
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
 from staticfire.faults.checkers.order import InOrder, OneOwner, OwnersAgree
 from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
@@ -39,6 +39,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Intact,
     StoredOnce,
     ReachesAll,
+    OwnTopicsOnly,
     FiltersKept,
     ReachesEach,
     DuplicatesExplained,

@@ -25,6 +25,29 @@ def is_wanted(group: Group, sent: SendBegan) -> bool:
     return group.expression == ALL_TAGS or sent.tag in [tag.strip() for tag in group.expression.split("||")]
 
 
+class OwnTopicsOnly(Checker):
+    """A group gets messages of the topics that it has subscribed to, in its namespace, and no others."""
+
+    promise = "a group gets messages of its own topics only, and of its own namespace"
+    hears = (SendBegan, CallBegan)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._topics: dict[str, str] = {}
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(name=name, topic=topic):
+                self._topics[name] = topic
+            case CallBegan(at_ms=at_ms, group=group, member=member, messages=messages):
+                for seen in messages:
+                    topic = self._topics.get(seen.name, "")
+                    if topic and topic not in self.groups[group].topics:
+                        self.broken(at_ms, f"{member} got {seen.name}, which was sent to {topic}")
+            case _:
+                pass
+
+
 class FiltersKept(Checker):
     """A group with tags or a condition gets what matches, all of it, and nothing else.
 

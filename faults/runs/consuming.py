@@ -3,11 +3,13 @@
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from inspect import isawaitable
 from random import Random
 from typing import Any
 
 from staticfire.client import (
+    ClientSettings,
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeStatus,
@@ -18,6 +20,7 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.subscriptions import SQL92, TAG
 from staticfire.client.pop.popped import PoppedMessage
 from staticfire.faults.checkers.events import BroadcastReceived, CallBegan, CallEnded, QueuePlace, Seen, WentWrong
@@ -25,7 +28,7 @@ from staticfire.faults.runs.members import Member, ReplyingMember, loop_member
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.chance import number_from, source_of_chance
-from staticfire.faults.workload.description import PUSH, Group, ProgramListener
+from staticfire.faults.workload.description import PUSH, Group, ProgramListener, namespace_of
 from staticfire.faults.workload.own_code import told
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.names import RETRY_PREFIX
@@ -74,6 +77,8 @@ class MemberListener:
         return loop_member(group, seat, work)
 
     def _consumer(self, group: Group, seat: Seat, producer: Producer | None) -> PushConsumer:
+        namespace = Namespace(namespace_of(group.name))
+        client = group.settings.get("client", ClientSettings())
         settings = PushSettings(
             **{
                 "consume_from_where": ConsumeFromWhere.FIRST_OFFSET,
@@ -82,11 +87,12 @@ class MemberListener:
                 "suspend_current_queue_time_ms": 500,
                 "client_rebalance": not group.popped,
                 **group.settings,
+                "client": replace(client, namespace=namespace.name) if namespace.name else client,
             }
         )
-        consumer = PushConsumer(group.name, seat.namesrv, settings, seat.machine)
+        consumer = PushConsumer(namespace.unwrap(group.name), seat.namesrv, settings, seat.machine)
         for topic in group.topics:
-            consumer.subscribe(topic, group.wants, TAG if group.condition is None else SQL92)
+            consumer.subscribe(namespace.unwrap(topic), group.wants, TAG if group.condition is None else SQL92)
         who = seat.machine.identity.host_name
         chance = source_of_chance(seat.seed, "listening", who, seat.machine.identity.pid)
 
@@ -183,12 +189,13 @@ def _by_place(
     group: str, clock: Clock, messages: tuple[ReceivedMessage, ...]
 ) -> Iterable[tuple[QueuePlace, tuple[Seen, ...]]]:
     """Return the messages of a call by the queues that they lie in: those of a pop come from several."""
+    namespace = Namespace(namespace_of(group))
     found: dict[QueuePlace, list[Seen]] = {}
     for message in messages:
         if isinstance(message, PoppedMessage):
             place, seen = _popped(group, clock, message)
         else:
-            place = message.broker_name, message.record.topic, message.queue_id
+            place = message.broker_name, namespace.wrap(message.record.topic), message.queue_id
             is_retry = message.record.topic.startswith(RETRY_PREFIX)
             seen = Seen(message.get(NAME_PROPERTY) or "", message.queue_offset, message.reconsume_times, is_retry)
         found.setdefault(place, []).append(seen)

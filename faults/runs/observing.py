@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from staticfire.broker.server import Broker
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.store import MessageStore
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.faults.checkers.events import MessageFound, OffsetSeen, OwnersSeen, QueuePlace, TablesSeen
 from staticfire.faults.runs.cluster import RunCluster
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.process import Process
-from staticfire.faults.workload.description import PUSH, Group
+from staticfire.faults.workload.description import PUSH, Group, namespace_of
 from staticfire.protocol.names import (
     CHECK_MAX_TIME_TOPIC,
     is_dead_letter_topic,
@@ -146,10 +147,11 @@ class Observer:
                 for broker in self._cluster.brokers_there
                 for queue_id in range(self._cluster.queues[topic.name])
             }
+            namespace = Namespace(namespace_of(group.name))
             for member in group.member_names:
                 if member in self._cluster.up:
                     for queue in self._cluster.members[member].assignment:
-                        at = (queue.broker_name, queue.topic, queue.queue_id)
+                        at = (queue.broker_name, namespace.wrap(queue.topic), queue.queue_id)
                         if at in owners:
                             owners[at].append(member)
             found[group.name] = owners

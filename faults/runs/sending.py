@@ -3,14 +3,17 @@
 from collections.abc import Container
 
 from staticfire.client import (
+    ClientSettings,
     Message,
     Producer,
+    ProducerSettings,
     SendResult,
     SendStatus,
     TransactionProducer,
     TransactionState,
     by_hash,
 )
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.faults.checkers.events import (
     RecallEnded,
     ReplyReceived,
@@ -22,7 +25,7 @@ from staticfire.faults.checkers.events import (
 )
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.simulation.chance import number_from, source_of_chance
-from staticfire.faults.workload.description import Producers, Transactions
+from staticfire.faults.workload.description import Producers, Transactions, namespace_of
 from staticfire.faults.workload.own_code import OWN_ERRORS, told
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import (
@@ -75,10 +78,13 @@ class SendingProgram(Service):
         level = description.delay_level
         self._delay_ms = levels.delay_ms(levels.clamp(level)) if level else description.delay_ms
         self._producer: Producer
+        self._namespace = Namespace(namespace_of(description.topic))
+        group = self._namespace.unwrap(description.program)
+        settings = ProducerSettings(ClientSettings(namespace=self._namespace.name)) if self._namespace.name else None
         if description.transactions is None:
-            self._producer = Producer(description.program, seat.namesrv, machine=machine)
+            self._producer = Producer(group, seat.namesrv, settings, machine)
         else:
-            self._producer = TransactionProducer(description.program, seat.namesrv, machine=machine, check=self._asked)
+            self._producer = TransactionProducer(group, seat.namesrv, settings, machine, check=self._asked)
 
     async def _start(self) -> None:
         await self._producer.__aenter__()
@@ -144,7 +150,7 @@ class SendingProgram(Service):
         span_ms = round(self._delay_ms * LATE_RECALLS)
         await self.pause_for(number_from(self._seed, "recalled after", name) % span_ms)
         try:
-            await self._producer.recall(self._description.topic, result.recall_handle)
+            await self._producer.recall(self._namespace.unwrap(self._description.topic), result.recall_handle)
             outcome = "recalled"
         except StaticfireError as error:
             outcome = "refused" if isinstance(error, BrokerAnswer) else "unknown"
@@ -160,7 +166,7 @@ class SendingProgram(Service):
 
     def _acknowledged(self, name: str, result: SendResult) -> None:
         self.stored_count += 1
-        place = (result.queue.broker_name, result.queue.topic, result.queue.queue_id)
+        place = (result.queue.broker_name, self._namespace.wrap(result.queue.topic), result.queue.queue_id)
         is_safe = result.status is SendStatus.SEND_OK
         offset, position = result.queue_offset, result.log_position
         if position < 0:
@@ -182,7 +188,8 @@ class SendingProgram(Service):
         description = self._description
         delay_ms = None if description.is_exact else description.delay_ms or None
         return Message(
-            description.topic, self._body(name, number), tag, properties={NAME_PROPERTY: name, **properties},
+            self._namespace.unwrap(description.topic), self._body(name, number), tag,
+            properties={NAME_PROPERTY: name, **properties},
             delay_level=description.delay_level, delay_ms=delay_ms, deliver_ms=deliver_ms,
         )  # fmt: skip
 

@@ -9,9 +9,17 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from staticfire.client import MessageModel
+from staticfire.client import AVERAGELY, AVERAGELY_BY_CIRCLE, MessageModel
 from staticfire.faults.workload.conditions import Above, Between, Both, Condition, Either, Missing, Not, OneOf
-from staticfire.faults.workload.description import LITE_PULL, SIMPLE, Group, Producers, Topic, Workload
+from staticfire.faults.workload.description import (
+    LITE_PULL,
+    SIMPLE,
+    Group,
+    Producers,
+    Topic,
+    Workload,
+    namespace_of,
+)
 from staticfire.faults.workload.strikes import ADMINISTRATION, LASTING
 
 Kind = Callable[[Random, Workload], Workload]
@@ -53,7 +61,7 @@ def with_some(chance: Random, workload: Workload, names: Sequence[str]) -> Workl
 
 def _filtering(chance: Random, workload: Workload) -> Workload:
     """Messages have tags and properties, and a further group or two want some of them."""
-    topics = [topic.name for topic in workload.topics]
+    topics = _plain_topics(workload)
     groups = list(workload.groups)
     is_first_popped = workload.groups[0].popped
     if chance.random() < 0.7:
@@ -77,7 +85,7 @@ def _administration(chance: Random, workload: Workload) -> Workload:
 def _timed(chance: Random, workload: Workload) -> Workload:
     """Messages have a moment of delivery, and some are called back before it."""
     made = Producers(
-        chance.choice(workload.topics).name, chance.choice((0.5, 2.0)), name="timed",
+        chance.choice(_plain_topics(workload)), chance.choice((0.5, 2.0)), name="timed",
         delay_ms=chance.choice((1_500, 12_000, 40_000)), is_exact=chance.random() < 0.7,
         recalls=chance.choice((0.3, 1.0)),
     )  # fmt: skip
@@ -89,13 +97,12 @@ def _requests(chance: Random, workload: Workload) -> Workload:
     asking = Producers("questions", chance.choice((0.5, 2.0)), chance.choice((1, 2)), "asking", asks_ms=20_000)
     members = chance.choice((1, 2))
     group = Group("answering", "questions", members, replies=True, batch=chance.choice((1, 5)))
-    topics = [*workload.topics, Topic("questions", chance.choice((1, 4)))]
-    return replace(workload, topics=topics, producers=[*workload.producers, asking], groups=[*workload.groups, group])
+    return _with(workload, [Topic("questions", chance.choice((1, 4)))], [asking], [group])
 
 
 def _polling(chance: Random, workload: Workload) -> Workload:
     """A group polls, or receives, what it consumes."""
-    topics = [topic.name for topic in workload.topics]
+    topics = _plain_topics(workload)
     members, takes_ms = chance.choice((1, 2, 3)), chance.choice(((0, 0), (0, 30)))
     if chance.random() < 0.5:
         group = Group("polling", topics, members, way=LITE_PULL, takes_ms=takes_ms)
@@ -107,10 +114,51 @@ def _polling(chance: Random, workload: Workload) -> Workload:
 
 def _broadcast(chance: Random, workload: Workload) -> Workload:
     """Each member of a further group gets all messages."""
-    topic = chance.choice(workload.topics).name
+    topic = chance.choice(_plain_topics(workload))
     settings = {"message_model": MessageModel.BROADCASTING}
     group = Group("news", topic, chance.choice((1, 2, 3)), takes_ms=(0, 20), settings=settings)
     return replace(workload, groups=[*workload.groups, group])
+
+
+def _several(chance: Random, workload: Workload) -> Workload:
+    """Two further topics, each with programs and groups whose settings differ from all others."""
+    topics = [Topic("returns", chance.choice((1, 3, 6))), Topic("visits", chance.choice((1, 2, 16)))]
+    producers = [Producers(topic.name, chance.choice((0.3, 1.0)), keys=chance.choice((0, 5))) for topic in topics]
+    groups = []
+    for topic in topics:
+        settings = {
+            "pull_batch_size": chance.choice((1, 8, 32)), "persist_interval_ms": chance.choice((1_000, 10_000)),
+            "allocate_strategy": chance.choice((AVERAGELY, AVERAGELY_BY_CIRCLE)),
+            "pull_threshold_for_queue": chance.choice((3, 1_000)),
+        }  # fmt: skip
+        is_ordered = chance.random() < 0.5
+        name = f"{topic.name}-{'ledger' if is_ordered else 'board'}"
+        groups.append(Group(name, topic.name, chance.choice((1, 2, 3)), is_ordered, settings=settings))
+    return _with(workload, topics, producers, groups)
+
+
+def _namespaces(chance: Random, workload: Workload) -> Workload:
+    """The same names again, in a namespace: none of its messages comes to the other groups, nor theirs to it."""
+    first = workload.topics[0]
+    topic = Topic(f"blue%{first.name}", first.queues)
+    producers = Producers(topic.name, chance.choice((0.5, 2.0)), name=f"blue%{first.name}-web")
+    words: dict[str, Any] = {"fails": 0.1, "retries_max": 2} if chance.random() < 0.5 else {}
+    group = Group(f"blue%{workload.groups[0].name}", topic.name, chance.choice((1, 2)), **words)
+    return _with(workload, [topic], [producers], [group])
+
+
+def _plain_topics(workload: Workload) -> list[str]:
+    """Return the names of all topics but those of namespaces."""
+    return [topic.name for topic in workload.topics if not namespace_of(topic.name)]
+
+
+def _with(
+    workload: Workload, topics: Sequence[Topic], producers: Sequence[Producers], groups: Sequence[Group]
+) -> Workload:
+    return replace(
+        workload, topics=[*workload.topics, *topics], producers=[*workload.producers, *producers],
+        groups=[*workload.groups, *groups],
+    )  # fmt: skip
 
 
 def _losses(chance: Random, workload: Workload) -> Workload:
@@ -124,6 +172,14 @@ def _losses(chance: Random, workload: Workload) -> Workload:
 
 
 KINDS: dict[str, Kind] = {
-    "filters": _filtering, "administration": _administration, "losses": _losses,
-    "timed": _timed, "requests": _requests, "polling": _polling, "broadcast": _broadcast,
-}  # fmt: skip
+    "several": _several,
+    "namespaces": _namespaces,
+    "timed": _timed,
+    "requests": _requests,
+    "polling": _polling,
+    "broadcast": _broadcast,
+    "filters": _filtering,
+    "administration": _administration,
+    "losses": _losses,
+}
+"""Those that make groups and programs come first: the last ones change what there is."""

@@ -27,6 +27,9 @@ HOURS_OF_A_RUN_MAX = 72.0
 PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"
 BATCH_MAX, RETRIES_MAX = 1_024, 1_000
 
+NAMESPACE_SIGN = "%"
+# What stands before it in the name of a topic, a group or a program is its namespace; clients get that as a setting.
+
 ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | OrderedContext], Awaitable[object]]
 """A listener as push consumers take it."""
 
@@ -34,6 +37,11 @@ ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | Ordere
 def _require(condition: bool, words: str) -> None:
     if not condition:
         raise UsageError(words)
+
+
+def namespace_of(name: str) -> str:
+    """Return the namespace of a topic, group or program, empty for none."""
+    return name.partition(NAMESPACE_SIGN)[0] if NAMESPACE_SIGN in name else ""
 
 
 def _check_share(owner: str, **shares: float) -> None:
@@ -338,15 +346,23 @@ class Workload(Word):
             _require(_is_checker(kind), f"Workload: checkers={shown(repr(kind))}; it takes subclasses of Checker")
         for producers in self.producers:
             check_known(producers.topic, names, "topic")
+            _check_namespace("producers", producers.program, producers.topic)
         for group in self.groups:
             for topic in group.topics:
                 check_known(topic, names, "topic")
+                _check_namespace("group", group.name, topic)
         _require(
             0 < self.settles_within_seconds <= SECONDS_MAX,
             f"settles_within_seconds={self.settles_within_seconds} has to be above 0 and at most {SECONDS_MAX:.0f}",
         )
         clients = sum(group.members for group in self.groups) + sum(one.clients for one in self.producers)
         _require(clients <= CLIENTS_MAX, f"the workload has {clients} clients; {CLIENTS_MAX} can be")
+
+
+def _check_namespace(what: str, name: str, topic: str) -> None:
+    _require(
+        namespace_of(name) == namespace_of(topic), f"{what} {name!r} is in another namespace than its topic {topic!r}"
+    )
 
 
 def _is_checker(kind: type[Any]) -> bool:

@@ -12,6 +12,7 @@ from staticfire.broker.handlers.recall import NOTHING_WAITS, RecallHandlers
 from staticfire.broker.pop import checks as pop_checks
 from staticfire.broker.pulls import checks as pull_checks
 from staticfire.broker.pulls.choosing import Choice
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.replies import Replies
 from staticfire.client.consume import push_parts
 from staticfire.client.lite_pull.polled_offsets import PolledOffsets
@@ -98,6 +99,7 @@ KIND_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a reply goes to another request": _replies_mixed_up,
     "members that get all messages share their offsets": _broadcast_offsets_shared,
     "a poll passes over a message": _polled_is_done,
+    "names are in no namespace": lambda patch: patch.setattr(Namespace, "wrap", lambda _, name: name),
 }
 KINDS_OF: dict[str, str] = {
     "tags are never compared": "filters",
@@ -111,5 +113,6 @@ KINDS_OF: dict[str, str] = {
     "a reply goes to another request": "requests",
     "members that get all messages share their offsets": "broadcast",
     "a poll passes over a message": "polling",
+    "names are in no namespace": "namespaces",
 }
 """Of each mutant: the kind of workload that it is looked for in."""
