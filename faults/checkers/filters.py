@@ -77,9 +77,8 @@ class FiltersKept(Checker):
                 self._reaching[group].see(event)
                 self._check(event)
             case CallEnded(call=call):
-                name = self._groups_of_calls.pop(call, None)
-                if name is not None:
-                    self._reaching[name].see(event)
+                if call in self._groups_of_calls:
+                    self._reaching[self._groups_of_calls.pop(call)].see(event)
             case MessageFound():
                 self._found(event)
             case ProcessBegan() | ProcessEnded():

@@ -91,7 +91,11 @@ class Administrator:
 
     async def _change_topic(self, topic: str, read_queues: int = 0, write_queues: int = 0) -> End:
         await self._everywhere(self._topic_act(topic, read_queues, write_queues))
-        return lambda: self._everywhere(self._topic_act(topic), is_sure=True)
+
+        async def end() -> None:
+            await self._everywhere(self._topic_act(topic), is_sure=True)
+
+        return end
 
     async def _forbid(self, what: str, target: str, act: Act) -> End:
         cluster = self._cluster
@@ -124,10 +128,10 @@ class Administrator:
 
     def _unconsumed_for_ms(self, group: str, topic: str) -> int:
         """Return how long ago the oldest message was stored that the group has not consumed yet."""
-        cluster, stored_ms = self._cluster, self._cluster.world.machine(OBSERVER).clock.wall_ms()
+        cluster, now_ms = self._cluster, int(self._cluster.world.machine(OBSERVER).clock.wall_ms())
         if not cluster.up.issuperset(cluster.brokers_there):
             return cluster.now_ms  # What a broker that is down has is anybody's guess: since the beginning.
-        now_ms = stored_ms
+        stored_ms = now_ms
         for name in cluster.up.intersection(cluster.brokers):
             state = cluster.brokers[name].state
             for queue_id in range(cluster.queues[topic]):

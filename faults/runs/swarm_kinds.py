@@ -33,7 +33,7 @@ ACT_SHARE = 0.6
 # How likely each of an administrator's acts may happen.
 TAGS = ("", "red", "blue", "Aa", "BB")
 # The last two have the same hash code: a broker can't tell them apart, and consumers have to.
-PROPERTIES = {"amount": ("", "1", "40", "250"), "region": ("", "eu", "us", "asia")}
+PROPERTIES: dict[str, Sequence[str]] = {"amount": ("", "1", "40", "250"), "region": ("", "eu", "us", "asia")}
 EXPRESSIONS = ("red", "red || blue", "Aa", "BB || red", "green")
 CONDITIONS: tuple[Condition, ...] = (
     Above("amount", 30),

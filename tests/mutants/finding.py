@@ -106,7 +106,8 @@ def kind_workload(kind: str) -> WorkloadMaker:
     """Return what makes workloads of the swarm that are of this kind, too, with no other faults than it brings."""
 
     def make(chance: Random) -> Workload:
-        workload = replace(plain_workload(chance), nemesis=Nemesis((), EVERY_S, LASTS_S))
+        may = ("kill member", "restart member") if kind == "broadcast" else ()
+        workload = replace(plain_workload(chance), nemesis=Nemesis(may, EVERY_S, LASTS_S))
         return with_some(Random(chance.getrandbits(64)), workload, [kind])
 
     return make

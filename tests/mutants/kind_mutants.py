@@ -20,6 +20,7 @@ from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.protocol.command import Answer
 from staticfire.protocol.recall_handle import decode_handle
 from staticfire.protocol.tags import TagExpression
+from staticfire.runtime.server import Server
 
 Patch = pytest.MonkeyPatch
 
@@ -42,6 +43,12 @@ def _groups_stay_on(patch: Patch) -> None:
         whole(self, group)
 
     patch.setattr(GroupTable, "put", put)
+
+
+def _silence_is_never_noticed(patch: Patch) -> None:
+    """Neither as a member without heartbeats nor as a connection on which nothing comes; who closes one is missed."""
+    patch.setattr(ConsumerManager, "expire", lambda *_: [])
+    patch.setattr(Server, "close_idle", lambda _: 0)
 
 
 def _recalls_ignored(patch: Patch) -> None:
@@ -94,7 +101,7 @@ KIND_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a reset of offsets is lost": lambda patch: patch.setattr(OffsetTable, "reset", lambda *_: None),
     "what may not be read is read": _all_is_readable,
     "a group that is switched off goes on": _groups_stay_on,
-    "a silent member is never missed": lambda patch: patch.setattr(ConsumerManager, "expire", lambda *_: []),
+    "a silent member is never missed": _silence_is_never_noticed,
     "a recall is ignored": _recalls_ignored,
     "a reply goes to another request": _replies_mixed_up,
     "members that get all messages share their offsets": _broadcast_offsets_shared,
