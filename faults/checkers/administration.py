@@ -2,14 +2,14 @@
 
 from staticfire.faults.checkers.checker import Checker
 from staticfire.faults.checkers.events import (
-    Allowed,
     CallBegan,
     CallEnded,
     FaultBegan,
     FaultEnded,
-    Forbidden,
     NotSettled,
     OffsetsReset,
+    PermissionRestored,
+    PermissionWithdrawn,
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
@@ -38,7 +38,8 @@ class ForbiddenKept(Checker):
 
     promise = "what an administrator has forbidden does not happen until it is allowed again"
     hears = (
-        Forbidden, Allowed, SendBegan, SendAcknowledged, CallBegan, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded,
+        PermissionWithdrawn, PermissionRestored, SendBegan, SendAcknowledged, CallBegan, FaultBegan, FaultEnded,
+        ProcessBegan, ProcessEnded,
     )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:
@@ -49,9 +50,9 @@ class ForbiddenKept(Checker):
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case Forbidden(at_ms, what, target):
+            case PermissionWithdrawn(at_ms, what, target):
                 self._since_ms[what, target] = at_ms
-            case Allowed(what=what, target=target):
+            case PermissionRestored(what=what, target=target):
                 self._since_ms.pop((what, target), None)
             case FaultBegan(what=what) | FaultEnded(what=what) if what in ADMINISTRATION:
                 pass

@@ -132,7 +132,7 @@ class GoneForGood(RunEvent, frozen=True):
     who: str
 
 
-class Forbidden(RunEvent, frozen=True):
+class PermissionWithdrawn(RunEvent, frozen=True):
     """An administrator has forbidden something, and all brokers have agreed."""
 
     what: str
@@ -140,7 +140,7 @@ class Forbidden(RunEvent, frozen=True):
     target: str
 
 
-class Allowed(RunEvent, frozen=True):
+class PermissionRestored(RunEvent, frozen=True):
     """An administrator begins to allow it again."""
 
     what: str

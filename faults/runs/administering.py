@@ -1,8 +1,8 @@
 """What administrators do while a cluster runs: queues, permissions, switched-off groups, offsets, settings.
 
 Each act is carried out on every broker that is there, and repeated where one doesn't answer, as a person would do it.
-What was forbidden is allowed again when its time is over. `Forbidden` is noted when all brokers have agreed, and
-`Allowed` before the first of them is told otherwise: between the two, what is forbidden must not happen.
+What was forbidden is allowed again when its time is over. `PermissionWithdrawn` is noted when all brokers have agreed,
+and `PermissionRestored` before the first of them is told otherwise: between the two, what is forbidden must not happen.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,13 @@ import msgspec
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import Admin
-from staticfire.faults.checkers.events import Allowed, Forbidden, OffsetsReset, QueuesAdded, WentWrong
+from staticfire.faults.checkers.events import (
+    OffsetsReset,
+    PermissionRestored,
+    PermissionWithdrawn,
+    QueuesAdded,
+    WentWrong,
+)
 from staticfire.faults.runs.cluster import NAMESRV, OBSERVER, RunCluster
 from staticfire.faults.simulation.chance import source_of_chance
 from staticfire.faults.workload.strikes import Strike
@@ -101,10 +107,10 @@ class Administrator:
         cluster = self._cluster
         cluster.was_forbidden.add(target)
         if await self._everywhere(act):
-            cluster.record.note(Forbidden(cluster.now_ms, what, target))
+            cluster.record.note(PermissionWithdrawn(cluster.now_ms, what, target))
 
         async def allow() -> None:
-            cluster.record.note(Allowed(cluster.now_ms, what, target))
+            cluster.record.note(PermissionRestored(cluster.now_ms, what, target))
             back = self._group_act(target, is_on=True) if what == "consuming" else self._topic_act(target)
             await self._everywhere(back, is_sure=True)
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from staticfire.client import AVERAGELY, AVERAGELY_BY_CIRCLE, MessageModel
-from staticfire.faults.workload.conditions import Above, Between, Both, Condition, Either, Missing, Not, OneOf
+from staticfire.faults.workload.conditions import Above, Between, BothOf, Condition, EitherOf, Missing, Not, OneOf
 from staticfire.faults.workload.description import (
     LITE_PULL,
     SIMPLE,
@@ -38,9 +38,9 @@ EXPRESSIONS = ("red", "red || blue", "Aa", "BB || red", "green")
 CONDITIONS: tuple[Condition, ...] = (
     Above("amount", 30),
     OneOf("region", ("eu", "us")),
-    Both(Between("amount", 1, 40), Not(OneOf("region", ("eu",)))),
-    Either(Missing("region"), Above("amount", 100)),
-    Not(Either(Above("amount", 30), OneOf("region", ("us", "asia")))),
+    BothOf(Between("amount", 1, 40), Not(OneOf("region", ("eu",)))),
+    EitherOf(Missing("region"), Above("amount", 100)),
+    Not(EitherOf(Above("amount", 30), OneOf("region", ("us", "asia")))),
 )
 
 

@@ -112,7 +112,7 @@ class Not(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Both(Condition):
+class BothOf(Condition):
     """Two conditions at once: false if one is false, else unknown if one is unknown."""
 
     left: Condition
@@ -130,7 +130,7 @@ class Both(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Either(Condition):
+class EitherOf(Condition):
     """One of two conditions: true if one is true, else unknown if one is unknown."""
 
     left: Condition

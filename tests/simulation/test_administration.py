@@ -7,13 +7,13 @@ import pytest
 from staticfire.faults.checkers import Checker
 from staticfire.faults.checkers.administration import ForbiddenKept, ResetsCarriedOut
 from staticfire.faults.checkers.events import (
-    Allowed,
     CallBegan,
     CallEnded,
     FaultBegan,
     FaultEnded,
-    Forbidden,
     OffsetsReset,
+    PermissionRestored,
+    PermissionWithdrawn,
     QueuesAdded,
     RunEvent,
     Seen,
@@ -38,7 +38,7 @@ LOOKS: dict[str, Callable[[list[RunEvent]], bool]] = {
     "reset offsets": lambda events: any(isinstance(event, OffsetsReset) for event in events),
     **dict.fromkeys(
         ("forbid writing", "forbid reading", "switch off group"),
-        lambda events: any(isinstance(event, Forbidden) for event in events),
+        lambda events: any(isinstance(event, PermissionWithdrawn) for event in events),
     ),
 }
 
@@ -65,21 +65,22 @@ def consumed(at_ms: int, name: str = "web/1") -> list[RunEvent]:
 
 
 SENT_BEFORE, SENT_AFTER = SendBegan(5, "web/1", "orders"), SendBegan(50_100, "web/1", "orders")
-ALLOWED = Allowed(50_150, "reading", "orders")
+ALLOWED = PermissionRestored(50_150, "reading", "orders")
+NO_NAMESERVER = FaultBegan(99, "kill nameserver", "")
 STORED = SendAcknowledged(50_110, "web/1", PLACE, 0, 0)
 
 
 @pytest.mark.parametrize(
     ("events", "is_said"),
     [
-        ([Forbidden(10, "reading", "orders"), SENT_AFTER, *consumed(50_200)], True),
-        ([SENT_BEFORE, Forbidden(10, "reading", "orders"), *consumed(50_200)], False),
-        ([Forbidden(10, "reading", "orders"), SENT_AFTER, ALLOWED, *consumed(50_200)], False),
-        ([Forbidden(10, "consuming", "billing"), SENT_AFTER, *consumed(50_200)], True),
-        ([Forbidden(10, "consuming", "shipping"), SENT_AFTER, *consumed(50_200)], False),
-        ([Forbidden(10, "writing", "orders"), SENT_AFTER, STORED], True),
-        ([Forbidden(50_000, "writing", "orders"), SENT_AFTER, STORED], False),
-        ([Forbidden(10, "writing", "orders"), FaultBegan(99, "kill nameserver", ""), SENT_AFTER, STORED], False),
+        ([PermissionWithdrawn(10, "reading", "orders"), SENT_AFTER, *consumed(50_200)], True),
+        ([SENT_BEFORE, PermissionWithdrawn(10, "reading", "orders"), *consumed(50_200)], False),
+        ([PermissionWithdrawn(10, "reading", "orders"), SENT_AFTER, ALLOWED, *consumed(50_200)], False),
+        ([PermissionWithdrawn(10, "consuming", "billing"), SENT_AFTER, *consumed(50_200)], True),
+        ([PermissionWithdrawn(10, "consuming", "shipping"), SENT_AFTER, *consumed(50_200)], False),
+        ([PermissionWithdrawn(10, "writing", "orders"), SENT_AFTER, STORED], True),
+        ([PermissionWithdrawn(50_000, "writing", "orders"), SENT_AFTER, STORED], False),
+        ([PermissionWithdrawn(10, "writing", "orders"), NO_NAMESERVER, SENT_AFTER, STORED], False),
     ],
     ids=[
         "new, and read", "pulled before", "allowed again", "the group is off", "another group is off", "written",
