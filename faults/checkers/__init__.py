@@ -8,12 +8,18 @@
 - `lateness.py`: nothing is late while nothing is broken; `returning.py`: nor what comes again; `asking.py`: nor are
   questions about transactions, and no send fails then; `busy.py`: whether members have time
 - `popping.py`: whose a popped message is, and for how long
+- `filters.py`: groups that want some messages only
+- `broadcast.py`: groups in which each member gets all messages
+- `exchanges.py`: messages that were called back, requests and their replies
+- `administration.py`: what administrators forbid and reset
 - `ending.py`: rest, tables, nothing unnoticed
 
 They know nothing of virtual time: fed with the events of a real cluster they say the same.
 """
 
+from staticfire.faults.checkers.administration import ForbiddenKept, ResetsCarriedOut
 from staticfire.faults.checkers.asking import AskedInTime, SendsSucceed
+from staticfire.faults.checkers.broadcast import ReachesEach
 from staticfire.faults.checkers.checker import Checker, Checkers, Violation
 from staticfire.faults.checkers.copies import CopiedOnce
 from staticfire.faults.checkers.dead_letters import DeadAfterMax
@@ -27,6 +33,8 @@ from staticfire.faults.checkers.delivery import (
     TransactionsKept,
 )
 from staticfire.faults.checkers.ending import NothingUnnoticed, Settles, TablesComeBack
+from staticfire.faults.checkers.exchanges import RecallsKept, RepliesKept
+from staticfire.faults.checkers.filters import FiltersKept, OwnTopicsOnly
 from staticfire.faults.checkers.handing_over import HandsOver
 from staticfire.faults.checkers.lateness import ArrivesInTime
 from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
@@ -39,6 +47,9 @@ CHECKERS: tuple[type[Checker], ...] = (
     Intact,
     StoredOnce,
     ReachesAll,
+    OwnTopicsOnly,
+    FiltersKept,
+    ReachesEach,
     DuplicatesExplained,
     InOrder,
     OneOwner,
@@ -59,6 +70,10 @@ CHECKERS: tuple[type[Checker], ...] = (
     DeadAfterMax,
     CopiedOnce,
     TransactionsKept,
+    RecallsKept,
+    RepliesKept,
+    ForbiddenKept,
+    ResetsCarriedOut,
     Settles,
     TablesComeBack,
     NothingUnnoticed,

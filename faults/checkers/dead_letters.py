@@ -4,6 +4,7 @@ from staticfire.faults.checkers.checker import Checker
 from staticfire.faults.checkers.events import (
     CallBegan,
     CallEnded,
+    GoneForGood,
     MessageFound,
     ProcessEnded,
     QueuePlace,
@@ -20,13 +21,15 @@ class DeadAfterMax(Checker):
 
     With ASYNC_FLUSH a loss of power takes dead letters and retries that were just written. A popped message counts each
     time that it is handed out, also to a member that died with it or had no time for it: what its dead letter says of
-    that has to be more than its group allows.
+    that has to be more than its group allows. What has failed before a broker is gone for good, or came from there,
+    may be gone with it.
     """
 
     promise = "a message is dead after exactly as many retries as its group allows"
     hears = (
         CallBegan,
         CallEnded,
+        GoneForGood,
         MessageFound,
         ProcessEnded,
     )
@@ -39,6 +42,7 @@ class DeadAfterMax(Checker):
         self._came_from: set[tuple[str, QueuePlace, int]] = set()
         self._consumed: set[tuple[str, str]] = set()
         self._gone: set[tuple[str, str]] = set()
+        self._lost_brokers: set[str] = set()
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -51,6 +55,9 @@ class DeadAfterMax(Checker):
                     self._ended(began, is_success)
             case MessageFound(name=name, place=(_, topic, _)) if topic.startswith(DLQ_PREFIX):
                 self._dead[topic.removeprefix(DLQ_PREFIX), name] = event
+            case GoneForGood(who=who):
+                self._lost_brokers.add(who)
+                self._gone |= self._failed.keys()
             case ProcessEnded(how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
                 self._gone |= self._failed.keys()
             case _:
@@ -74,6 +81,8 @@ class DeadAfterMax(Checker):
                 self._consumed.add(at)
             else:
                 self._failed[at] = max(self._failed.get(at, -1), seen.reconsume_times)
+                if began.place[0] in self._lost_brokers:
+                    self._gone.add(at)
 
     def finish(self) -> None:
         for (name, message), found in self._dead.items():

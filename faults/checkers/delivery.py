@@ -6,11 +6,13 @@ from staticfire.faults.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    GoneForGood,
     MessageFound,
     NotSettled,
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
+    RecallEnded,
     RunEvent,
     SendAcknowledged,
     SendBegan,
@@ -36,12 +38,15 @@ class NothingLost(Checker):
     """
 
     promise = "what was acknowledged is there at the end; with ASYNC_FLUSH but for what a loss of power took"
-    hears = (SendBegan, SendAcknowledged, FaultBegan, ProcessEnded, MessageFound, NotSettled)
+    hears = (
+        SendBegan, SendAcknowledged, FaultBegan, GoneForGood, ProcessEnded, MessageFound, NotSettled, RecallEnded,
+    )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._acknowledged: dict[str, SendAcknowledged] = {}
         self._halves: set[str] = set()
+        self._recalled: set[str] = set()
         self._began_ms: dict[str, int] = {}
         self._due_ms: dict[str, int] = {}
         self._gave_up_ms: int | None = None
@@ -50,12 +55,14 @@ class NothingLost(Checker):
         """Of each broker: when it ended, up to where it was synced, whether it took what was acknowledged as safe."""
         self._found: set[str] = set()
         self._lying: set[str] = set()
-        """Brokers whose disk has given back something else."""
+        """Brokers whose disk has given back something else, or is gone with them."""
 
     def see(self, event: RunEvent) -> None:
         match event:
             case SendBegan(name=name, is_half=True):
                 self._halves.add(name)  # TransactionsKept has it.
+            case RecallEnded(name=name, outcome="recalled" | "unknown"):
+                self._recalled.add(name)
             case SendBegan(at_ms=at_ms, name=name, due_ms=due_ms):
                 self._began_ms[name] = at_ms
                 if due_ms:
@@ -65,6 +72,8 @@ class NothingLost(Checker):
             case NotSettled(at_ms=at_ms):
                 self._gave_up_ms = at_ms
             case FaultBegan(what="misdirected reads" | "failing reads", target=who):
+                self._lying.add(who)
+            case GoneForGood(who=who):
                 self._lying.add(who)
             case ProcessEnded(at_ms=at_ms, who=who, how=how, safe_position=safe):
                 is_taken = how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once
@@ -88,7 +97,7 @@ class NothingLost(Checker):
     def finish(self) -> None:
         for name, sent in self._acknowledged.items():
             broker, topic, queue_id = sent.place
-            if name in self._found or name in self._halves or broker in self._lying:
+            if name in self._found or name in self._halves or name in self._recalled or broker in self._lying:
                 continue
             if not self._still_waits(name) and not self._may_be_gone(name, sent):
                 self.broken(
@@ -197,7 +206,7 @@ class ReachesAll(Checker):
 
     def finish(self) -> None:
         for group in self.groups.values():
-            if group.expression != "*":
+            if group.is_filtering or group.broadcasts:  # FiltersKept and ReachesEach have them.
                 continue
             for topic in group.topics:
                 for found in self._found.get(topic, []):
@@ -338,6 +347,7 @@ class TransactionsKept(Checker):
         CallBegan,
         MessageFound,
         FaultBegan,
+        GoneForGood,
         ProcessEnded,
     )
 
@@ -372,6 +382,8 @@ class TransactionsKept(Checker):
             case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
                 self._found.add(name)
             case FaultBegan(what="misdirected reads" | "failing reads", target=who):
+                self._lying.add(who)
+            case GoneForGood(who=who):
                 self._lying.add(who)
             case ProcessEnded(who=who, how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
                 # What had been committed a moment ago is open again, or gone with its half.

@@ -1,7 +1,7 @@
 """What is true when it is over."""
 
 from staticfire.faults.checkers.checker import Checker
-from staticfire.faults.checkers.events import NotSettled, RunEvent, TablesSeen, WentWrong
+from staticfire.faults.checkers.events import NotSettled, QueuesAdded, RunEvent, TablesSeen, WentWrong
 from staticfire.faults.workload.description import Workload
 
 SLACK = {"tasks": 28}
@@ -25,13 +25,16 @@ class TablesComeBack(Checker):
     """With the same clients at rest, tables are as large as they were."""
 
     promise = "tables, tasks and connections come back to the size that they had"
-    hears = (TablesSeen,)
+    hears = (TablesSeen, QueuesAdded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._first: dict[str, dict[str, int]] = {}
+        self._queues = {topic.name: topic.queues for topic in workload.topics}
 
     def see(self, event: RunEvent) -> None:
+        if isinstance(event, QueuesAdded):
+            self._queues[event.topic] = event.queues
         if not isinstance(event, TablesSeen):
             return
         first = self._first.setdefault(event.who, event.sizes)
@@ -44,9 +47,11 @@ class TablesComeBack(Checker):
         """Return what a table may have more of than in the beginning, by what the workload has."""
         if name == "connections":
             return sum(one.clients for one in self.workload.producers)
+        if name == "queue locks":
+            added = {topic.name: self._queues[topic.name] - topic.queues for topic in self.workload.topics}
+            return sum(added[topic] for group in self.workload.groups for topic in group.topics)
         if name == "held pulls":  # In the beginning they may just have been answered.
-            queues = {topic.name: topic.queues for topic in self.workload.topics}
-            return sum(queues[topic] for group in self.workload.groups for topic in group.topics)
+            return sum(self._queues[topic] for group in self.workload.groups for topic in group.topics)
         return 0
 
 

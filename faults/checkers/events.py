@@ -26,6 +26,9 @@ class SendBegan(RunEvent, frozen=True):
     """Before that nobody may get it; 0: at once."""
     is_half: bool = False
     """It counts when its transaction is committed."""
+    tag: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+    """Those that groups choose by."""
 
 
 class SendAcknowledged(RunEvent, frozen=True):
@@ -44,6 +47,21 @@ class SendFailed(RunEvent, frozen=True):
 
     name: str
     reason: str
+
+
+class RecallEnded(RunEvent, frozen=True):
+    """A producer has called back a message that waits for its time, and knows what became of that, or nothing."""
+
+    name: str
+    outcome: str
+    """recalled, refused, unknown"""
+
+
+class ReplyReceived(RunEvent, frozen=True):
+    """A request got a reply; `answers` is the name of the request that the reply was written for."""
+
+    name: str
+    answers: str
 
 
 class TransactionEnded(RunEvent, frozen=True):
@@ -78,6 +96,15 @@ class CallBegan(RunEvent, frozen=True):
     is_ordered: bool = False
 
 
+class BroadcastReceived(RunEvent, frozen=True):
+    """A member of a group in which each member gets all messages has consumed some."""
+
+    group: str
+    member: str
+    place: QueuePlace
+    messages: tuple[Seen, ...]
+
+
 class CallEnded(RunEvent, frozen=True):
     """A listener has answered."""
 
@@ -97,6 +124,45 @@ class FaultEnded(RunEvent, frozen=True):
 
     what: str
     target: str
+
+
+class GoneForGood(RunEvent, frozen=True):
+    """A machine will never come back: a broker with its disk, a member, a producer."""
+
+    who: str
+
+
+class PermissionWithdrawn(RunEvent, frozen=True):
+    """An administrator has forbidden something, and all brokers have agreed."""
+
+    what: str
+    """writing, reading: of a topic; consuming: of a group"""
+    target: str
+
+
+class PermissionRestored(RunEvent, frozen=True):
+    """An administrator begins to allow it again."""
+
+    what: str
+    target: str
+
+
+class QueuesAdded(RunEvent, frozen=True):
+    """A topic is about to have so many queues, on each broker."""
+
+    topic: str
+    queues: int
+
+
+class OffsetsReset(RunEvent, frozen=True):
+    """A group is to consume again what was stored since some time; all brokers have agreed."""
+
+    group: str
+    topic: str
+    asked_ms: int
+    since_ms: int
+    offsets: dict[QueuePlace, int]
+    """Where it begins, as brokers said."""
 
 
 class ProcessBegan(RunEvent, frozen=True):

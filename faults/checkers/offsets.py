@@ -19,6 +19,7 @@ from staticfire.faults.workload.description import Workload
 
 CHANGING_HANDS_MS = 45_000
 # Members share queues anew every 20 s, and tell their offsets every 5 s.
+RESET = "reset offsets"
 _MEMBERS_COME_AND_GO = ("kill member", "restart member")
 
 
@@ -28,6 +29,7 @@ class OffsetsGrow(Checker):
     A queue that changes hands is excused, in groups that take no locks: the new owner may have asked where to begin
     before the old one told how far it had come, and tells its own offsets from there on, as with RocketMQ. A
     loss of power makes a queue shorter than its readers know (rewinds.py): what they tell then is kept over a start.
+    An administrator who resets a group's offsets sends it back on purpose, at once or when its members hear of it.
     """
 
     promise = "a group never goes back while its broker and its members stay, and never stands beyond what exists"
@@ -39,6 +41,7 @@ class OffsetsGrow(Checker):
         self._troubled = TroubledTimes()
         self._rewinds = Rewinds(workload)
         self._told_by_readers: dict[tuple[str, QueuePlace], int] = {}
+        self._reset_until_ms: dict[str, float] = {}
         self._read: dict[tuple[str, QueuePlace], int] = {}
         """Behind what each group has read."""
         self._read_before: dict[tuple[str, QueuePlace], int] = {}
@@ -55,6 +58,10 @@ class OffsetsGrow(Checker):
         else:
             self._troubled.see(event)
             self._rewinds.see(event)
+            if isinstance(event, FaultBegan) and event.what == RESET:
+                self._reset_until_ms[event.target] = float("inf")
+            elif isinstance(event, FaultEnded) and event.what == RESET:
+                self._reset_until_ms[event.target] = event.at_ms + CHANGING_HANDS_MS
             if isinstance(event, ProcessEnded):
                 self._ended(event.who)
 
@@ -76,6 +83,8 @@ class OffsetsGrow(Checker):
                 event.at_ms, f"{event.group} stands at {event.offset} of {event.place}, which ends at {event.end}"
             )
         if before is None or before.life != event.life or event.offset >= before.offset:
+            return
+        if event.at_ms <= self._reset_until_ms.get(event.group, -1):
             return
         is_in_order = self.groups[event.group].ordered
         if is_in_order or self._troubled.during(event.at_ms - CHANGING_HANDS_MS, event.at_ms) is None:

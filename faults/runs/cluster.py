@@ -8,10 +8,11 @@ from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.client import Admin, PushConsumer
+from staticfire.client import Admin
 from staticfire.faults.checkers.events import ProcessBegan, ProcessEnded, WentWrong
 from staticfire.faults.runs.consuming import MemberListener
 from staticfire.faults.runs.disk_trouble import DiskTrouble
+from staticfire.faults.runs.members import Member
 from staticfire.faults.runs.record import RunRecord, Seat
 from staticfire.faults.runs.sending import SendingProgram
 from staticfire.faults.simulation.process import ProcessKilled
@@ -40,10 +41,16 @@ class RunCluster:
         self.workload = workload
         self.record = record
         self.brokers: dict[str, Broker] = {}
-        self.members: dict[str, PushConsumer] = {}
+        self.members: dict[str, Member] = {}
         self.programs: dict[str, SendingProgram] = {}
         self.lives: dict[str, int] = {}
         self.up: set[str] = set()
+        self.gone: set[str] = set()
+        """Machines that never come back."""
+        self.queues = {topic.name: topic.queues for topic in workload.topics}
+        """How many each topic has by now, per broker."""
+        self.was_forbidden: set[str] = set()
+        """Topics and groups that an administrator has forbidden something at some time."""
         self.disks: dict[str, DiskTrouble] = {}
         self.faults_in_force = 0
         self.listener = MemberListener(world.run_for)
@@ -89,6 +96,11 @@ class RunCluster:
         """Return the machine that a client id names; the id itself if it names none."""
         return self._names.get(client_id.partition("@")[0], client_id)
 
+    @property
+    def brokers_there(self) -> list[str]:
+        """All brokers but those that are gone for good."""
+        return [name for name in self.workload.brokers.names if name not in self.gone]
+
     # -- what runs on them -------------------------------------------------------------------------------------------
 
     def _seat(self, name: str) -> Seat:
@@ -109,11 +121,11 @@ class RunCluster:
         return broker
 
     def _member(self, name: str, group: Group) -> Service:
-        consumer = self.members[name] = self.listener.consumer(group, self._seat(name))
+        consumer = self.members[name] = self.listener.member(group, self._seat(name))
         return consumer
 
     def _program(self, name: str, producers: Producers) -> Service:
-        program = self.programs[name] = SendingProgram(producers, self._seat(name), self._levels)
+        program = self.programs[name] = SendingProgram(producers, self._seat(name), self._levels, self.was_forbidden)
         return program
 
     # -- starts and ends ---------------------------------------------------------------------------------------------
@@ -142,12 +154,12 @@ class RunCluster:
 
     async def start(self, name: str) -> None:
         """Start what runs on a machine, as often as it takes."""
-        if name in self._starting or name in self.up:
+        if name in self._starting or name in self.up or name in self.gone:
             return
         self._starting.add(name)
         try:
             tries_left = START_TRIES_MAX
-            while tries_left:
+            while tries_left and name not in self.gone:
                 if not self.faults_in_force:
                     tries_left -= 1
                 if await self._try_to_start(name, is_last=not tries_left):

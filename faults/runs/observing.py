@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from staticfire.broker.server import Broker
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.store import MessageStore
+from staticfire.client.cluster.namespaces import Namespace
 from staticfire.faults.checkers.events import LocksSeen, MessageFound, OffsetSeen, OwnersSeen, QueuePlace, TablesSeen
 from staticfire.faults.runs.cluster import RunCluster
 from staticfire.faults.runs.sending import NAME_PROPERTY
 from staticfire.faults.simulation.process import Process
+from staticfire.faults.workload.description import PUSH, Group, namespace_of
 from staticfire.protocol.names import (
     CHECK_MAX_TIME_TOPIC,
     is_system_topic,
@@ -91,7 +93,7 @@ class Observer:
     def unrest(self) -> list[str]:
         """Return why the cluster isn't at rest, a few reasons; empty when it is."""
         cluster = self._cluster
-        reasons = [f"{name} isn't up" for name in cluster.names if name not in cluster.up]
+        reasons = [f"{name} isn't up" for name in cluster.names if name not in cluster.up | cluster.gone]
         for name, broker in self._up():
             reasons += [f"{reason} on {name}" for reason in self._unrest_of(name, broker)]
         reasons += self._not_popped()
@@ -118,6 +120,9 @@ class Observer:
                 yield f"{group.name} has popped {popped} messages and not acknowledged them"
             versions = (RETRY, RETRY_V2) if group.popped else ()
             retries = [pop_retry_topic(topic, group.name, version) for topic in group.topics for version in versions]
+            if group.broadcasts:
+                yield from self._not_reached(name, broker, group)
+                continue
             for topic in (*group.topics, retry_topic(group.name), *retries):
                 config = state.topics.topics.get(topic)
                 for queue_id in range(config.read_queue_nums if config else 0):
@@ -126,31 +131,44 @@ class Observer:
                     if end and offset < end:
                         yield f"{group.name} stands at {offset} of {end} in {topic} {queue_id}"
 
+    def _not_reached(self, name: str, broker: Broker, group: Group) -> Iterator[str]:
+        """Each member that is up has consumed all itself."""
+        for member in sorted(self._cluster.up.intersection(group.member_names)):
+            reached = self._cluster.listener.reached.get(member, {})
+            for topic in group.topics:
+                for queue_id in range(self._cluster.queues[topic]):
+                    end = broker.state.store.queue(topic, queue_id).max_offset
+                    if reached.get((name, topic, queue_id), 0) < end:
+                        yield f"{member} has not consumed all of {topic} {queue_id}"
+
     def _not_popped(self) -> Iterator[str]:
         """Each member of a group that pops does so at all brokers."""
         cluster = self._cluster
         for group in cluster.workload.groups:
-            wanted = {(broker, topic) for broker in cluster.workload.brokers.names for topic in group.topics}
-            for member in sorted(cluster.up.intersection(group.member_names if group.popped else ())):
+            wanted = {(broker, topic) for broker in cluster.brokers_there for topic in group.topics}
+            for member in sorted(
+                cluster.up.intersection(group.member_names if group.popped and group.way == PUSH else ())
+            ):
                 popped = {(queue.broker_name, queue.topic) for queue in cluster.members[member].assignment}
                 yield from (f"{member} doesn't pop {topic} on {broker}" for broker, topic in sorted(wanted - popped))
 
     def _owners(self) -> dict[str, dict[QueuePlace, list[str]]]:
         found: dict[str, dict[QueuePlace, list[str]]] = {}
         for group in self._cluster.workload.groups:
-            if group.popped:
+            if group.popped or group.broadcasts:
                 continue
             owners: dict[QueuePlace, list[str]] = {
                 (broker, topic.name, queue_id): []
                 for topic in self._cluster.workload.topics
                 if topic.name in group.topics
-                for broker in self._cluster.workload.brokers.names
-                for queue_id in range(topic.queues)
+                for broker in self._cluster.brokers_there
+                for queue_id in range(self._cluster.queues[topic.name])
             }
+            namespace = Namespace(namespace_of(group.name))
             for member in group.member_names:
                 if member in self._cluster.up:
                     for queue in self._cluster.members[member].assignment:
-                        at = (queue.broker_name, queue.topic, queue.queue_id)
+                        at = (queue.broker_name, namespace.wrap(queue.topic), queue.queue_id)
                         if at in owners:
                             owners[at].append(member)
             found[group.name] = owners

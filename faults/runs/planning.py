@@ -3,7 +3,7 @@
 from random import Random
 
 from staticfire.faults.workload.description import Nemesis, Workload
-from staticfire.faults.workload.strikes import STRIKES, At, Strike
+from staticfire.faults.workload.strikes import FOREVER_MS, LASTING, STRIKES, At, Strike
 
 PAUSE_MS = 1_000
 # Between two faults of one machine.
@@ -34,7 +34,8 @@ def plan_strikes(workload: Workload, chance: Random, run_ms: int) -> list[Strike
 def _one(workload: Workload, chance: Random, kind: str, at_ms: int) -> Strike:
     target = chance.choice(targets(workload, STRIKES[kind].at))
     other = chance.choice(workload.brokers.names) if STRIKES[kind].at is At.CLIENT else ""
-    return Strike(at_ms, kind, target, _duration_ms(workload.nemesis, chance), chance.randrange(DETAILS), other)
+    lasts_ms = _duration_ms(workload.nemesis, chance)
+    return Strike(at_ms, kind, target, FOREVER_MS if kind in LASTING else lasts_ms, chance.randrange(DETAILS), other)
 
 
 def _duration_ms(nemesis: Nemesis, chance: Random) -> int:
@@ -44,7 +45,7 @@ def _duration_ms(nemesis: Nemesis, chance: Random) -> int:
 
 
 def targets(workload: Workload, at: At) -> list[str]:
-    """Return the machines that such a fault can hit; one without a name stands for all links."""
+    """Return the machines, topics or groups that it can hit; one without a name stands for all links."""
     match at:
         case At.BROKER:
             return workload.brokers.names
@@ -58,6 +59,16 @@ def targets(workload: Workload, at: At) -> list[str]:
             return ["nameserver"]
         case At.NETWORK:
             return [""]
+        case At.SPARE_BROKER:
+            return workload.brokers.names[1:]
+        case At.SPARE_MEMBER:
+            return [member for group in workload.groups for member in group.member_names[1:]]
+        case At.TOPIC:
+            return [topic.name for topic in workload.topics]
+        case At.GROUP:
+            return [group.name for group in workload.groups]
+        case At.PULLING_GROUP:
+            return [group.name for group in workload.groups if not group.popped]
 
 
 def members_of(workload: Workload) -> list[str]:

@@ -1,21 +1,41 @@
 """A program that sends at a rate, as a process of the simulated world."""
 
+from collections.abc import Container
+
 from staticfire.client import (
+    ClientSettings,
     Message,
     Producer,
+    ProducerSettings,
     SendResult,
     SendStatus,
     TransactionProducer,
     TransactionState,
     by_hash,
 )
-from staticfire.faults.checkers.events import SendAcknowledged, SendBegan, SendFailed, TransactionEnded, WentWrong
+from staticfire.client.cluster.namespaces import Namespace
+from staticfire.faults.checkers.events import (
+    RecallEnded,
+    ReplyReceived,
+    SendAcknowledged,
+    SendBegan,
+    SendFailed,
+    TransactionEnded,
+    WentWrong,
+)
 from staticfire.faults.runs.record import Seat
 from staticfire.faults.simulation.chance import number_from, source_of_chance
-from staticfire.faults.workload.description import Producers, Transactions
+from staticfire.faults.workload.description import Producers, Transactions, namespace_of
 from staticfire.faults.workload.own_code import OWN_ERRORS, told
 from staticfire.protocol.delay_levels import DelayLevels
-from staticfire.protocol.errors import ClientError, MessageIllegal, NoPermission, StaticfireError, UsageError
+from staticfire.protocol.errors import (
+    BrokerAnswer,
+    ClientError,
+    MessageIllegal,
+    NoPermission,
+    StaticfireError,
+    UsageError,
+)
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.runtime.service import Service
@@ -25,14 +45,20 @@ UNDER_WAY_MAX = 200
 # Of one program; above it, it waits for the next turn.
 NEVER_SENT = (UsageError, ClientError, MessageIllegal, NoPermission)
 # Reasons that are the workload's own: no fault that ends makes the next send better.
+LATE_RECALLS = 1.2
+# Some recalls come when the time of the message has passed.
 _SHARES = 1 << 20
 
 
 class SendingProgram(Service):
     """Sends messages that have names, and notes what became of each."""
 
-    def __init__(self, description: Producers, seat: Seat, levels: DelayLevels) -> None:
+    def __init__(
+        self, description: Producers, seat: Seat, levels: DelayLevels, was_forbidden: Container[str] = ()
+    ) -> None:
+        """`was_forbidden`: topics that an administrator has closed at some time: what is refused there is no fault."""
         super().__init__()
+        self._was_forbidden = was_forbidden
         self._description = description
         machine, seed = seat.machine, seat.seed
         self._machine = machine
@@ -52,10 +78,13 @@ class SendingProgram(Service):
         level = description.delay_level
         self._delay_ms = levels.delay_ms(levels.clamp(level)) if level else description.delay_ms
         self._producer: Producer
+        self._namespace = Namespace(namespace_of(description.topic))
+        group = self._namespace.unwrap(description.program)
+        settings = ProducerSettings(ClientSettings(namespace=self._namespace.name)) if self._namespace.name else None
         if description.transactions is None:
-            self._producer = Producer(description.program, seat.namesrv, machine=machine)
+            self._producer = Producer(group, seat.namesrv, settings, machine)
         else:
-            self._producer = TransactionProducer(description.program, seat.namesrv, machine=machine, check=self._asked)
+            self._producer = TransactionProducer(group, seat.namesrv, settings, machine, check=self._asked)
 
     async def _start(self) -> None:
         await self._producer.__aenter__()
@@ -90,25 +119,54 @@ class SendingProgram(Service):
     async def _send(self, number: int) -> None:
         name = f"{self._who}/{self._life}/{number}"
         due_ms = self._now() + self._delay_ms if self._delay_ms else 0
-        self._record.note(SendBegan(self._now(), name, self._description.topic, due_ms, self._transactions is not None))
+        tag, properties = self._chosen(name)
+        deliver_ms = self._machine.clock.wall_ms() + self._delay_ms if self._description.is_exact else None
+        is_half = self._transactions is not None
+        topic, shown = self._description.topic, tuple(properties.items())
+        self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown))
         try:
-            result = await self._sent(self._message(name, number), name)
+            message = self._message(name, number, tag, properties, deliver_ms)
+            if self._description.asks_ms:
+                await self._ask(name, message)
+                return
+            result = await self._sent(message, name)
             self._acknowledged(name, result)
+            await self._perhaps_recall(name, result)
         except StaticfireError as error:
             self._failed(name, error)
         finally:
             self._under_way -= 1
 
+    async def _ask(self, name: str, message: Message) -> None:
+        reply = await self._producer.request(message, self._description.asks_ms)
+        self.stored_count += 1
+        self._record.note(ReplyReceived(self._now(), name, reply.body.decode()))
+
+    async def _perhaps_recall(self, name: str, result: SendResult) -> None:
+        """Call a message back at some moment up to shortly after its time, if it is one of those."""
+        share = number_from(self._seed, "recall", name) % _SHARES / _SHARES
+        if share >= self._description.recalls or result.recall_handle is None:
+            return
+        span_ms = round(self._delay_ms * LATE_RECALLS)
+        await self.pause_for(number_from(self._seed, "recalled after", name) % span_ms)
+        try:
+            await self._producer.recall(self._namespace.unwrap(self._description.topic), result.recall_handle)
+            outcome = "recalled"
+        except StaticfireError as error:
+            outcome = "refused" if isinstance(error, BrokerAnswer) else "unknown"
+        self._record.note(RecallEnded(self._now(), name, outcome))
+
     def _failed(self, name: str, error: StaticfireError) -> None:
         words = self.failure = f"{type(error).__name__}: {error}"
         self._record.note(SendFailed(self._now(), name, words))
-        if isinstance(error, NEVER_SENT) and not self.has_told:
+        is_ours = self._description.topic not in self._was_forbidden
+        if isinstance(error, NEVER_SENT) and is_ours and not self.has_told:
             self.has_told = True
             self._record.note(WentWrong(self._now(), self._who, f"what it sends can never be stored: {words}"))
 
     def _acknowledged(self, name: str, result: SendResult) -> None:
         self.stored_count += 1
-        place = (result.queue.broker_name, result.queue.topic, result.queue.queue_id)
+        place = (result.queue.broker_name, self._namespace.wrap(result.queue.topic), result.queue.queue_id)
         is_safe = result.status is SendStatus.SEND_OK
         offset, position = result.queue_offset, result.log_position
         if position < 0:
@@ -119,11 +177,20 @@ class SendingProgram(Service):
     def _transactions(self) -> Transactions | None:
         return self._description.transactions
 
-    def _message(self, name: str, number: int) -> Message:
+    def _chosen(self, name: str) -> tuple[str, dict[str, str]]:
+        """Return the tag and the properties of a message: chance has them from its name."""
+        tags, all_values = self._description.tags, self._description.properties
+        tag = tags[number_from(self._seed, "tag", name) % len(tags)] if tags else ""
+        chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
+        return tag, {key: value for key, value in chosen.items() if value}
+
+    def _message(self, name: str, number: int, tag: str, properties: dict[str, str], deliver_ms: int | None) -> Message:
         description = self._description
+        delay_ms = None if description.is_exact else description.delay_ms or None
         return Message(
-            description.topic, self._body(name, number), properties={NAME_PROPERTY: name},
-            delay_level=description.delay_level, delay_ms=description.delay_ms or None,
+            self._namespace.unwrap(description.topic), self._body(name, number), tag,
+            properties={NAME_PROPERTY: name, **properties},
+            delay_level=description.delay_level, delay_ms=delay_ms, deliver_ms=deliver_ms,
         )  # fmt: skip
 
     def _body(self, name: str, number: int) -> bytes:

@@ -3,18 +3,23 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from staticfire.faults.checkers.events import FaultBegan, FaultEnded
+from staticfire.faults.checkers.events import FaultBegan, FaultEnded, GoneForGood
+from staticfire.faults.runs.administering import Administrator
 from staticfire.faults.runs.cluster import OBSERVER, RunCluster
 from staticfire.faults.runs.disk_trouble import SYNCS, WRITES
 from staticfire.faults.simulation.chance import source_of_chance
 from staticfire.faults.simulation.link import LinkQuality
-from staticfire.faults.workload.strikes import Strike
+from staticfire.faults.workload.strikes import ADMINISTRATION, FOR_GOOD, LASTING, Strike
 
 STEPS_MAX = 120
 NUDGES_MAX = 12
 SLOW_SYNC_MS_MAX = 2_000
 FAILING_SHARES = (0.02, 0.2, 1.0)
 MISDIRECTED_SHARE = 0.01
+
+NOTICED_MS = 150_000
+# After that a silent member is out of its group, and its queues are others'. It would go on with what it holds for
+# ever, and nothing that it does reaches anybody.
 
 QUALITIES = {
     "slow network": LinkQuality(delay_ms=10, jitter_ms=90, has_tail=True),
@@ -34,6 +39,7 @@ class Striker:
         self._cluster = cluster
         self._world = cluster.world
         self._over = asyncio.Event()
+        self._administrator = Administrator(cluster, self._over.is_set)
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, strikes: list[Strike]) -> None:
@@ -50,22 +56,40 @@ class Striker:
     async def _play(self, strike: Strike) -> None:
         if await self._is_over_within(strike.at_ms):
             return
-        if strike.target and strike.target not in self._cluster.up:
+        if self._is_down(strike.target):
             self._cluster.record.states["strikes at what wasn't up"] += 1
             return
         await self._world.run_for(ms=strike.detail % 1_000 / 1_000)
         for _ in range(strike.detail // 1_000 % NUDGES_MAX):
             await asyncio.sleep(0)  # Between any two steps of what runs at that moment.
-        if strike.target and strike.target not in self._cluster.up:
+        if self._is_down(strike.target):
+            return
+        self._cluster.record.states[strike.kind] += 1
+        if strike.kind in LASTING:
+            await self._end_for_good(strike)
             return
         self._cluster.record.note(FaultBegan(self._cluster.now_ms, strike.kind, strike.target))
-        self._cluster.record.states[strike.kind] += 1
         self._cluster.faults_in_force += 1
         restore = await self._strike(strike)
         await self._is_over_within(strike.lasts_ms)
         self._cluster.faults_in_force -= 1
         await restore()
         self._cluster.record.note(FaultEnded(self._cluster.now_ms, strike.kind, strike.target))
+
+    async def _end_for_good(self, strike: Strike) -> None:
+        """Let a machine go. The fault is over, for all others, as soon as they can have noticed."""
+        cluster, target, what = self._cluster, strike.target, strike.kind.removesuffix(FOR_GOOD)
+        cluster.gone.add(target)
+        cluster.record.note(FaultBegan(cluster.now_ms, what, target))
+        cluster.record.note(GoneForGood(cluster.now_ms, target))
+        if what.startswith("isolate"):
+            self._world.isolate(target)
+            await self._is_over_within(NOTICED_MS)
+        cluster.kill(target)
+        cluster.record.note(FaultEnded(cluster.now_ms, what, target))
+
+    def _is_down(self, target: str) -> bool:
+        return target in self._cluster.names and target not in self._cluster.up
 
     async def _is_over_within(self, ms: int) -> bool:
         try:
@@ -78,6 +102,8 @@ class Striker:
     async def _strike(self, strike: Strike) -> End:
         """Break it; return what makes it work again."""
         kind, target = strike.kind, strike.target
+        if kind in ADMINISTRATION:
+            return await self._administrator.begin(strike)
         if kind in QUALITIES:
             return self._strike_network(strike)
         match kind.split()[0]:

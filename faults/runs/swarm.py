@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from staticfire.client import AVERAGELY, AVERAGELY_BY_CIRCLE, ClientSettings
+from staticfire.faults.runs.swarm_kinds import with_kinds
 from staticfire.faults.simulation.link import LinkQuality
 from staticfire.faults.workload.description import (
     Brokers,
@@ -47,7 +48,13 @@ def maker_of(path: str, changes: Mapping[str, str] | None = None) -> WorkloadMak
 
 
 def swarm_workload(chance: Random) -> Workload:
-    """Return what a seed has to do."""
+    """Return what a seed has to do: the plain part, and in some seeds what `swarm_kinds.py` adds to it."""
+    workload = plain_workload(chance)
+    return with_kinds(Random(chance.getrandbits(64)), workload)
+
+
+def plain_workload(chance: Random) -> Workload:
+    """Return the part of it that every seed has. What a number makes of it stays the same for good."""
     topics = [Topic(name, chance.choice((1, 2, 4, 8))) for name in ("orders", "payments")[: chance.choice((1, 2))]]
     workload = Workload(
         brokers=Brokers(chance.choice((1, 1, 2, 3)), _broker_settings(chance)),

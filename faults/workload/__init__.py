@@ -9,6 +9,7 @@
 
 - `description.py`: these words, and what is wrong with them when something is; `kinds.py`: whether a value is of its
   word's kind
+- `conditions.py`: conditions over properties, and what they mean
 - `strikes.py`: what can break
 - `varying.py`: a workload with something else than its file says
 - `loading.py`: a workload from a file; `own_code.py`: what a person's own code raises; `spelling.py`: did you mean

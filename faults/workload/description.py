@@ -10,18 +10,24 @@ from typing import Any
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ConsumeContext, OrderedContext, ReceivedMessage
 from staticfire.faults.simulation.link import LinkQuality
+from staticfire.faults.workload.conditions import Condition
 from staticfire.faults.workload.kinds import check_kinds
 from staticfire.faults.workload.spelling import check_known
 from staticfire.faults.workload.strikes import STRIKES, USUAL_STRIKES
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import group_fault, topic_fault
+from staticfire.protocol.tags import ALL_TAGS
 from staticfire.runtime.ranges import check_ranges, shown
 
 BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
 PER_SECOND_MAX = 1_000.0
 SECONDS_MAX = 86_400.0
+PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"
 BATCH_MAX, RETRIES_MAX = 1_024, 1_000
+
+NAMESPACE_SIGN = "%"
+# What stands before it in the name of a topic, a group or a program is its namespace; clients get that as a setting.
 
 ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | OrderedContext], Awaitable[object]]
 """A listener as push consumers take it."""
@@ -30,6 +36,11 @@ ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | Ordere
 def _require(condition: bool, words: str) -> None:
     if not condition:
         raise UsageError(words)
+
+
+def namespace_of(name: str) -> str:
+    """Return the namespace of a topic, group or program, empty for none."""
+    return name.partition(NAMESPACE_SIGN)[0] if NAMESPACE_SIGN in name else ""
 
 
 def _check_share(owner: str, **shares: float) -> None:
@@ -88,9 +99,19 @@ class Producers(Word):
     """Messages have one of so many keys, and go to its queue; 0: to any queue."""
     delay_level: int = 0
     delay_ms: int = 0
+    is_exact: bool = False
+    """With delay_ms: the moment is written into the message, instead of the delay."""
+    recalls: float = 0.0
+    """With delay_ms: the share of messages that are called back, before their time or a little after."""
+    asks_ms: int = 0
+    """Messages are requests, and a reply is waited for so long; 0: they are not. A group has to reply to the topic."""
     transactions: Transactions | None = None
     body: Callable[[int], bytes] | None = None
     """Makes the body of a producer's n-th message."""
+    tags: Sequence[str] = ()
+    """Each message has one of them; an empty text stands for none."""
+    properties: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Each message has one of these values of each; an empty text stands for none."""
 
     def check(self) -> None:
         owner = f"Producers({self.topic!r})"
@@ -103,6 +124,16 @@ class Producers(Word):
         _require(0 <= self.delay_level <= 18, f"{owner}: delay_level={self.delay_level}; 0 (none) to 18 can be")
         _require(self.delay_ms >= 0, f"{owner}: delay_ms={self.delay_ms} is below 0")
         _require(not (self.delay_level and self.delay_ms), f"{owner}: delay_level and delay_ms exclude each other")
+        _check_share(owner, recalls=self.recalls)
+        _require(
+            bool(self.delay_ms) or not (self.recalls or self.is_exact), f"{owner}: recalls and is_exact need delay_ms"
+        )
+        _require(self.asks_ms >= 0, f"{owner}: asks_ms={self.asks_ms} is below 0")
+        is_asking = bool(self.asks_ms)
+        _require(
+            not (is_asking and (self.delay_ms or self.delay_level or self.transactions)),
+            f"{owner}: requests have neither delays nor transactions here",
+        )
         fault = group_fault(self.program)
         _require(fault is None, f"{owner}: its name is that of a group, too: {fault}")
         is_plain = not (self.delay_level or self.delay_ms or self.keys)
@@ -124,7 +155,12 @@ class Group(Word):
     ordered: bool = False
     popped: bool = False
     """Members pop what brokers say, instead of pulling queues that they share (RocketMQ's POP)."""
-    expression: str = "*"
+    way: str = PUSH
+    """Which consumer members have: `push`; `lite pull`, which polls; `simple`, which pops and acknowledges."""
+    expression: str = ALL_TAGS
+    """Tags, as `red || blue`."""
+    condition: Condition | None = None
+    """A condition over properties (SQL92), instead of tags: made of the words in `conditions.py`."""
     takes_ms: tuple[int, int] = (0, 50)
     """How long a listener takes for a call."""
     fails: float = 0.0
@@ -134,6 +170,8 @@ class Group(Word):
     retries_max: int = -1
     """After how many retries a message is dead; -1: RocketMQ's 16, and never when ordered."""
     batch: int = 1
+    replies: bool = False
+    """Members reply to each message that is a request."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of PushSettings, by their names."""
     listener: ProgramListener | None = None
@@ -158,7 +196,42 @@ class Group(Word):
             -1 <= self.retries_max <= RETRIES_MAX,
             f"{owner}: retries_max={self.retries_max}; 0 to {RETRIES_MAX} can be, or -1 (what RocketMQ has)",
         )
+        _require(
+            not (self.is_filtering and self.ordered),
+            f"{owner}: no checker knows the order of a group that passes over messages; drop ordered or the filter",
+        )
+        _require(
+            self.condition is None or self.expression == ALL_TAGS,
+            f"{owner}: expression and condition exclude each other",
+        )
+        check_known(self.way, (PUSH, LITE_PULL, SIMPLE), "kind of consumer")
+        is_plain = not (self.settings or self.ordered or self.poison or self.listener or self.replies)
+        _require(
+            self.way == PUSH or (is_plain and self.popped == (self.way == SIMPLE)),
+            f"{owner}: {self.way} consumers take neither settings, order, poison, a listener nor replies here; "
+            "simple ones pop, the others don't",
+        )
         self.check_settings()
+        _require(
+            not (self.broadcasts and (self.is_filtering or self.ordered or self.popped or self.fails or self.poison)),
+            f"{owner}: members that get all messages have no filter, order, pops or failures here",
+        )
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether each member gets all messages."""
+        model = self.settings.get("message_model")
+        return getattr(model, "name", "") == "BROADCASTING"
+
+    @property
+    def is_filtering(self) -> bool:
+        """Whether it wants some messages only."""
+        return self.condition is not None or self.expression != ALL_TAGS
+
+    @property
+    def wants(self) -> str:
+        """What it chooses messages by, as a text."""
+        return self.expression if self.condition is None else self.condition.text
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -172,15 +245,10 @@ class Group(Word):
 
     def check_settings(self) -> None:
         """Raises: UsageError (no such setting, or a value that it can't have)."""
-        from staticfire.client import MessageModel, PushSettings
+        from staticfire.client import PushSettings
 
         owner = f"Group({self.name!r})"
         _check_settings(owner, PushSettings, self.settings)
-        _require(
-            self.settings.get("message_model") is not MessageModel.BROADCASTING,
-            f"{owner}: no checker knows what BROADCASTING promises: each member gets all, and keeps its own offsets; "
-            "leave it out, or try such a group in a scenario on virtual time",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,15 +345,23 @@ class Workload(Word):
             _require(_is_checker(kind), f"Workload: checkers={shown(repr(kind))}; it takes subclasses of Checker")
         for producers in self.producers:
             check_known(producers.topic, names, "topic")
+            _check_namespace("producers", producers.program, producers.topic)
         for group in self.groups:
             for topic in group.topics:
                 check_known(topic, names, "topic")
+                _check_namespace("group", group.name, topic)
         _require(
             0 < self.settles_within_seconds <= SECONDS_MAX,
             f"settles_within_seconds={self.settles_within_seconds} has to be above 0 and at most {SECONDS_MAX:.0f}",
         )
         clients = sum(group.members for group in self.groups) + sum(one.clients for one in self.producers)
         _require(clients <= CLIENTS_MAX, f"the workload has {clients} clients; {CLIENTS_MAX} can be")
+
+
+def _check_namespace(what: str, name: str, topic: str) -> None:
+    _require(
+        namespace_of(name) == namespace_of(topic), f"{what} {name!r} is in another namespace than its topic {topic!r}"
+    )
 
 
 def _is_checker(kind: type[Any]) -> bool:

@@ -14,6 +14,11 @@ class At(Enum):
     CLIENT = "a member or a producer"
     NAMESERVER = "the nameserver"
     NETWORK = "all links"
+    SPARE_BROKER = "a broker but the first"
+    SPARE_MEMBER = "a member of a group but its first"
+    TOPIC = "a topic"
+    GROUP = "a group"
+    PULLING_GROUP = "a group that doesn't pop"
 
 
 class StrikeKind(msgspec.Struct, frozen=True):
@@ -22,7 +27,8 @@ class StrikeKind(msgspec.Struct, frozen=True):
     at: At
     words: str
     is_usual: bool = True
-    """One of those that happen where nobody chooses. The others destroy what no broker could keep."""
+    """One of those that happen where nobody chooses. The others destroy what no broker could keep, never heal, or are
+    an administrator's."""
 
 
 STRIKES = {
@@ -59,10 +65,37 @@ STRIKES = {
     "resetting network": StrikeKind(At.NETWORK, "one piece in two hundred resets its connection"),
     "reordering network": StrikeKind(At.NETWORK, "connections overtake each other"),
     "narrow network": StrikeKind(At.NETWORK, "20 KB per second and link"),
+    "kill broker for good": StrikeKind(At.SPARE_BROKER, "its machine is gone, with its disk", is_usual=False),
+    "kill member for good": StrikeKind(At.SPARE_MEMBER, "its machine is gone", is_usual=False),
+    "isolate member for good": StrikeKind(
+        At.SPARE_MEMBER,
+        "nothing gets to it or from it; its machine is switched off when all have noticed",
+        is_usual=False,
+    ),
+    "kill producer for good": StrikeKind(At.PRODUCER, "its machine is gone", is_usual=False),
+    "add queues": StrikeKind(At.TOPIC, "an administrator gives it more queues, for good", is_usual=False),
+    "fewer write queues": StrikeKind(At.TOPIC, "half of its queues can't be written", is_usual=False),
+    "fewer read queues": StrikeKind(At.TOPIC, "half of its queues can't be read", is_usual=False),
+    "forbid writing": StrikeKind(At.TOPIC, "its permission is to read only", is_usual=False),
+    "forbid reading": StrikeKind(At.TOPIC, "its permission is to write only", is_usual=False),
+    "switch off group": StrikeKind(At.GROUP, "it may not consume", is_usual=False),
+    "reset offsets": StrikeKind(At.PULLING_GROUP, "its offsets are reset to some time before", is_usual=False),
+    "change settings": StrikeKind(At.BROKER, "a setting is changed while it runs, and changed back", is_usual=False),
 }
 
 
 USUAL_STRIKES = tuple(name for name, kind in STRIKES.items() if kind.is_usual)
+ADMINISTRATION = (
+    "add queues", "fewer write queues", "fewer read queues", "forbid writing", "forbid reading", "switch off group",
+    "reset offsets", "change settings",
+)  # fmt: skip
+"""What isn't broken but wanted: `faults/runs/administering.py` does it."""
+
+
+FOR_GOOD = " for good"
+LASTING = tuple(name for name in STRIKES if name.endswith(FOR_GOOD))
+"""What never heals: others have to take over."""
+FOREVER_MS = 1 << 40
 
 
 class Strike(msgspec.Struct, frozen=True):
@@ -81,4 +114,5 @@ class Strike(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         towards = f" and {self.other}" if self.other else ""
         words = f"{self.kind}: {self.target}{towards}" if self.target else self.kind
-        return f"{self.at_ms / 1000:.3f} s {words}, for {self.lasts_ms / 1000:.3f} s"
+        lasts = "" if self.kind in LASTING else f", for {self.lasts_ms / 1000:.3f} s"
+        return f"{self.at_ms / 1000:.3f} s {words}{lasts}"

@@ -10,10 +10,12 @@ import pytest
 
 from staticfire.faults.runs.outcome import RunOutcome
 from staticfire.faults.runs.play import Play, play
-from staticfire.faults.runs.swarm import swarm_workload
+from staticfire.faults.runs.swarm import plain_workload
+from staticfire.faults.runs.swarm_kinds import with_some
 from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
 from staticfire.faults.workload.loading import WorkloadMaker
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
+from tests.mutants.kind_mutants import KINDS_OF
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 
@@ -36,8 +38,8 @@ class Found(NamedTuple):
 
 
 def hard_workload(chance: Random) -> Workload:
-    """Return what a seed of the swarm has to do, with faults that come thick and fast."""
-    workload = swarm_workload(chance)
+    """Return the plain part of what a seed of the swarm has to do, with faults that come thick and fast."""
+    workload = plain_workload(chance)
     nemesis = replace(workload.nemesis, every_seconds=EVERY_S, lasts_seconds=LASTS_S)
     return replace(workload, nemesis=nemesis, settles_within_seconds=SETTLES_WITHIN_S)
 
@@ -162,6 +164,19 @@ QUIET_SETTINGS = {
     "message_delay_level": "1s 2s 3s 5s 8s 13s", "transaction_time_out": 2_000, "transaction_check_interval": 5_000,
 }  # fmt: skip
 RARELY_S = 60.0
+
+
+def kind_workload(kind: str) -> WorkloadMaker:
+    """Return what makes workloads of the swarm that are of this kind, too, with no other faults than it brings."""
+
+    def make(chance: Random) -> Workload:
+        may = ("kill member", "restart member") if kind == "broadcast" else ()
+        workload = replace(plain_workload(chance), nemesis=Nemesis(may, EVERY_S, LASTS_S))
+        return with_some(Random(chance.getrandbits(64)), workload, [kind])
+
+    return make
+
+
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")
 MEMBER_STRIKES = ("kill member", "restart member", "kill broker", "restart broker")
 LEANS: dict[str, WorkloadMaker] = {
@@ -205,6 +220,7 @@ LEANS: dict[str, WorkloadMaker] = {
     "heartbeats go to one broker only": members_workload,
     "what was just stored is removed as old": small_files_workload,
     "offsets are never saved": restarting_workload,
+    **{name: kind_workload(kind) for name, kind in KINDS_OF.items()},
 }
 """What is too rare in the swarm; the others are found there."""
 

@@ -33,6 +33,7 @@ from staticfire.client.rebalance.allocation import Averagely, AveragelyByCircle
 from staticfire.client.rebalance.queue_locks import LockOutcome, LockRequests
 from staticfire.faults.simulation.files import SimulatedFile, SimulatedFiles
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
+from tests.mutants.kind_mutants import KIND_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 
 Patch = pytest.MonkeyPatch
@@ -302,4 +303,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     **POP_MUTANTS,
     **MISSED_MUTANTS,
     **FURTHER_MUTANTS,
+    **KIND_MUTANTS,
 }  # fmt: skip

@@ -228,7 +228,8 @@ async def test_a_refused_retry_reports_what_is_wrong_with_it(stand: BrokerStand)
     assert (await stand.send("orders", b"x", note="n" * 32_640)).code == 0
     (first,) = await stand.stored("orders")
     answer = await stand.send_back(first)
-    assert answer.code == 1 and answer.remark is not None
+    assert answer.code == 1
+    assert answer.remark is not None
     assert "its properties have 32" in answer.remark
     assert "bytes, 32767 are allowed" in answer.remark
 

@@ -2,7 +2,8 @@
 
 Fresh means: other seeds each day; `--seeds 100` plays the first 100 instead, the same each time. The swarm has
 many kinds of workloads, so each of them is one run. What failed and what was seen is kept in .venv/simulation; a seed
-that failed belongs into failed.json together with its repair.
+that failed belongs into failed.json together with its repair. Seeds from before the swarm had further kinds of
+workloads are played with `plain.py`, which is what the swarm was then: each is the run that failed.
 """
 
 import argparse
@@ -45,7 +46,7 @@ class Night:
         self.known: set[int] = set()
         """Seeds whose findings are open."""
 
-    def add(self, outcome: RunOutcome, hours: float) -> None:
+    def add(self, outcome: RunOutcome, hours: float, path: str = "") -> None:
         """Count a run, and tell of one that has failed."""
         self.runs += 1
         self.virtual_ms += outcome.virtual_ms
@@ -55,9 +56,8 @@ class Night:
             print(f"{outcome}\n  open: it is known, and not mended yet", flush=True)
         elif not outcome.passed:
             self.failed.append({"seed": outcome.seed, "hours": hours, "words": str(outcome.violations[0])})
-            print(
-                f"{outcome}\n  again: staticfire simulate --seed {seed_text(outcome.seed, '', hours)} --hours {hours:g}"
-            )
+            seed = seed_text(outcome.seed, path, hours)
+            print(f"{outcome}\n  again: staticfire simulate --seed {seed} --hours {hours:g} {path}".rstrip())
             sys.stdout.flush()
 
     def keep(self) -> None:
@@ -89,6 +89,14 @@ def fresh(until_s: float) -> Iterator[Play]:
         number += 1
 
 
+def play_again(night: Night, workload: str, rows: list[dict[str, Any]], jobs: int) -> None:
+    """Play seeds that have failed once. `workload`: a file beside this one, empty: the swarm of today."""
+    path = str(FAILED.with_name(workload)) if workload else ""
+    hours = {row["seed"]: row["hours"] for row in rows}
+    for outcome in play_many(path, [Play(seed, hours[seed]) for seed in hours], jobs):
+        night.add(outcome, hours[outcome.seed], path)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("--seeds", type=int, default=0, metavar="COUNT", help="seeds 1 to COUNT, and no fresh ones")
@@ -98,11 +106,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=cores())
     arguments = parser.parse_args()
     night = Night()
-    again = [Play(row["seed"], row["hours"]) for row in json.loads(FAILED.read_text())]
-    hours = {what.seed: what.hours for what in again}
+    rows = json.loads(FAILED.read_text())
     try:
-        for outcome in play_many("", again, arguments.jobs):
-            night.add(outcome, hours[outcome.seed])
+        for workload in sorted({row.get("workload", "") for row in rows}):
+            play_again(night, workload, [row for row in rows if row.get("workload", "") == workload], arguments.jobs)
         night.known = {row["seed"] for row in json.loads(OPEN.read_text())} if arguments.seeds else set()
         fixed = (Play(seed, hours_of(seed)) for seed in range(1, 1 + arguments.seeds))
         minutes = arguments.minutes if arguments.hours is None else 60 * arguments.hours

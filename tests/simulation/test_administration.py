@@ -1,0 +1,119 @@
+"""What administrators do while a simulated cluster works, and what their checkers say."""
+
+from collections.abc import Callable
+
+import pytest
+
+from staticfire.faults.checkers import Checker
+from staticfire.faults.checkers.administration import ForbiddenKept, ResetsCarriedOut
+from staticfire.faults.checkers.events import (
+    CallBegan,
+    CallEnded,
+    FaultBegan,
+    FaultEnded,
+    OffsetsReset,
+    PermissionRestored,
+    PermissionWithdrawn,
+    QueuesAdded,
+    RunEvent,
+    Seen,
+    SendAcknowledged,
+    SendBegan,
+)
+from staticfire.faults.runs.play import Play, play
+from staticfire.faults.workload import Group, Producers, Topic, Workload
+from staticfire.faults.workload.strikes import ADMINISTRATION, Strike
+
+pytestmark = pytest.mark.row("S3")
+
+PLACE = ("broker-a", "orders", 0)
+WORKLOAD = Workload(
+    [Topic("orders", 2)],
+    [Producers("orders", 4)],
+    [Group("billing", "orders", members=2), Group("shipping", "orders", members=2, ordered=True)],
+)
+TARGETS = {"switch off group": "billing", "reset offsets": "shipping", "change settings": "broker-a"}
+LOOKS: dict[str, Callable[[list[RunEvent]], bool]] = {
+    "add queues": lambda events: any(isinstance(event, QueuesAdded) and event.queues > 2 for event in events),
+    "reset offsets": lambda events: any(isinstance(event, OffsetsReset) for event in events),
+    **dict.fromkeys(
+        ("forbid writing", "forbid reading", "switch off group"),
+        lambda events: any(isinstance(event, PermissionWithdrawn) for event in events),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ADMINISTRATION)
+def test_a_cluster_comes_to_rest_after_what_an_administrator_does(kind: str) -> None:
+    strike = Strike(15_000, kind, TARGETS.get(kind, "orders"), lasts_ms=50_000)
+    outcome = play(WORKLOAD, Play(1, 0.03, strikes=[strike], keeps_events=True))
+    assert outcome.passed, outcome
+    assert outcome.states[kind] == 1
+    assert LOOKS.get(kind, bool)(outcome.events)
+
+
+def said(checker: Checker, events: list[RunEvent]) -> bool:
+    for event in events:
+        checker.see(event)
+    checker.finish()
+    return bool(checker.violations)
+
+
+def consumed(at_ms: int, name: str = "web/1") -> list[RunEvent]:
+    seen = (Seen(name, 0, 0, False),)
+    return [CallBegan(at_ms, at_ms, "billing", "billing-1", PLACE, seen), CallEnded(at_ms + 1, at_ms, True)]
+
+
+SENT_BEFORE, SENT_AFTER = SendBegan(5, "web/1", "orders"), SendBegan(50_100, "web/1", "orders")
+ALLOWED = PermissionRestored(50_150, "reading", "orders")
+NO_NAMESERVER = FaultBegan(99, "kill nameserver", "")
+STORED = SendAcknowledged(50_110, "web/1", PLACE, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("events", "is_said"),
+    [
+        ([PermissionWithdrawn(10, "reading", "orders"), SENT_AFTER, *consumed(50_200)], True),
+        ([SENT_BEFORE, PermissionWithdrawn(10, "reading", "orders"), *consumed(50_200)], False),
+        ([PermissionWithdrawn(10, "reading", "orders"), SENT_AFTER, ALLOWED, *consumed(50_200)], False),
+        ([PermissionWithdrawn(10, "consuming", "billing"), SENT_AFTER, *consumed(50_200)], True),
+        ([PermissionWithdrawn(10, "consuming", "shipping"), SENT_AFTER, *consumed(50_200)], False),
+        ([PermissionWithdrawn(10, "writing", "orders"), SENT_AFTER, STORED], True),
+        ([PermissionWithdrawn(50_000, "writing", "orders"), SENT_AFTER, STORED], False),
+        ([PermissionWithdrawn(10, "writing", "orders"), NO_NAMESERVER, SENT_AFTER, STORED], False),
+    ],
+    ids=[
+        "new, and read", "pulled before", "allowed again", "the group is off", "another group is off", "written",
+        "producers don't know yet", "producers can't know",
+    ],
+)  # fmt: skip
+def test_what_is_forbidden_does_not_happen(events: list[RunEvent], is_said: bool) -> None:
+    assert said(ForbiddenKept(WORKLOAD), events) is is_said
+
+
+STORED_AT_10 = [SendBegan(9, "web/1", "orders"), SendAcknowledged(10, "web/1", PLACE, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("reset", "between", "is_said"),
+    [
+        (OffsetsReset(100, "billing", "orders", 99, 5, {PLACE: 0}), [], True),
+        (OffsetsReset(100, "billing", "orders", 99, 5, {PLACE: 0}), consumed(200), False),
+        (OffsetsReset(100, "billing", "orders", 99, 50, {PLACE: 1}), [], False),
+        (OffsetsReset(100, "billing", "orders", 99, 5, {PLACE: 1}), [], True),
+        (OffsetsReset(100, "shipping", "orders", 99, 5, {PLACE: 0}), [], False),
+        (
+            OffsetsReset(100, "billing", "orders", 99, 5, {PLACE: 0}),
+            [FaultBegan(200, "freeze broker", "broker-a"), FaultEnded(300, "freeze broker", "broker-a")],
+            False,
+        ),
+        (
+            OffsetsReset(100, "billing", "orders", 99, 5, {PLACE: 0}),
+            [FaultBegan(200, "kill member", "billing-1"), FaultEnded(300, "kill member", "billing-1")],
+            True,
+        ),
+    ],
+    ids=["lost", "consumed again", "older than that", "it begins too late", "another group", "excused", "no excuse"],
+)
+def test_what_is_reset_comes_again(reset: OffsetsReset, between: list[RunEvent], is_said: bool) -> None:
+    assert said(ResetsCarriedOut(WORKLOAD), [*STORED_AT_10, *consumed(20), reset, *between]) is is_said
