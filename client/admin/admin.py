@@ -10,6 +10,7 @@ from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
 from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
+from staticfire.client.cluster.blocking import BlockingFace, blocking
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -47,7 +48,6 @@ from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, Top
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
-    from staticfire.client.blocking.admin import BlockingAdmin
     from staticfire.client.life.facts import MessageLife
 
 ADMIN_TIMEOUT_MS = 5_000
@@ -77,8 +77,6 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         """Of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
 
     def __enter__(self) -> "BlockingAdmin":
-        from staticfire.client.blocking.admin import BlockingAdmin
-
         return BlockingAdmin.enter(self)
 
     # -- the cluster ---------------------------------------------------------------------------------------------
@@ -396,3 +394,36 @@ def _check(answer: Answer, asked: str) -> Answer:
     if answer.code != SUCCESS:
         raise broker_answer(answer.code, answer.remark, asked)
     return answer
+
+
+class BlockingAdmin(BlockingFace[Admin]):
+    """Asks and changes. Any number of threads may use it."""
+
+    cluster_info = blocking(Admin.cluster_info)
+    masters = blocking(Admin.masters)
+    topics = blocking(Admin.topics)
+    route = blocking(Admin.route)
+    topic_config = blocking(Admin.topic_config)
+    create_topic = blocking(Admin.create_topic)
+    delete_topic = blocking(Admin.delete_topic)
+    create_group = blocking(Admin.create_group)
+    group_config = blocking(Admin.group_config)
+    members = blocking(Admin.members)
+    group = blocking(Admin.group)
+    groups = blocking(Admin.groups)
+    has_group = blocking(Admin.has_group)
+    set_consume_mode = blocking(Admin.set_consume_mode)
+    dead_letters = blocking(Admin.dead_letters)
+    find = blocking(Admin.find)
+    consumption = blocking(Admin.consumption)
+    lives = blocking(Admin.lives)
+    journal = blocking(Admin.journal)
+    requests = blocking(Admin.requests)
+    max_offset = blocking(Admin.max_offset)
+    min_offset = blocking(Admin.min_offset)
+    search_offset = blocking(Admin.search_offset)
+    reset_offset_by_time = blocking(Admin.reset_offset_by_time)
+    put_kv = blocking(Admin.put_kv)
+    get_kv = blocking(Admin.get_kv)
+    list_kv = blocking(Admin.list_kv)
+    delete_kv = blocking(Admin.delete_kv)

@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from staticfire.client.admin.admin_requests import AdminRequests
 from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
 from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.namespaces import Namespace
@@ -24,7 +23,8 @@ from staticfire.client.cluster.routes import MASTER_ID, address_to_read
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
-from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
+from staticfire.client.consume.membership.admin_requests import AdminRequests
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed
@@ -101,7 +101,7 @@ class ClusterClient(Service):
         return self._open
 
     def __enter__(self) -> Self:
-        from staticfire.client.blocking.face import refuse_in_event_loop
+        from staticfire.client.cluster.blocking import refuse_in_event_loop
 
         refuse_in_event_loop("ClusterClient")
         thread = LoopThread("ClusterClient")

@@ -8,12 +8,12 @@ from staticfire.client.admin.admin import FOREVER, LOOK_UP_TIMEOUT_MS, Admin
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key
+from staticfire.client.cluster.pull_answers import packed_address, read_pull
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.pull_answers import packed_address, read_pull
 from staticfire.client.life.facts import MessageFacts, MessageLife, StoredCopy
 from staticfire.client.life.places import INNER_TOPICS, WAITING_TOPICS, is_final, is_recall
 from staticfire.client.life.timeline import life_of
-from staticfire.client.trace.reading import read_traces
+from staticfire.client.life.trace_reading import read_traces
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.delay_levels import requested_time_ms

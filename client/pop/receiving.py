@@ -11,15 +11,15 @@ from functools import partial
 from typing import NamedTuple
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.condition_check import refuse_too_old
+from staticfire.client.cluster.pull_answers import packed_address
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
-from staticfire.client.consume.condition_check import refuse_too_old
-from staticfire.client.consume.pull_answers import packed_address
-from staticfire.client.consume.push_settings import ConsumeFromWhere
 from staticfire.client.pop.acknowledging import Acknowledging
 from staticfire.client.pop.popped import PopAsked, PoppedMessage, PopStatus, give_plain_topic, read_pop, split_wanted
-from staticfire.client.pop.simple_settings import SimpleSettings
+from staticfire.client.settings.push_settings import ConsumeFromWhere
+from staticfire.client.settings.simple_settings import SimpleSettings
 from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.requests.pop import (

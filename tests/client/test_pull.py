@@ -5,9 +5,9 @@ import zlib
 import pytest
 
 from staticfire.client import Message, Producer, PullConsumer, PullSettings, PullStatus
+from staticfire.client.cluster.pull_answers import received
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
-from staticfire.client.consume.pull_answers import received
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import json
 from staticfire.protocol.compression import compress

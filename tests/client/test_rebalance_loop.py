@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client.cluster.settings import ClientSettings
-from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.runtime.service import Service
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from staticfire.client.consume.worker_pool import WorkerPool
+from staticfire.client.consume.listeners.worker_pool import WorkerPool
 from staticfire.faults.simulation import SimulatedWorld
 
 

@@ -19,7 +19,7 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.client.consume.condition_check import V4_1_0, refuse_too_old
+from staticfire.client.cluster.condition_check import V4_1_0, refuse_too_old
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.frame_reader import Peer

@@ -3,7 +3,7 @@
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeStatus, MessageModel
-from staticfire.client.consume.consume_results import ConsumeContext
+from staticfire.client.consume.results.consume_results import ConsumeContext
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop, failing, forever, later

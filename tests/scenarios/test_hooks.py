@@ -18,7 +18,7 @@ from staticfire.client import (
     PullStatus,
     RebalanceCall,
 )
-from staticfire.client.consume.hooks import return_type
+from staticfire.client.consume.results.hooks import return_type
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
 from tests.scenarios.consuming import TOPIC, Heard, Messages, Shop

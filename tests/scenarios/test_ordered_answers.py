@@ -9,7 +9,7 @@ from staticfire.client import (
     ClientSettings,
     OrderedStatus,
 )
-from staticfire.client.consume import listener_errors
+from staticfire.client.consume.results import listener_errors
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from tests.scenarios.consuming import GROUP

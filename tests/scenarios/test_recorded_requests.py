@@ -17,7 +17,7 @@ from staticfire.client import (
     PushSettings,
     UsageError,
 )
-from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
+from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset

@@ -21,8 +21,8 @@ from staticfire.client import (
     TransactionProducer,
     TransactionState,
 )
-from staticfire.client.trace.reading import TraceEvent, trace_of
-from staticfire.client.trace.writer import BATCH_MAX
+from staticfire.client.life.trace_reading import TraceEvent, trace_of
+from staticfire.client.produce.trace_writer import BATCH_MAX
 from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.protocol.trace import PubTrace, TracedType, decode_traces

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from staticfire.client import ReceivedMessage
-from staticfire.client.consume import concurrent_policy
+from staticfire.client.consume.queues import concurrent_policy
 from staticfire.faults.checkers import Checker
 from staticfire.faults.checkers.events import CallBegan, RunEvent
 from staticfire.faults.runs.play import Play, planned, play
