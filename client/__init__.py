@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from staticfire.client.consume.results.ordered_results import OrderedContext, OrderedListener, OrderedStatus
     from staticfire.client.life.facts import LifeEvent, MessageLife
+    from staticfire.client.life.gathering import message_lives
     from staticfire.client.lite_pull.lite_pull_consumer import BlockingLitePullConsumer, LitePullConsumer
     from staticfire.client.pop.popped import PoppedMessage
     from staticfire.client.produce.hooks import EndTransactionCall, ProducerHook, SendCall
@@ -207,6 +208,7 @@ __all__ = [
     "TransactionState",
     "UsageError",
     "by_hash",
+    "message_lives",
 ]
 
 _HOMES = {
@@ -227,6 +229,7 @@ _HOMES = {
     "staticfire.client.consume.results.hooks": "ConsumeCall ConsumeReturnType ConsumerHook PullCall RebalanceCall",
     "staticfire.client.consume.results.ordered_results": "OrderedContext OrderedListener OrderedStatus",
     "staticfire.client.life.facts": "LifeEvent MessageLife",
+    "staticfire.client.life.gathering": "message_lives",
     "staticfire.client.lite_pull.lite_pull_consumer": "BlockingLitePullConsumer LitePullConsumer",
     "staticfire.client.pop.popped": "PoppedMessage",
     "staticfire.client.produce.hooks": "EndTransactionCall ProducerHook SendCall",
@@ -239,7 +242,7 @@ _HOMES = {
     "staticfire.client.pull.pull_consumer": "BlockingPullConsumer PullConsumer",
     "staticfire.client.push.push_consumer": "BlockingPushConsumer PushConsumer",
     "staticfire.client.settings.allocation": (
-        "AllocateStrategy AVERAGELY Averagely AVERAGELY_BY_CIRCLE AveragelyByCircle ByConfig"
+        "AllocateStrategy Averagely AVERAGELY AVERAGELY_BY_CIRCLE AveragelyByCircle ByConfig"
     ),
     "staticfire.client.settings.consistent_hash": "ConsistentHash",
     "staticfire.client.settings.lite_pull_settings": "LitePullSettings",

@@ -133,6 +133,7 @@ if TYPE_CHECKING:
         TransactionState,
         UsageError,
         by_hash,
+        message_lives,
     )
     from staticfire.cluster import Cluster
 
@@ -242,6 +243,7 @@ __all__ = [
     "TransactionState",
     "UsageError",
     "by_hash",
+    "message_lives",
 ]
 
 _HOMES = {"AsyncCluster": "staticfire.async_cluster", "Cluster": "staticfire.cluster"}

@@ -8,7 +8,6 @@
 and the class itself:
 
     def __enter__(self) -> "BlockingAdmin":
-        from staticfire.client.admin.admin import BlockingAdmin
         return BlockingAdmin.enter(self)
 
 `as` gives the face. The object itself stays usable as well: while it is entered so, the methods that its face has lead
@@ -23,8 +22,7 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from staticfire.client.cluster.client_service import ClientService
-from staticfire.protocol.errors import ClientError
-from staticfire.runtime.loop_thread import LoopThread
+from staticfire.runtime.loop_thread import LoopThread, refuse_in_event_loop
 
 S = TypeVar("S", bound=ClientService)
 P = ParamSpec("P")
@@ -189,16 +187,3 @@ def stands_for(method: Callable[..., Any]) -> Callable[[T], T]:
         return function
 
     return mark
-
-
-def refuse_in_event_loop(owner: str, own: LoopThread | None = None) -> None:
-    """Raise ClientError where an event loop runs: a call that blocks would stop it, and all its tasks."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    if own is None or not own.is_current:
-        raise ClientError(
-            f"{owner}: this would block the event loop that runs here; write `async with` and `await`, or call it in "
-            "a thread: `await asyncio.to_thread(...)`"
-        )

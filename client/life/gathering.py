@@ -35,6 +35,14 @@ ENDS_AT_ONCE = 512
 TIMEOUT_MS = 5_000
 
 
+async def message_lives(admin: Admin, text: str, trace_topic: str = TRACE_TOPIC) -> dict[str, MessageLife]:
+    """Return what happened to the messages with an id or a key, by message id; empty where none is known.
+
+    Raises: NetworkError, BrokerAnswer (refused).
+    """
+    return await LifeReader(admin, trace_topic).lives(text)
+
+
 class LifeReader:
     """Gathers the lives of messages. Everything raises NetworkError, and BrokerAnswer (refused)."""
 

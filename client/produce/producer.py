@@ -45,6 +45,7 @@ from staticfire.runtime.machine import Machine
 if TYPE_CHECKING:
     from staticfire.client.produce.tracing import ProducerTracing
 
+# house: all ways to send, with and without `await`
 REQUEST_TIMEOUT_MS = 3_000
 
 

@@ -22,6 +22,8 @@ from staticfire.runtime.service import Spawn
 
 log = logger("client")
 
+NULL = "null"
+"""What RocketMQ writes where a value is missing."""
 QUEUE_MAX = 2_048
 BATCH_MAX = 10
 FLUSH_MS = 5_000

@@ -1,17 +1,15 @@
-"""What a producer and a consumer write of their messages. RocketMQ: SendMessageTraceHookImpl and its siblings."""
+"""What a producer writes of its messages. RocketMQ: SendMessageTraceHookImpl and its siblings."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.routes import address_to_write
-from staticfire.client.consume.results.hooks import ConsumeCall, ConsumeReturnType, ConsumerHook
 from staticfire.client.produce.send_result import SendResult, SendStatus
-from staticfire.client.produce.trace_writer import Traced, TraceWriter
+from staticfire.client.produce.trace_writer import NULL, Traced, TraceWriter
 from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.messages import Message, ReceivedMessage
-from staticfire.protocol.properties import KEYS, MSG_REGION, TRACE_ON, TRAN_MSG
+from staticfire.protocol.properties import MSG_REGION, TRAN_MSG
 from staticfire.protocol.recall_handle import decode_handle
 from staticfire.protocol.requests.recall import RecallAnswer, RecallMessage
 from staticfire.protocol.times import MessageMs
@@ -19,16 +17,10 @@ from staticfire.protocol.trace import (
     EndTransactionTrace,
     PubTrace,
     RecallTrace,
-    SubAfterTrace,
-    SubBeforeTrace,
     TracedType,
 )
-from staticfire.runtime.machine import Clock, Identity
+from staticfire.runtime.machine import Clock
 from staticfire.runtime.service import Spawn
-
-_CODES = {kind: code for code, kind in enumerate(ConsumeReturnType)}
-NULL = "null"
-# What RocketMQ writes where there is nothing.
 
 
 class ProducerTracing:
@@ -112,62 +104,3 @@ def kind_of(message: Message, is_ordered: bool) -> int:
     if message.delay_level or message.delay_ms is not None or message.deliver_ms is not None:
         return int(TracedType.DELAY)
     return int(TracedType.ORDER if is_ordered else TracedType.NORMAL)
-
-
-class ConsumerTracing(ConsumerHook):
-    """Writes a SubBefore and a SubAfter for each message of a listener's call."""
-
-    def __init__(
-        self,
-        writer: TraceWriter,
-        loop: asyncio.AbstractEventLoop,
-        clock: Clock,
-        identity: Identity,
-        namespace: Namespace,
-    ) -> None:
-        """`namespace`: traces have plain names, as RocketMQ's."""
-        self.writer = writer
-        self._plain = namespace.unwrap
-        self._loop = loop
-        self._clock = clock
-        self._random = identity.random
-        self._under_way: dict[int, str] = {}
-        # Request ids, by the call.
-
-    def before_consume(self, call: ConsumeCall) -> None:
-        """Write that a listener is called."""
-        messages = _traced(call)
-        if not messages:
-            return
-        request_id = self._under_way[id(call)] = f"{self._random.getrandbits(128):032X}"
-        now_ms, region = self._clock.wall_ms(), messages[-1].get(MSG_REGION) or "DefaultRegion"
-        for message in messages:
-            trace = SubBeforeTrace(
-                now_ms, region, self._plain(call.group), request_id, message.message_id, message.reconsume_times,
-                message.get(KEYS) or NULL,
-            )  # fmt: skip
-            self._write(message, trace)
-
-    def after_consume(self, call: ConsumeCall) -> None:
-        """Write how it ended."""
-        request_id = self._under_way.pop(id(call), None)
-        messages = _traced(call)
-        if request_id is None or not messages:
-            return
-        cost_ms, now_ms = call.took_ms // len(messages), self._clock.wall_ms()
-        code = _CODES.get(call.outcome, 0) if call.outcome is not None else 0
-        for message in messages:
-            trace = SubAfterTrace(
-                request_id, message.message_id, cost_ms, call.is_success, message.get(KEYS) or NULL, code, now_ms,
-                self._plain(call.group),
-            )  # fmt: skip
-            self._write(message, trace)
-
-    def _write(self, message: ReceivedMessage, trace: SubBeforeTrace | SubAfterTrace) -> None:
-        # A plain listener, and what is around it, runs in a thread.
-        traced = Traced(message.topic, (message.message_id, *message.keys), trace)
-        self._loop.call_soon_threadsafe(self.writer.write, traced)
-
-
-def _traced(call: ConsumeCall) -> list[ReceivedMessage]:
-    return [message for message in call.messages if message.get(TRACE_ON) != "false"]

@@ -25,6 +25,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import TAG, Subscription, Subscriptions, subscribe
 from staticfire.client.consume.membership.membership import checked_group
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
 from staticfire.client.consume.membership.rebalancer import QueuesChanged, with_plain_names
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.results.consume_results import Listener
@@ -41,7 +42,7 @@ from staticfire.protocol.tags import ALL_TAGS, EVERY_TAG
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
-    from staticfire.client.produce.tracing import ConsumerTracing
+    from staticfire.client.consume.listeners.consumer_tracing import ConsumerTracing
 
 L = TypeVar("L", bound=Listener)
 OL = TypeVar("OL", bound=OrderedListener)
@@ -218,7 +219,7 @@ class PushConsumer(ClientService):
     def _resumed(self) -> None:
         if self._working is not None:
             self._working.resume()
-            self.client.rebalancing.wake()
+            RebalanceLoop.of(self.client).wake()
 
     def describe(self) -> ConsumerData:
         """Return what heartbeats say of this consumer."""
@@ -258,8 +259,8 @@ class PushConsumer(ClientService):
 
     def _trace(self) -> None:
         """Begin to write what is consumed. Loaded only where it is wanted."""
+        from staticfire.client.consume.listeners.consumer_tracing import ConsumerTracing
         from staticfire.client.produce.trace_writer import TraceWriter
-        from staticfire.client.produce.tracing import ConsumerTracing
 
         if self._tracing is None:
             machine = self.client.machine

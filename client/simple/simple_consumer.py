@@ -20,6 +20,7 @@ from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import check_conditions
 from staticfire.client.cluster.subscriptions import TAG, Subscriptions, subscribe
+from staticfire.client.consume.membership.admin_requests import AdminRequests
 from staticfire.client.consume.membership.membership import checked_group
 from staticfire.client.pop.popped import PoppedMessage
 from staticfire.client.pop.receiving import Receiving
@@ -143,12 +144,12 @@ class SimpleConsumer(ClientService):
         self._working = working = Receiving(
             self.group, client, self.settings, self._subscriptions, self.spawn, self.pause_for
         )  # fmt: skip
-        client.admin_requests.consumers[self.group] = SimpleAdmin(client, self.describe, working.popped_ms)
+        AdminRequests.of(client).consumers[self.group] = SimpleAdmin(client, self.describe, working.popped_ms)
 
     async def _part(self) -> None:
         """Wait for nothing more, and say goodbye. What was received and isn't done comes again in its time."""
         working, self._working = self._working, None
-        self.client.admin_requests.consumers.pop(self.group, None)
+        AdminRequests.of(self.client).consumers.pop(self.group, None)
         if working is not None:
             await working.leave()
         await self.client.leave_consumers(self.group)

@@ -9,6 +9,7 @@ Behaviour
 from collections.abc import Mapping
 from typing import Protocol
 
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.pull_answers import packed_address, received
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -54,6 +55,15 @@ class AskedForClients(Protocol):
 
 class AdminRequests:
     """Passes them on to the consumers of one client."""
+
+    @classmethod
+    def of(cls, client: ClusterClient) -> "AdminRequests":
+        """Return those of a client. Its consumers share them."""
+        return client.part(cls._made_for)
+
+    @classmethod
+    def _made_for(cls, client: ClusterClient) -> "AdminRequests":
+        return cls(client.dispatcher)
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.consumers: dict[str, Asked] = {}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.membership.lock_keeper import LockKeeper, NoLocks
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.queues.held_lock import HeldLock
 from staticfire.client.consume.queues.instructions import Leave
@@ -131,7 +132,7 @@ class AssignedQueues:
     async def move(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Go on at these offsets in those of the queues that are owned: they are dropped and taken anew."""
         await self._revoke(offsets)
-        self._client.rebalancing.wake()
+        RebalanceLoop.of(self._client).wake()
 
     async def move_to_time(self, stored_ms: int) -> None:
         """Go on with what was stored at that time or later, but for retries. Raises: BrokerAnswer, NetworkError."""
@@ -162,7 +163,7 @@ class AssignedQueues:
 
     async def _let_go_and_tell(self, queue: Queue, leave: Leave) -> None:
         await self._let_go([(queue, leave)])
-        self._client.rebalancing.wake()
+        RebalanceLoop.of(self._client).wake()
 
     async def _let_go(self, leaving: list[tuple[Queue, Leave]]) -> None:
         """Store offsets, unlock, remove."""

@@ -18,6 +18,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.client.consume.membership.queue_locks import LockOutcome, LockRequests
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.queues.held_lock import HeldLock
 from staticfire.client.consume.queues.ordered_policy import OrderedPolicy
@@ -129,7 +130,7 @@ class LockKeeper:
     def _take_again(self) -> None:
         self._again = None
         if not self._state.is_over:
-            self._client.rebalancing.wake()
+            RebalanceLoop.of(self._client).wake()
 
     # -- giving back ---------------------------------------------------------------------------------------------
 

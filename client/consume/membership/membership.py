@@ -9,9 +9,9 @@ import asyncio
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import check_conditions
 from staticfire.client.cluster.heartbeats import DescribeConsumer
-from staticfire.client.consume.membership.admin_requests import Asked
+from staticfire.client.consume.membership.admin_requests import AdminRequests, Asked
 from staticfire.client.consume.membership.assigned_queues import AssignedQueues
-from staticfire.client.consume.membership.rebalance_loop import Rebalanced
+from staticfire.client.consume.membership.rebalance_loop import Rebalanced, RebalanceLoop
 from staticfire.client.consume.membership.version_adoption import VersionAdoption
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.offsets.offset_store import OffsetStore
@@ -61,14 +61,14 @@ class Membership:
 
         client.join_consumers(group, stamped, adoption.told)
         self._is_joined = True
-        client.admin_requests.consumers[group] = admin
+        AdminRequests.of(client).consumers[group] = admin
         await self._fetch_routes()
         await check_conditions(client, group, self._state.wanted.values())
         await client.announce()
         if not await self._sharing.rebalance():
-            client.rebalancing.wake()
+            RebalanceLoop.of(client).wake()
         client.routes.listeners.append(self._route_changed)
-        client.rebalancing.add(group, self._sharing)
+        RebalanceLoop.of(client).add(group, self._sharing)
         client.broker_connected.append(self._connected)
         self._service.spawn(self._persist_loop(), f"offsets of {group}")
         self._service.spawn(self._sample_loop(), f"statistics of {group}")
@@ -78,8 +78,8 @@ class Membership:
         client, group = self._client, self._state.group
         self._held.stop_pulling()
         if self._is_joined:
-            client.admin_requests.consumers.pop(group, None)
-            client.rebalancing.remove(group)
+            AdminRequests.of(client).consumers.pop(group, None)
+            RebalanceLoop.of(client).remove(group)
             if self._connected in client.broker_connected:
                 client.broker_connected.remove(self._connected)
             if self._route_changed in client.routes.listeners:
@@ -93,13 +93,13 @@ class Membership:
 
     def try_again(self) -> None:
         """Rebalance soon: not all could be done."""
-        self._client.rebalancing.wake()
+        RebalanceLoop.of(self._client).wake()
 
     def subscriptions_changed(self) -> None:
         """Tell every broker, share queues anew, and pull again what waited because nobody wanted it."""
         if self._is_joined:
             self._client.send_heartbeats()
-            self._client.rebalancing.wake()
+            RebalanceLoop.of(self._client).wake()
             self._held.resume()
 
     async def _fetch_routes(self) -> None:
@@ -111,7 +111,7 @@ class Membership:
 
     def _route_changed(self, topic: str, _: TopicRouteData) -> None:
         if topic in self._state.wanted:
-            self._client.rebalancing.wake()
+            RebalanceLoop.of(self._client).wake()
 
     def _connected(self, _: str) -> None:
         """Compare offsets with a broker that is back: until then it isn't told any."""

@@ -9,9 +9,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.wakeup import Wakeup
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.dispatcher import Call
 from staticfire.runtime.log import logger
@@ -50,6 +52,18 @@ class Rebalanced(Protocol):
 
 class RebalanceLoop:
     """The loop of one client, over all its consumers. It runs from the first consumer on."""
+
+    @classmethod
+    def of(cls, client: ClusterClient) -> "RebalanceLoop":
+        """Return the loop of a client. Its consumers share it."""
+        return client.part(cls._made_for)
+
+    @classmethod
+    def _made_for(cls, client: ClusterClient) -> "RebalanceLoop":
+        loop = cls(client.settings, client.machine.clock, client.spawn, client.pause_for)
+        client.broker_connected.append(lambda _: loop.wake())
+        client.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, loop.notified)
+        return loop
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.subscriptions import Subscription
 from staticfire.client.consume.membership.assigned_queues import AssignedQueues
-from staticfire.client.consume.membership.rebalance_loop import plan_rebalance
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop, plan_rebalance
 from staticfire.client.consume.membership.server_assignment import ServerAssignment, Share, any_broker
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.results.hooks import RebalanceCall
@@ -172,7 +172,7 @@ class Rebalancer:
         else:
             del self._subscriptions.by_topic[retries]
         self._client.send_heartbeats()
-        self._client.rebalancing.wake()
+        RebalanceLoop.of(self._client).wake()
 
     async def _carry_out(
         self, table: OwnedQueues, topic: str, queues: list[MessageQueue], assigned: list[MessageQueue]
