@@ -8,7 +8,7 @@ where the field's name says of what: `flush_ms=2s`, `segment_bytes_max=64MiB`.
 
 Anything that isn't understood is an error that names the way out: a setting that is silently ignored costs an
 afternoon. Of the environment a program takes its own settings only: those that nobody knows are found by who knows
-all programs (`staticfire/environment.py`).
+all programs (`staticfire/launch/environment.py`).
 """
 
 import functools

@@ -21,7 +21,7 @@ from staticfire.control.asked import ControlledCluster
 from staticfire.control.cluster import paths
 from staticfire.control.routes import LINES, ControlCall, Reply, Route, did_you_mean
 from staticfire.control.view import ClusterView
-from staticfire.places import url_of
+from staticfire.launch.places import url_of
 from staticfire.protocol.codes import ResponseCode, name_of_response
 from staticfire.protocol.errors import (
     BrokerAnswer,

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.faults.simulation import SimulatedWorld
-from staticfire.plan import GivenSettings, plan_cluster
+from staticfire.launch.plan import GivenSettings, plan_cluster
 from staticfire.protocol.codecs import json
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData

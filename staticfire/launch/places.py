@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.plan import (
+from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.launch.plan import (
     BROKER_PORT,
     CONTROL_PORT,
     HOST,
@@ -23,7 +23,7 @@ from staticfire.runtime.addresses import format_address
 from staticfire.runtime.ports import listen_on, port_of
 
 if TYPE_CHECKING:
-    from staticfire.temporary_folder import TemporaryFolder
+    from staticfire.launch.temporary_folder import TemporaryFolder
 
 PORT_MAX = 65_535
 
@@ -91,7 +91,7 @@ class WantedCluster:
         """What turns differences off. Raises: UsageError."""
         if self.compat is None:
             return {}
-        from staticfire.compat import compat_settings  # here, since few starts ask
+        from staticfire.launch.compat import compat_settings  # here, since few starts ask
 
         return compat_settings(self.compat)
 
@@ -147,7 +147,9 @@ class ClusterFolder:
     def __init__(self, path: str | None, words: Words = FLAGS) -> None:
         """Make the folder. Raises: UsageError."""
         if path is None:
-            from staticfire.temporary_folder import TemporaryFolder  # here: it imports as much as all of this module
+            from staticfire.launch.temporary_folder import (
+                TemporaryFolder,  # here: it imports as much as all of this module
+            )
 
             self._temporary = TemporaryFolder()
             self.path = self._temporary.path

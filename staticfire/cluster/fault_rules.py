@@ -10,7 +10,7 @@ from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.runtime.pool import ConnectionPool
 
 if TYPE_CHECKING:
-    from staticfire.process_faults import ProcessFaults
+    from staticfire.launch.process_faults import ProcessFaults
 
 IN_A_THREAD = (
     "this cluster lives in a thread, which can't be killed or frozen; Cluster(isolation='process') has processes"

@@ -7,7 +7,7 @@ programs, which may call a variable of theirs STATICFIRE_VERSION.
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 
-from staticfire.plan import PROGRAMS
+from staticfire.launch.plan import PROGRAMS
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import ENVIRONMENT, ENVIRONMENT_PREFIX, variable_of
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from staticfire.broker.groups.retries import SentBack
 from staticfire.broker.server import Broker
+from staticfire.launch.places import WantedCluster, describe_cluster
+from staticfire.launch.plan import PROXY
+from staticfire.launch.processes import prepare_places
 from staticfire.nameserver.server import Nameserver
-from staticfire.places import WantedCluster, describe_cluster
-from staticfire.plan import PROXY
-from staticfire.processes import prepare_places
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Service

@@ -14,10 +14,10 @@ from collections.abc import Generator, Mapping
 from typing import Any, Self
 
 from staticfire.client.admin.faults import FaultView, FaultViews
-from staticfire.cluster_calls import Face, awaiting, waiting
-from staticfire.fault_rules import ClusterFaults
+from staticfire.cluster.cluster_calls import Face, awaiting, waiting
+from staticfire.cluster.fault_rules import ClusterFaults
+from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.protocol.errors import UsageError
-from staticfire.running_cluster import RunningCluster
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.pool import ConnectionPool
 

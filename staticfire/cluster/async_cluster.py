@@ -8,17 +8,17 @@ Also `cluster.aio` of a cluster that was entered with `with`, for asynchronous t
 
 from typing import TYPE_CHECKING
 
-from staticfire.cluster_calls import Face, awaiting
-from staticfire.cluster_clock import RunningClock
-from staticfire.cluster_facts import ClusterFacts, ProcessFacts
-from staticfire.plan import NAMESERVER
-from staticfire.running_cluster import RunningCluster
+from staticfire.cluster.cluster_calls import Face, awaiting
+from staticfire.cluster.cluster_clock import RunningClock
+from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
+from staticfire.cluster.running_cluster import RunningCluster
+from staticfire.launch.plan import NAMESERVER
 from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
-    from staticfire.cluster import Cluster
-    from staticfire.cluster_dead_letters import AwaitedDeadLetters
-    from staticfire.cluster_faults import AwaitedFaults
+    from staticfire.cluster.cluster import Cluster
+    from staticfire.cluster.cluster_dead_letters import AwaitedDeadLetters
+    from staticfire.cluster.cluster_faults import AwaitedFaults
 
 
 class AsyncClock(Face[RunningClock]):
@@ -62,14 +62,14 @@ class AsyncCluster(ClusterFacts):
 
     def dlq(self, group: str) -> "AwaitedDeadLetters":
         """The dead letters of a group: `.letters()`, `.count()`, `.find(id)`, `.resend()`, `.on_death(hook)`."""
-        from staticfire.cluster_dead_letters import AwaitedDeadLetters
+        from staticfire.cluster.cluster_dead_letters import AwaitedDeadLetters
 
         return AwaitedDeadLetters(self, group)
 
     @property
     def faults(self) -> "AwaitedFaults":
         """What goes wrong on purpose: `async with cluster.faults.add(...)`, `await cluster.faults.all()`."""
-        from staticfire.cluster_faults import AwaitedFaults
+        from staticfire.cluster.cluster_faults import AwaitedFaults
 
         return AwaitedFaults(self)
 

@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from staticfire.control.port import ControlPort
-from staticfire.places import PARAMETERS, WantedControl, is_whole, url_of
-from staticfire.plan import HOST, PROXY
-from staticfire.processes import ProcessCluster
+from staticfire.launch.places import PARAMETERS, WantedControl, is_whole, url_of
+from staticfire.launch.plan import HOST, PROXY
+from staticfire.launch.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.ports import listen_on, port_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.copying.copier import CopyReport
     from staticfire.client.explain.explanation import Explanation
-    from staticfire.embedded import EmbeddedCluster
+    from staticfire.launch.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from staticfire.environment import check_environment
-from staticfire.places import ClusterFolder, Ports, WantedCluster, describe_cluster
-from staticfire.plan import (
+from staticfire.launch.environment import check_environment
+from staticfire.launch.places import ClusterFolder, Ports, WantedCluster, describe_cluster
+from staticfire.launch.plan import (
     PROXY,
     ClusterPlan,
     GivenSettings,
@@ -30,7 +30,7 @@ from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
 if TYPE_CHECKING:
-    from staticfire.process_faults import ProcessFaults
+    from staticfire.launch.process_faults import ProcessFaults
 
 
 class ProcessCluster:
@@ -84,7 +84,7 @@ class ProcessCluster:
     @cached_property
     def process_faults(self) -> "ProcessFaults":
         """What goes wrong on purpose with the processes."""
-        from staticfire.process_faults import ProcessFaults  # here: it loads what a start has no time for
+        from staticfire.launch.process_faults import ProcessFaults  # here: it loads what a start has no time for
 
         return ProcessFaults(self)
 

@@ -2,9 +2,9 @@
 
 from typing import Generic, TypeVar
 
-from staticfire.cluster_calls import Face
+from staticfire.cluster.cluster_calls import Face
+from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.protocol.errors import ClientError
-from staticfire.running_cluster import RunningCluster
 
 
 class ClusterFacts(Face[RunningCluster]):

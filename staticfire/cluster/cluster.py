@@ -21,22 +21,22 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, Self
 
-from staticfire.cluster_calls import waiting
-from staticfire.cluster_facts import ClusterFacts, ProcessFacts
-from staticfire.places import WantedCluster
-from staticfire.plan import NAMESERVER
-from staticfire.processes import ProcessCluster
+from staticfire.cluster.cluster_calls import waiting
+from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
+from staticfire.cluster.running_cluster import RunningCluster
+from staticfire.launch.places import WantedCluster
+from staticfire.launch.plan import NAMESERVER
+from staticfire.launch.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError
-from staticfire.running_cluster import RunningCluster
 from staticfire.runtime.light_start import collection_paused
 from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
-    from staticfire.async_cluster import AsyncCluster
-    from staticfire.cluster_clock import BlockingClock
-    from staticfire.cluster_dead_letters import BlockingDeadLetters
-    from staticfire.cluster_faults import BlockingFaults
-    from staticfire.embedded import EmbeddedCluster
+    from staticfire.cluster.async_cluster import AsyncCluster
+    from staticfire.cluster.cluster_clock import BlockingClock
+    from staticfire.cluster.cluster_dead_letters import BlockingDeadLetters
+    from staticfire.cluster.cluster_faults import BlockingFaults
+    from staticfire.launch.embedded import EmbeddedCluster
 
 Isolation = Literal["thread", "process"]
 COPY_TIMEOUT_S = 3_600
@@ -78,7 +78,7 @@ class Cluster(ClusterFacts):
         ports = namesrv_port, broker_port
         wanted = WantedCluster.of_parameters(brokers, settings, directory, *ports, grpc, nameservers)
         if compat is not None:
-            from staticfire.compat import check_target
+            from staticfire.launch.compat import check_target
 
             check_target(compat)
         self._wanted = replace(wanted, compat=compat)
@@ -102,27 +102,27 @@ class Cluster(ClusterFacts):
     @property
     def clock(self) -> "BlockingClock":
         """Message time: `cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()`, `.now()`."""
-        from staticfire.cluster_clock import BlockingClock
+        from staticfire.cluster.cluster_clock import BlockingClock
 
         return BlockingClock(self)
 
     def dlq(self, group: str) -> "BlockingDeadLetters":
         """The dead letters of a group: `.letters()`, `.count()`, `.find(id)`, `.resend()`, `.on_death(hook)`."""
-        from staticfire.cluster_dead_letters import BlockingDeadLetters
+        from staticfire.cluster.cluster_dead_letters import BlockingDeadLetters
 
         return BlockingDeadLetters(self, group)
 
     @property
     def faults(self) -> "BlockingFaults":
         """What goes wrong on purpose: `.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")`, `.all()`, `.clear()`."""
-        from staticfire.cluster_faults import BlockingFaults
+        from staticfire.cluster.cluster_faults import BlockingFaults
 
         return BlockingFaults(self)
 
     @property
     def aio(self) -> "AsyncCluster":
         """The same cluster for code that awaits: what `async with` gives."""
-        from staticfire.async_cluster import AsyncCluster
+        from staticfire.cluster.async_cluster import AsyncCluster
 
         return AsyncCluster(self)
 
@@ -229,7 +229,9 @@ class Cluster(ClusterFacts):
         if self.isolation == "process":
             return self._start_processes()
         with collection_paused():
-            from staticfire.embedded import EmbeddedCluster  # here: it loads a whole broker, as processes do themselves
+            from staticfire.launch.embedded import (
+                EmbeddedCluster,  # here: it loads a whole broker, as processes do themselves
+            )
 
         cluster = EmbeddedCluster(self._wanted)
         self._stack.push_async_callback(cluster.stop)

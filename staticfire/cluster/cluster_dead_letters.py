@@ -11,8 +11,8 @@ All raise GroupNotFound, BrokerAnswer and NetworkError; see DeadLetterQueue.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from staticfire.cluster_calls import Face, awaiting, waiting
-from staticfire.running_cluster import RunningCluster
+from staticfire.cluster.cluster_calls import Face, awaiting, waiting
+from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.runtime.log import logger
 from staticfire.runtime.loop_thread import LoopThread
 

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from staticfire.client.admin.clock import ClockReport, ClusterClock
-from staticfire.cluster_calls import Face, waiting
+from staticfire.cluster.cluster_calls import Face, waiting
+from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.protocol.durations import DURATION_FORMS, MOMENT_FORMS, ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS
-from staticfire.running_cluster import RunningCluster
 from staticfire.runtime.loop_thread import LoopThread
 
 TIMEOUT_S = ADVANCE_TIMEOUT_MS / 1_000 + 10

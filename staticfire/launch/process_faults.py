@@ -18,7 +18,7 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.signals import StopAsked
 
 if TYPE_CHECKING:
-    from staticfire.processes import ProcessCluster
+    from staticfire.launch.processes import ProcessCluster
 
 log = logger("faults")
 
