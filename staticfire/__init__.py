@@ -8,8 +8,8 @@ a name's module is loaded when the name is first asked for.
 - `cluster/`: `Cluster` for tests and programs; `launch/`: how it is started
 - `message_fields.py`: a message as fields of JSON
 - `cli/`: the command line; `control/`: the control endpoint; `testing/`: pytest's plugin and unittest's mixin
-- links to the packages beneath: `pipeline/`, `proxy/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`,
-  `protocol/`
+- links to the packages beneath: `pipeline/`, `proxy/`, `simulation/`, `nameserver/`, `broker/`, `client/`, `faults/`,
+  `runtime/`, `protocol/`
 """
 
 from staticfire.protocol.lazy_names import lazy_names

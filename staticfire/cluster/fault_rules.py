@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from staticfire.client.admin.faults import FaultAdmin, FaultView, FaultViews, numbered
-from staticfire.faults.rules.actions import ACTIONS
-from staticfire.faults.rules.parsing import parse_fault
+from staticfire.faults.actions import ACTIONS
+from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.runtime.pool import ConnectionPool
 

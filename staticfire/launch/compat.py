@@ -29,7 +29,7 @@ def differences() -> list[Difference]:
     """Return all of them, those that can be turned off first."""
     import tomllib  # here, since few starts ask
 
-    found = tomllib.loads(files("staticfire").joinpath("differences.toml").read_text("utf-8"))
+    found = tomllib.loads(files("staticfire.launch").joinpath("differences.toml").read_text("utf-8"))
     return [Difference(**one) for one in found["difference"]]
 
 

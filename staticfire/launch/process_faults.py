@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from staticfire.client.admin.faults import FaultView
-from staticfire.faults.rules import actions
+from staticfire.faults import actions
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.errors import ClientError, StaticfireError, UsageError
 from staticfire.protocol.requests.faults import FaultRule

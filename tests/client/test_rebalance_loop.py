@@ -8,8 +8,8 @@ import pytest_asyncio
 
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.runtime.service import Service
+from staticfire.simulation.world import SimulatedWorld
 
 pytestmark = pytest.mark.row("R1")
 

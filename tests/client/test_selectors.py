@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from staticfire.client import ByMachineRoom, ByRandom, ClientError, Message, Producer, Selector, by_hash
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
 pytestmark = pytest.mark.row("F5")

@@ -13,7 +13,18 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LAYERS = ["protocol", "runtime", "nameserver", "broker", "client", "faults", "pipeline", "proxy", "staticfire"]
+LAYERS = [
+    "protocol",
+    "runtime",
+    "nameserver",
+    "broker",
+    "client",
+    "faults",
+    "simulation",
+    "pipeline",
+    "proxy",
+    "staticfire",
+]
 """The folders that are the program, bottom first; staticfire/ is the face and holds a link to each of the others."""
 
 AROUND = ["tests", "benchmarks", "examples", "tools"]

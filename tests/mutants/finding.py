@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from staticfire.faults.runs.outcome import RunOutcome
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.runs.swarm import swarm_workload
-from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
-from staticfire.faults.workload.loading import WorkloadMaker
+from staticfire.simulation.runs.outcome import RunOutcome
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.runs.swarm import swarm_workload
+from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
+from staticfire.simulation.workload.loading import WorkloadMaker
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 

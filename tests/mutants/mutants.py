@@ -32,7 +32,7 @@ from staticfire.client.consume.results.ordered_results import OrderedVerdict
 from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
 from staticfire.client.settings.allocation import Averagely, AveragelyByCircle
-from staticfire.faults.simulation.files import SimulatedFile, SimulatedFiles
+from staticfire.simulation.world.files import SimulatedFile, SimulatedFiles
 from tests.mutants.pop_mutants import POP_MUTANTS
 
 Patch = pytest.MonkeyPatch

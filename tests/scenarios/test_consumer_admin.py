@@ -17,11 +17,11 @@ from staticfire.client import (
 )
 from staticfire.client.cluster.queues import MessageQueue as ClientQueue
 from staticfire.client.consume.membership.admin_requests import AdminRequests
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumeDirectly, GetConsumerRunningInfo
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetClientOffset, ResetOffsetBody
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios import ordering
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, taking
 from tests.scenarios.ordering import Ordering

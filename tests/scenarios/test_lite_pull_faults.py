@@ -12,10 +12,10 @@ from staticfire.client import (
     MessageQueue,
 )
 from staticfire.client.consume.membership.admin_requests import AdminRequests
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.groups import DeleteGroup
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop
 from tests.scenarios.polling import QUEUE, Program, lite_pull, poll_all
 

@@ -7,8 +7,8 @@ from staticfire.client import (
     ConsumeFromWhere,
     MessageQueue,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 

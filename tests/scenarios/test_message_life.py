@@ -20,7 +20,7 @@ from staticfire.client import (
     message_lives,
 )
 from staticfire.client.life.facts import LifeEvent
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
 pytestmark = pytest.mark.row("F3")

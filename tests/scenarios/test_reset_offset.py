@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
@@ -23,6 +22,7 @@ from staticfire.protocol.requests.reset_offset import (
 )
 from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 
 pytestmark = pytest.mark.row("C11")

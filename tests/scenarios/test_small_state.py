@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from staticfire.broker.config_files import ConfigFiles
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import StorageError
+from staticfire.simulation.world import SimulatedWorld
 
 
 async def nothing_to_sync() -> None:

@@ -6,7 +6,6 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClusterClient
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
@@ -23,6 +22,7 @@ from staticfire.protocol.requests.statistics import (
     TopicOffset,
     ViewStats,
 )
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 
 

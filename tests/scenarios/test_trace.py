@@ -23,10 +23,10 @@ from staticfire.client import (
 )
 from staticfire.client.life.trace_reading import TraceEvent, trace_of
 from staticfire.client.produce.trace_writer import BATCH_MAX
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.protocol.trace import PubTrace, TracedType, decode_traces
 from staticfire.runtime.machine import Machine
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.test_client import NAMESRV, cluster
 
 TOPIC = "orders"
