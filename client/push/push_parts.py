@@ -22,9 +22,8 @@ from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.client.consume.queues.queue_driver import Driver, Listening
 from staticfire.client.consume.results.consume_results import Listener
 from staticfire.client.consume.results.ordered_results import OrderedListener
-from staticfire.client.offsets.local_offsets import LocalOffsets
-from staticfire.client.offsets.offset_store import OffsetStore, RemoteOffsets
-from staticfire.client.settings.push_settings import MessageModel, PushSettings
+from staticfire.client.offsets.local_offsets import offsets_of
+from staticfire.client.settings.push_settings import MessageModel
 from staticfire.protocol.errors import ClientError
 from staticfire.runtime.service import Service, Spawn
 
@@ -143,16 +142,3 @@ def popped_queues(
         return ConcurrentConsumption(group, called, settings, machine, returns.give_back, driver, spawn)
 
     return PopQueues(state, client, PopDriver(state, client, acknowledging, returns, listen, spawn))
-
-
-def offsets_of(group: str, client: ClusterClient, settings: PushSettings) -> OffsetStore:
-    """Return where a consumer keeps its offsets.
-
-    Those of BROADCASTING lie in a folder that is the same after a restart: DEFAULT isn't replaced in its name.
-    """
-    if settings.message_model is MessageModel.CLUSTERING:
-        return RemoteOffsets(group, client, settings)
-    names = client.settings
-    unit = f"@{names.unit_name}" if names.unit_name else ""
-    who = f"{names.client_ip or client.machine.identity.host_ip}@{names.instance_name}{unit}"
-    return LocalOffsets(client.machine, f"{settings.local_offset_store_dir}/{who}/{group}")
