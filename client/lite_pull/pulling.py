@@ -19,8 +19,8 @@ from staticfire.client.lite_pull.chosen_queues import ChosenQueues
 from staticfire.client.lite_pull.poll_buffer import PollBuffer
 from staticfire.client.lite_pull.polled_offsets import PolledOffsets
 from staticfire.client.lite_pull.shared_flow import SharedFlow
-from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.client.offsets.local_offsets import offsets_of
+from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.client.settings.lite_pull_settings import LitePullSettings
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.messages import ReceivedMessage

@@ -4,13 +4,15 @@ A checker knows nothing of virtual time: who runs a real cluster feeds it the sa
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from staticfire.simulation.checkers.events import RunEvent
-from staticfire.simulation.workload.description import Group, Workload
 from staticfire.simulation.workload.own_code import OWN_ERRORS, told
+
+if TYPE_CHECKING:
+    from staticfire.simulation.workload.description import Group, Workload
 
 VIOLATIONS_MAX = 20
 # Of one checker; the rest is counted.
@@ -34,7 +36,7 @@ class Checker:
     hears: ClassVar[tuple[type[RunEvent], ...]] = (RunEvent,)
     """The kinds of events that it wants to see; RunEvent: all."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: "Workload") -> None:
         self.workload = workload
         self.groups: dict[str, Group] = {group.name: group for group in workload.groups}
         self.violations: list[Violation] = []
@@ -58,7 +60,7 @@ class Checker:
 class Checkers:
     """All checkers of a run. One that raises has failed, is told with its line, and hears no more."""
 
-    def __init__(self, workload: Workload, kinds: Sequence[type[Checker]]) -> None:
+    def __init__(self, workload: "Workload", kinds: Sequence[type[Checker]]) -> None:
         self._found: list[Violation] = []
         self._listening: dict[type[RunEvent], list[Checker]] = {}
         self.all: list[Checker] = []

@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 import click
 
 from staticfire.launch.environment import check_environment
-from staticfire.runtime.config import load_settings, non_defaults
+from staticfire.runtime.config import non_defaults
 from staticfire.runtime.config_help import describe, example_toml
 from staticfire.runtime.live_settings import as_properties
+from staticfire.runtime.loading import load_settings
 from staticfire.runtime.spawning import child_environment, interpreter
 
 

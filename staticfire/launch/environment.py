@@ -9,7 +9,8 @@ from dataclasses import fields
 
 from staticfire.launch.plan import PROGRAMS
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.config import ENVIRONMENT, ENVIRONMENT_PREFIX, variable_of
+from staticfire.runtime.config import ENVIRONMENT_PREFIX, variable_of
+from staticfire.runtime.loading import ENVIRONMENT
 
 NO_SETTINGS = frozenset({"CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
 """What is read from the environment, and isn't a setting of a server: names without the prefix."""

@@ -13,7 +13,8 @@ from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import each_address, format_address
-from staticfire.runtime.config import ENVIRONMENT, field_of, load_settings, variable_of
+from staticfire.runtime.config import field_of, variable_of
+from staticfire.runtime.loading import ENVIRONMENT, load_settings
 
 HOST = "127.0.0.1"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")

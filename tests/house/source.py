@@ -45,6 +45,13 @@ class Source:
         """The top-level folder that it stands in."""
         return self.path.parts[0]
 
+    @property
+    def module(self) -> str:
+        """The name under which it is imported."""
+        parts = self.path.with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        return ".".join(parts if parts[0] == "staticfire" else ("staticfire", *parts))
+
     @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.text, str(self.path))
