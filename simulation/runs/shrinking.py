@@ -85,7 +85,7 @@ def as_scenario(outcome: RunOutcome, hours: float, path: str, changes: Mapping[s
     strikes = "\n".join(f"        {_strike_words(strike)}," for strike in outcome.strikes)
     promise = str(outcome.violations[0]).replace("\\", "\\\\").replace('"', "'") if outcome.violations else ""
     return f'''from staticfire.simulation.runs.play import Play, play
-from staticfire.faults.{loads}
+from staticfire.simulation.{loads}
 from staticfire.simulation.workload.strikes import Strike
 
 

@@ -60,7 +60,7 @@ def test_no_modules_import_each_other() -> None:
             target
             for full_name, _ in imports_at_runtime(source)
             for target in (full_name, full_name.rpartition(".")[0])
-            if target in modules and not name.startswith(f"{target}.")
+            if target in modules and not f"{name}.".startswith(f"{target}.")
         }
         for name, source in modules.items()
     }
