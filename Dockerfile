@@ -12,7 +12,7 @@ RUN python3 -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["
 COPY . .
 RUN PIP_CONSTRAINT=constraints.txt python3 -m pip --python /opt/staticfire/bin/python install --no-cache-dir \
       --disable-pip-version-check --no-deps . \
- && ln -s /opt/staticfire/lib/python3.*/site-packages/staticfire/container_health.py /opt/staticfire/health.py
+ && ln -s /opt/staticfire/lib/python3.*/site-packages/staticfire/launch/container_health.py /opt/staticfire/health.py
 
 FROM python:3.11-slim
 # The user and the folders of RocketMQ's image, so that volumes of people's compose files fit. A named volume takes over

@@ -20,11 +20,11 @@ import time
 from collections.abc import Sequence
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
-from staticfire.client.consume.push_consumer import PushConsumer
-from staticfire.client.consume.push_settings import ConsumeFromWhere, PushSettings
-from staticfire.client.lite_pull.consumer import LitePullConsumer
-from staticfire.client.lite_pull.settings import LitePullSettings
+from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus
+from staticfire.client.lite_pull.lite_pull_consumer import LitePullConsumer
+from staticfire.client.push.push_consumer import PushConsumer
+from staticfire.client.settings.lite_pull_settings import LitePullSettings
+from staticfire.client.settings.push_settings import ConsumeFromWhere, PushSettings
 from staticfire.protocol.limits import PULL_MESSAGES_MAX
 from staticfire.protocol.messages import ReceivedMessage
 

@@ -1,8 +1,19 @@
-"""What goes wrong on purpose: on a cluster that runs, and on whole clusters that are played in a world of ours.
+"""Faults by rule, on a cluster that runs. [The page](docs/faults.md) has all actions.
 
-- `rules/`: on a running cluster, by rules that are added and removed; servers and clients import it
-- `simulation/`: the world, with virtual time, a simulated network and disk; nothing in it knows of brokers
-- `workload/`: what a cluster has to do, and what may happen to it, as people describe it
-- `checkers/`: what has to be true; `runs/`: a run from a seed, and many
-- `troubles/`: what people suffer from, told as stories with what avoids it
+Said and shown:
+
+- `actions.py`: what can go wrong, and how each of these goes with directions and places
+- `parsing.py`: a rule from what a person says; `codes.py`: request and response codes by name, and what was meant
+- `showing.py`: a rule in a line
+
+Decided, without a clock or a socket:
+
+- `matching.py`: what a rule sees of a request, and whether it means it
+- `book.py`: the rules of one server, and what they say about a request, an answer, a request of the server's own
+
+Done, in a server that has rules (without any, none of this is loaded):
+
+- `desk.py`: rules come and go; `site.py`: the server that has them
+- `gate.py`: requests on their way to their handlers; `outlet.py`: bytes on their way out
+- `bundles.py`: many messages of one request, some of them refused; `skew.py`: what clients say of time, moved
 """

@@ -8,7 +8,8 @@
 `pip install 'staticfire[spark]'` brings what it needs; Spark itself needs Java 17 or later. Importing this loads
 nothing of it, and nothing outside of this folder imports it.
 
-- `source.py`: what Spark sees; `schema.py`: its columns; `local_spark.py`: a Spark that is set up for it; `errors.py`
+- `source.py`, `batch_reader.py`: what Spark sees; `schema.py`: its columns; `local_spark.py`: a Spark that is set up
+  for it; `errors.py`
 - pure: `options.py`, `offsets.py`, `planning.py` (which messages, in which pieces), `pace.py` (how often to ask),
   `expressions.py` (which messages), `topic_pattern.py` (which topics)
 - `batch_plan.py`, `stream_plan.py`: what a query reads, once or again and again

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.consume.pull_answers import packed_address
+from staticfire.client.cluster.pull_answers import packed_address
 from staticfire.pipeline.errors import DataLost, SourceUnreachable
 from staticfire.pipeline.expressions import SQL92
 from staticfire.pipeline.options import SourceOptions

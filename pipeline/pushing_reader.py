@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from pyspark.sql.datasource import Filter
 
+from staticfire.pipeline.batch_reader import BatchReader
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.pushing import Pushed, push
-from staticfire.pipeline.source import BatchReader
 
 
 class PushingReader(BatchReader):

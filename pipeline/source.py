@@ -12,30 +12,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.pipeline.batch_plan import plan_batch
-from staticfire.pipeline.batches import BatchMaker
+from staticfire.pipeline.batch_reader import BatchReader, read_range
 from staticfire.pipeline.link import link_to
 from staticfire.pipeline.offsets import Checkpoint
 from staticfire.pipeline.options import SourceOptions, check_for_batch, check_for_stream, parse_options
-from staticfire.pipeline.planning import QueueRange
-from staticfire.pipeline.pulls import PullAhead
 from staticfire.pipeline.rows import check_columns
 from staticfire.pipeline.schema import arrow_schema, spark_schema
 from staticfire.pipeline.sink_options import parse_sink_options
 from staticfire.pipeline.stream_plan import StreamPlan
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
-from staticfire.runtime.log import logger
 
 if TYPE_CHECKING:
     from staticfire.pipeline.sink import BatchWriter, StreamWriter
-
-log = logger("pipeline")
 
 
 class StaticfireSource(DataSource):
@@ -84,29 +77,6 @@ class StaticfireSource(DataSource):
         return parse_options(dict(self.options), os.environ)
 
 
-class BatchReader(DataSourceReader):
-    """A bounded read."""
-
-    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
-        self._options = options
-        self._schema = schema
-        if options.max_offsets_per_trigger is not None:
-            log.warning("option_ignored", option="maxOffsetsPerTrigger", reason="it is for streaming queries")
-
-    def partitions(self) -> list[InputPartition]:
-        async def plan(client: ClusterClient) -> list[QueueRange]:
-            return await plan_batch(client, self._options, self.narrow)
-
-        return [InputPartition(each) for each in link_to(self._options).ask(plan)]
-
-    def narrow(self, ranges: list[QueueRange]) -> list[QueueRange]:
-        """Return what is to be read of what there is."""
-        return ranges
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_range(self._options, self._schema, partition.value)
-
-
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An unbounded one. What it knows of the cluster stays in the process that plans."""
 
@@ -146,26 +116,3 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._schema, partition.value)
-
-
-def read_range(options: SourceOptions, schema: pa.Schema, wanted: QueueRange | None) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of one range. None is Spark's partition of a plan without any.
-
-    Raises: DataLost, SourceUnreachable.
-    """
-    if wanted is None:
-        return
-    link = link_to(options)
-
-    async def begin(client: ClusterClient) -> PullAhead:
-        return PullAhead(client, options, wanted)
-
-    pulls = link.ask(begin)
-    maker = BatchMaker(options, wanted, schema)
-    try:
-        while (pulled := link.ask(lambda _: pulls.take())) is not None:
-            batch = maker.batch(pulled)
-            if batch.num_rows:
-                yield batch
-    finally:
-        link.ask(lambda _: pulls.stop())

@@ -24,7 +24,8 @@ Processes:
 
 Settings:
 
-- `config.py`: flags, environment, file and defaults, read once; `config_help.py`: help and example made of the same
+- `config.py`: fields and their values; `loading.py`: from flags, environment, file and defaults; `config_help.py`: help
+  and example of the same
 - `ranges.py`: how far the number of a setting may go
 - `live_settings.py`: settings that administrators change while a server runs
 - `foreign_conf.py`, `rocketmq_settings.py`: files that were written for RocketMQ, and all names that it takes

@@ -168,3 +168,16 @@ class LoopThread:
 def _settle(future: "Future[Any]", error: BaseException) -> None:
     if not future.done() and future.set_running_or_notify_cancel():
         future.set_exception(error)
+
+
+def refuse_in_event_loop(owner: str, own: LoopThread | None = None) -> None:
+    """Raise ClientError where an event loop runs: a call that blocks would stop it, and all its tasks."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if own is None or not own.is_current:
+        raise ClientError(
+            f"{owner}: this would block the event loop that runs here; write `async with` and `await`, or call it in "
+            "a thread: `await asyncio.to_thread(...)`"
+        )

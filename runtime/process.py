@@ -27,10 +27,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from staticfire.protocol.errors import StaticfireError, StorageError, UsageError, os_words
-from staticfire.runtime.config import load_settings
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.live.descriptors import raise_limit
+from staticfire.runtime.loading import load_settings
 from staticfire.runtime.log import load as load_logging, logger
 from staticfire.runtime.log_sink import say
 from staticfire.runtime.machine import Files, Machine

@@ -5,22 +5,11 @@
 Whatever a program needs is here: the cluster, clients, settings, strategies, errors. Importing this loads nothing else:
 a name's module is loaded when the name is first asked for.
 
-- `cluster.py`, `async_cluster.py`: `Cluster` for tests and programs, blocking and awaited; `running_cluster.py`: what
-  both can do; `cluster_calls.py`: how they get there; `cluster_facts.py`: what is known without a call
-- `cluster_clock.py`: its message time; `cluster_dead_letters.py`: the dead letters of a group
-- `cluster_faults.py`: what goes wrong there on purpose; `fault_rules.py`: for who has connections;
-  `process_faults.py`: with its processes
-- `compat.py`: as close to RocketMQ as can be
-- `plan.py`: what a cluster consists of; `places.py`: the ports and folders that it takes;
-  `temporary_folder.py`: one that goes in the end
-- `environment.py`: what of the environment nobody knows
-- `processes.py`: a cluster of processes; `embedded.py`: one in this process
+- `cluster/`: `Cluster` for tests and programs; `launch/`: how it is started
 - `message_fields.py`: a message as fields of JSON
-- `grpc_extra.py`: whether RocketMQ 5's clients can be served
-- `container_health.py`: whether the servers of a container are ready
 - `cli/`: the command line; `control/`: the control endpoint; `testing/`: pytest's plugin and unittest's mixin
-- links to the packages beneath: `pipeline/`, `proxy/`, `faults/`, `nameserver/`, `broker/`, `client/`, `runtime/`,
-  `protocol/`
+- links to the packages beneath: `pipeline/`, `proxy/`, `simulation/`, `nameserver/`, `broker/`, `client/`, `faults/`,
+  `runtime/`, `protocol/`
 """
 
 from staticfire.protocol.lazy_names import lazy_names
@@ -28,7 +17,6 @@ from staticfire.protocol.lazy_names import lazy_names
 TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
 
 if TYPE_CHECKING:
-    from staticfire.async_cluster import AsyncCluster
     from staticfire.client import (
         AVERAGELY,
         AVERAGELY_BY_CIRCLE,
@@ -133,8 +121,10 @@ if TYPE_CHECKING:
         TransactionState,
         UsageError,
         by_hash,
+        message_lives,
     )
-    from staticfire.cluster import Cluster
+    from staticfire.cluster.async_cluster import AsyncCluster
+    from staticfire.cluster.cluster import Cluster
 
 __all__ = [
     "AVERAGELY",
@@ -242,8 +232,9 @@ __all__ = [
     "TransactionState",
     "UsageError",
     "by_hash",
+    "message_lives",
 ]
 
-_HOMES = {"AsyncCluster": "staticfire.async_cluster", "Cluster": "staticfire.cluster"}
+_HOMES = {"AsyncCluster": "staticfire.cluster.async_cluster", "Cluster": "staticfire.cluster.cluster"}
 
 __getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES, otherwise="staticfire.client")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from staticfire.compat import differences
+from staticfire.launch.compat import differences
 from tools.generated import markdown_table
 
 ROOT = Path(__file__).resolve().parent.parent

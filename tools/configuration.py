@@ -1,8 +1,8 @@
 """The reference of settings: a table per program, from the same descriptions as `staticfire broker --settings`."""
 
 from staticfire.broker.settings import BrokerSettings
+from staticfire.launch.plan import STAND_DEFAULTS
 from staticfire.nameserver.settings import NameserverSettings
-from staticfire.plan import STAND_DEFAULTS
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.config_help import describe
 

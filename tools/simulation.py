@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from staticfire.faults.checkers import CHECKERS
-from staticfire.faults.workload.strikes import STRIKES
+from staticfire.simulation.checkers import CHECKERS
+from staticfire.simulation.workload.strikes import STRIKES
 from tests.mutants.mutants import MUTANTS
 from tools.generated import markdown_table
 

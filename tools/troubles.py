@@ -3,8 +3,8 @@
 from functools import cache
 from pathlib import Path
 
-from staticfire.faults.troubles import Trouble
-from staticfire.faults.troubles.telling import find_trouble, lines_of
+from staticfire.simulation.troubles import Trouble
+from staticfire.simulation.troubles.telling import find_trouble, lines_of
 from tools.generated import markdown_table
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,9 +11,9 @@ from benchmarks.figures import Stand, Values
 from benchmarks.frames import BODY, QUEUES
 from benchmarks.servers import ServerProcess, broker, nameserver
 from staticfire.client.admin.clock import ClusterClock
-from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Messages
-from staticfire.client.consume.push_consumer import PushConsumer
+from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus, Messages
 from staticfire.client.produce.producer import Producer
+from staticfire.client.push.push_consumer import PushConsumer
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.messages import Message
 from staticfire.protocol.names import dead_letter_topic

@@ -5,8 +5,8 @@ Idle, and with ten messages a second that two groups consume. Process time, chec
 """
 
 from benchmarks.figures import Stand, Values
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 
 IDLE_HOURS, BUSY_HOURS = 2.0, 0.2
 PER_SECOND = 10.0

@@ -16,7 +16,7 @@ from benchmarks.servers import ROOT, environment
 from staticfire.client import Admin, Message, Producer
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.explainer import explain_group
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 
 T = TypeVar("T")
 

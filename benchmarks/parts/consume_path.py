@@ -15,17 +15,17 @@ import time
 from collections.abc import Awaitable, Callable
 from statistics import median
 
+from staticfire.client.cluster.pull_answers import PullResult, read_pull
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
-from staticfire.client.consume.concurrent_consumption import ConcurrentConsumption
-from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
-from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus, Listener, Messages
-from staticfire.client.consume.consumer_state import ConsumerState
-from staticfire.client.consume.instructions import Commit, Deliver, Instructions
-from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.pull_answers import PullResult, read_pull
-from staticfire.client.consume.push_settings import PushSettings
-from staticfire.client.consume.queue_decisions import AssignedQueue
+from staticfire.client.consume.listeners.concurrent_consumption import ConcurrentConsumption
+from staticfire.client.consume.queues.concurrent_policy import ConcurrentPolicy
+from staticfire.client.consume.queues.consumer_state import ConsumerState
+from staticfire.client.consume.queues.instructions import Commit, Deliver, Instructions
+from staticfire.client.consume.queues.process_queue import ProcessQueue
+from staticfire.client.consume.queues.queue_decisions import AssignedQueue
+from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus, Listener, Messages
+from staticfire.client.settings.push_settings import PushSettings
 from staticfire.protocol.command import RecordBatch
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import format_properties

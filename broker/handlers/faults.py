@@ -1,7 +1,7 @@
 """What goes wrong on purpose on this broker. staticfire's own; docs/faults.md.
 
 Behaviour
-- Rules come, are shown and go: `faults/rules/desk.py`, which is loaded with the first one.
+- Rules come, are shown and go: `faults/desk.py`, which is loaded with the first one.
 - Read-only: its routes lose the permission to write, and sends that come all the same are refused.
 - Disk full: the store refuses, as it does above diskSpaceWarningLevelRatio.
 """
@@ -19,7 +19,7 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 if TYPE_CHECKING:
-    from staticfire.faults.rules.desk import FaultDesk
+    from staticfire.faults.desk import FaultDesk
 
 CAUSE = "fault rule"
 
@@ -62,9 +62,9 @@ class FaultHandlers:
         return self._opened
 
     def _open(self) -> "FaultDesk":
-        from staticfire.faults.rules import actions  # here: most brokers never have a rule
-        from staticfire.faults.rules.desk import FaultDesk
-        from staticfire.faults.rules.site import FaultSite
+        from staticfire.faults import actions  # here: most brokers never have a rule
+        from staticfire.faults.desk import FaultDesk
+        from staticfire.faults.site import FaultSite
 
         state = self._state
         return FaultDesk(

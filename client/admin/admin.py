@@ -1,7 +1,7 @@
 """Administration: what there is in a cluster, topics, groups, key-value configuration. RocketMQ: DefaultMQAdminExt."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from staticfire.client.admin.attribute_changes import attribute_changes, group_changes
 from staticfire.client.admin.consume_mode import mode_request, set_consume_mode
@@ -10,6 +10,7 @@ from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
 from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
+from staticfire.client.cluster.blocking import BlockingFace, blocking
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -20,7 +21,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import AnswerTimeout, ClientError, GroupNotFound, TopicNotFound, broker_answer
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.names import TRACE_TOPIC, group_of_topic, is_dead_letter_topic, is_system_topic
+from staticfire.protocol.names import group_of_topic, is_dead_letter_topic, is_system_topic
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.connections import (
     ClientConnection,
@@ -46,13 +47,13 @@ from staticfire.protocol.requests.routes import (
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, TopicConfig, UpdateTopic
 from staticfire.runtime.machine import Machine
 
-if TYPE_CHECKING:
-    from staticfire.client.blocking.admin import BlockingAdmin
-    from staticfire.client.life.facts import MessageLife
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ADMIN_TIMEOUT_MS = 5_000
 LOOK_UP_TIMEOUT_MS = 15_000
 # A broker whose index is far behind lets it catch up first.
+# house: one method for each request, and one line for each without `await`
 FOREVER = (1 << 63) - 1
 ROUTE_WAIT_MS = 3_000
 # How long a topic that a broker has created may take until nameservers know it.
@@ -77,8 +78,6 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         """Of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
 
     def __enter__(self) -> "BlockingAdmin":
-        from staticfire.client.blocking.admin import BlockingAdmin
-
         return BlockingAdmin.enter(self)
 
     # -- the cluster ---------------------------------------------------------------------------------------------
@@ -282,12 +281,6 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         """Return how each group that consumes a message's topic stands to it, as far as offsets tell."""
         return await consumption_of(self.client, message, self._timeout_ms)
 
-    async def lives(self, text: str, trace_topic: str = TRACE_TOPIC) -> "dict[str, MessageLife]":
-        """Return what happened to the messages with an id or a key, by message id; empty when nobody knows any."""
-        from staticfire.client.life.gathering import LifeReader  # It asks by this class.
-
-        return await LifeReader(self, trace_topic).lives(text)
-
     # -- what happened -------------------------------------------------------------------------------------------
 
     async def journal(
@@ -396,3 +389,41 @@ def _check(answer: Answer, asked: str) -> Answer:
     if answer.code != SUCCESS:
         raise broker_answer(answer.code, answer.remark, asked)
     return answer
+
+
+class BlockingAdmin(BlockingFace[Admin]):
+    """Asks and changes. Any number of threads may use it."""
+
+    cluster_info = blocking(Admin.cluster_info)
+    masters = blocking(Admin.masters)
+    topics = blocking(Admin.topics)
+    route = blocking(Admin.route)
+    topic_config = blocking(Admin.topic_config)
+    create_topic = blocking(Admin.create_topic)
+    delete_topic = blocking(Admin.delete_topic)
+    create_group = blocking(Admin.create_group)
+    group_config = blocking(Admin.group_config)
+    members = blocking(Admin.members)
+    group = blocking(Admin.group)
+    groups = blocking(Admin.groups)
+    has_group = blocking(Admin.has_group)
+    set_consume_mode = blocking(Admin.set_consume_mode)
+    dead_letters = blocking(Admin.dead_letters)
+    find = blocking(Admin.find)
+    consumption = blocking(Admin.consumption)
+    journal = blocking(Admin.journal)
+    requests = blocking(Admin.requests)
+    max_offset = blocking(Admin.max_offset)
+    min_offset = blocking(Admin.min_offset)
+    search_offset = blocking(Admin.search_offset)
+    reset_offset_by_time = blocking(Admin.reset_offset_by_time)
+    put_kv = blocking(Admin.put_kv)
+    get_kv = blocking(Admin.get_kv)
+    list_kv = blocking(Admin.list_kv)
+    delete_kv = blocking(Admin.delete_kv)
+
+    def run(
+        self, function: Callable[Concatenate[Admin, P], Coroutine[Any, Any, T]], *more: P.args, **named: P.kwargs
+    ) -> T:
+        """Call a coroutine function of an `Admin`, as in `admin.run(message_lives, "order-42")`. Raises: as it does."""
+        return self._call(function, self.service, *more, **named)

@@ -12,7 +12,6 @@ interrupted goes on where it was, also when its broker was killed and has forgot
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,13 +19,14 @@ from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.dead_letters import DeadLetter, LetterPlace
 from staticfire.client.admin.resend_targets import ResendTargets
 from staticfire.client.admin.resending import LeftLetter, ResendInterrupted, ResendReport, resent_request
+from staticfire.client.cluster.blocking import BlockingFace, blocking, iterating
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.pull_answers import PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
-from staticfire.client.consume.pull import PullConsumer
-from staticfire.client.consume.pull_answers import PullStatus
 from staticfire.client.produce.send_result import STATUS_OF_CODE
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import (
     ClientError,
@@ -41,9 +41,6 @@ from staticfire.protocol.names import TOOLS_GROUP, dead_letter_topic, group_faul
 from staticfire.protocol.permissions import readable
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
-
-if TYPE_CHECKING:
-    from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
 
 log = logger("client")
 
@@ -86,8 +83,6 @@ class DeadLetterQueue(ClientService):
         self._reader = PullConsumer(TOOLS_GROUP, client=self.client)
 
     def __enter__(self) -> "BlockingDeadLetterQueue":
-        from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
-
         return BlockingDeadLetterQueue.enter(self)
 
     # -- looking -------------------------------------------------------------------------------------------------
@@ -270,3 +265,14 @@ class DeadLetterQueue(ClientService):
         if resent_to > end:
             resent_to = 0  # The topic was deleted since, and made anew.
         return _Span(queue, first, end, max(resent_to, first))
+
+
+class BlockingDeadLetterQueue(BlockingFace[DeadLetterQueue]):
+    """What a group could not consume. Any number of threads may use it."""
+
+    count = blocking(DeadLetterQueue.count)
+    letters = blocking(DeadLetterQueue.letters)
+    read = iterating(DeadLetterQueue.read)
+    find = blocking(DeadLetterQueue.find)
+    follow = iterating(DeadLetterQueue.follow)
+    resend = blocking(DeadLetterQueue.resend)

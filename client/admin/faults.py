@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from staticfire.client.cluster.nameservers import IS_ONE_RUNNING
-from staticfire.faults.rules import actions
-from staticfire.faults.rules.matching import is_address, may_touch
-from staticfire.faults.rules.parsing import WantedFault
-from staticfire.faults.rules.showing import in_words
+from staticfire.faults import actions
+from staticfire.faults.matching import is_address, may_touch
+from staticfire.faults.parsing import WantedFault
+from staticfire.faults.showing import in_words
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, UsageError, broker_answer

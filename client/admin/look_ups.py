@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.consume.pull_answers import packed_address, received
+from staticfire.client.cluster.pull_answers import packed_address, received
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, RecordBatch
 from staticfire.protocol.errors import NetworkError, ProtocolError, broker_answer

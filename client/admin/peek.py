@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from staticfire.client.cluster.pull_answers import PullStatus
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.pull import PullConsumer
-from staticfire.client.consume.pull_answers import PullStatus
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.messages import ReceivedMessage
 
 

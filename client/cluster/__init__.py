@@ -5,5 +5,7 @@
 - client_service.py: what each of them is, a service that works through it
 - replies.py, transaction_checks.py: what brokers pass on, and ask, of this client's producers
 - nameservers.py, route_cache.py, routes.py: which brokers there are, and what a topic's route means
+- pull_answers.py: what an answer to a pull says; condition_check.py: do brokers filter by conditions
+- blocking.py: how a class is used without `await`
 - settings.py, queues.py, subscriptions.py, namespaces.py: values; wakeup.py: the wake-up of a loop
 """

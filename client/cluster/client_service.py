@@ -1,7 +1,7 @@
 """What producers, consumers and admins are: something that works through a `ClusterClient`, its own or a shared one.
 
 Entered with `async with` it lives in the event loop that runs there; with `with`, in one of its own thread, and a
-subclass's `__enter__` returns its blocking face (client/blocking/).
+subclass's `__enter__` returns its blocking face (blocking.py).
 """
 
 from collections.abc import Sequence

@@ -11,9 +11,8 @@ Every broker learns who is here: heartbeats.py.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Self, TypeVar, cast
 
-from staticfire.client.admin.admin_requests import AdminRequests
 from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
 from staticfire.client.cluster.lost_brokers import LostBrokers
 from staticfire.client.cluster.nameservers import Nameservers
@@ -25,20 +24,20 @@ from staticfire.client.cluster.routes import MASTER_ID, address_to_read
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
-from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
-from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
-from staticfire.runtime.loop_thread import LoopThread
+from staticfire.runtime.loop_thread import LoopThread, refuse_in_event_loop
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Service
 
 log = logger("client")
+
+T = TypeVar("T")
 
 REFRESH_GAP_MS = 1_000
 # Between two rounds of route questions, however many sends fail meanwhile.
@@ -78,12 +77,6 @@ class ClusterClient(Service):
         """Called with the address after the first heartbeat over a new connection was answered."""
         self.broker_lost: list[Callable[[str], None]] = []
         """Called with the address when a connection is gone."""
-        self.rebalancing = RebalanceLoop(self.settings, self.machine.clock, self.spawn, self.pause_for)
-        """The loop over the consumers of this client."""
-        self.broker_connected.append(lambda _: self.rebalancing.wake())
-        self.dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self.rebalancing.notified)
-        self.admin_requests = AdminRequests(self.dispatcher)
-        """What administrators ask of the consumers of this client."""
         self.transaction_checks = TransactionChecks(self.dispatcher)
         """What brokers ask of the transactions of this client's producers."""
         self.replies = Replies(self.dispatcher, self.machine.clock)
@@ -91,6 +84,7 @@ class ClusterClient(Service):
         self._heartbeats = Heartbeats(
             self.client_id, self.settings, self.machine.clock, self.pool, self.routes, self._heard
         )
+        self._parts: dict[object, object] = {}
         self._refresh = Wakeup()
         self._lost = LostBrokers(self.machine.clock)
         self._open = False
@@ -103,8 +97,6 @@ class ClusterClient(Service):
         return self._open
 
     def __enter__(self) -> Self:
-        from staticfire.client.blocking.face import refuse_in_event_loop
-
         refuse_in_event_loop("ClusterClient")
         thread = LoopThread("ClusterClient")
         try:
@@ -141,6 +133,12 @@ class ClusterClient(Service):
         await self.pool.close()
         if self._own_machine:
             await self.machine.workers.close()
+
+    def part(self, make: "Callable[[ClusterClient], T]") -> T:
+        """Return what `make` makes of this client: once, and then the same for all who share the client."""
+        if make not in self._parts:
+            self._parts[make] = make(self)
+        return cast(T, self._parts[make])
 
     # -- groups --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ broker has stored it anyway.
 
 import asyncio
 
-from staticfire.client.consume.pull_answers import expand_body
+from staticfire.client.cluster.pull_answers import expand_body
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from staticfire.client.consume.pull_answers import packed_address, received
+from staticfire.client.cluster.pull_answers import packed_address, received
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import PGROUP

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from staticfire.client.admin.admin import Admin
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.copying.plan import (
     AlreadyThere,
     Bounds,
@@ -23,6 +22,7 @@ from staticfire.client.copying.plan import (
     queues_needed,
 )
 from staticfire.client.copying.queue_copy import copy_queue, read_records
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import GroupNotFound, TopicNotFound, UsageError
 from staticfire.protocol.names import TOOLS_GROUP, is_system_topic

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 
 from staticfire.client.admin.admin import Admin
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.copying.plan import AlreadyThere, Bounds, OffsetsInCopy, QueuePair
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.record import StoredRecord

@@ -12,9 +12,9 @@ from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.peek import peek_messages
 from staticfire.client.cluster.namespaces import SEPARATOR
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
 from staticfire.client.explain.findings import count
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
 from staticfire.protocol.messages import ReceivedMessage

@@ -8,12 +8,12 @@ from staticfire.client.admin.admin import FOREVER, LOOK_UP_TIMEOUT_MS, Admin
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key
+from staticfire.client.cluster.pull_answers import packed_address, read_pull
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.pull_answers import packed_address, read_pull
 from staticfire.client.life.facts import MessageFacts, MessageLife, StoredCopy
 from staticfire.client.life.places import INNER_TOPICS, WAITING_TOPICS, is_final, is_recall
 from staticfire.client.life.timeline import life_of
-from staticfire.client.trace.reading import read_traces
+from staticfire.client.life.trace_reading import read_traces
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.delay_levels import requested_time_ms
@@ -33,6 +33,14 @@ ENDS_MAX = 20_000
 # Records of ended transactions that are looked through for one half message, from when it was stored.
 ENDS_AT_ONCE = 512
 TIMEOUT_MS = 5_000
+
+
+async def message_lives(admin: Admin, text: str, trace_topic: str = TRACE_TOPIC) -> dict[str, MessageLife]:
+    """Return what happened to the messages with an id or a key, by message id; empty where none is known.
+
+    Raises: NetworkError, BrokerAnswer (refused).
+    """
+    return await LifeReader(admin, trace_topic).lives(text)
 
 
 class LifeReader:

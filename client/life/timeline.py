@@ -8,7 +8,7 @@ from staticfire.client.admin.consumption import ConsumptionState, GroupConsumpti
 from staticfire.client.life import facts as words_of
 from staticfire.client.life.facts import LifeEvent, MessageFacts, StoredCopy
 from staticfire.client.life.places import told_by
-from staticfire.client.trace.reading import TraceEvent, events_of
+from staticfire.client.life.trace_reading import TraceEvent, events_of
 from staticfire.protocol.requests import journal as kinds
 from staticfire.protocol.requests.journal import JournalRecord
 

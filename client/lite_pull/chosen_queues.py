@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.rebalance.assigned_queues import AssignedQueues
-from staticfire.client.rebalance.rebalance_loop import Rebalanced
+from staticfire.client.consume.membership.assigned_queues import AssignedQueues
+from staticfire.client.consume.membership.rebalance_loop import Rebalanced
 
 
 class ChosenQueues:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from staticfire.client.consume.instructions import GiveBack
-from staticfire.client.consume.queue_driver import Queue
+from staticfire.client.consume.queues.instructions import GiveBack
+from staticfire.client.consume.queues.queue_driver import Queue
 from staticfire.protocol.messages import ReceivedMessage
 
 Batch = tuple[Queue, Sequence[ReceivedMessage]]

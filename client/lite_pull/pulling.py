@@ -8,20 +8,20 @@ from collections.abc import Iterable, Mapping
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import Subscriptions
-from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
-from staticfire.client.consume.consume_results import ConsumeStatus
-from staticfire.client.consume.consumer_state import LITE_PULL, ConsumerState
-from staticfire.client.consume.hooks import ConsumeCall, ConsumerHooks
-from staticfire.client.consume.membership import Membership
-from staticfire.client.consume.push_parts import offsets_of
+from staticfire.client.consume.membership.assigned_queues import AssignedQueues
+from staticfire.client.consume.membership.membership import Membership
+from staticfire.client.consume.membership.rebalancer import QueuesChanged, Rebalancer
+from staticfire.client.consume.queues.concurrent_policy import ConcurrentPolicy
+from staticfire.client.consume.queues.consumer_state import LITE_PULL, ConsumerState
+from staticfire.client.consume.results.consume_results import ConsumeStatus
+from staticfire.client.consume.results.hooks import ConsumeCall, ConsumerHooks
 from staticfire.client.lite_pull.chosen_queues import ChosenQueues
 from staticfire.client.lite_pull.poll_buffer import PollBuffer
 from staticfire.client.lite_pull.polled_offsets import PolledOffsets
-from staticfire.client.lite_pull.settings import LitePullSettings
 from staticfire.client.lite_pull.shared_flow import SharedFlow
+from staticfire.client.offsets.local_offsets import offsets_of
 from staticfire.client.offsets.queue_offsets import QueueOffsets
-from staticfire.client.rebalance.assigned_queues import AssignedQueues
-from staticfire.client.rebalance.rebalancer import QueuesChanged, Rebalancer
+from staticfire.client.settings.lite_pull_settings import LitePullSettings
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs

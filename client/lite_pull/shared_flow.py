@@ -1,9 +1,9 @@
 """How much a lite pull consumer pulls ahead: a limit per queue, and one for all of them. Pure."""
 
-from staticfire.client.consume.flow_control import FlowControl
-from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.push_settings import PushSettings
+from staticfire.client.consume.queues.flow_control import FlowControl
+from staticfire.client.consume.queues.process_queue import ProcessQueue
 from staticfire.client.lite_pull.poll_buffer import PollBuffer
+from staticfire.client.settings.push_settings import PushSettings
 
 
 class SharedFlow:

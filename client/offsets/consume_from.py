@@ -10,7 +10,7 @@ A stored offset always wins: consume-from-where is for a group that has none in 
 
 from enum import Enum
 
-from staticfire.client.consume.push_settings import ConsumeFromWhere
+from staticfire.client.settings.push_settings import ConsumeFromWhere
 from staticfire.protocol.errors import ClientError
 
 NO_OFFSET = -1

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.offsets.consume_from import NO_OFFSET
+from staticfire.client.offsets.offset_store import OffsetStore, RemoteOffsets
+from staticfire.client.settings.push_settings import MessageModel, PushSettings
 from staticfire.protocol import fastjson
 from staticfire.protocol.errors import ClientError, StorageError
 from staticfire.protocol.numbers import Int32, Int64
@@ -150,3 +153,16 @@ class LocalOffsets:
     def forget(self, queue: MessageQueue) -> None:
         # What was written stays: the queue may come back, and its offset with it.
         self._offsets.pop(queue, None)
+
+
+def offsets_of(group: str, client: ClusterClient, settings: PushSettings) -> OffsetStore:
+    """Return where a consumer keeps its offsets.
+
+    For BROADCASTING that is a folder which is the same after a restart: DEFAULT isn't replaced in its name.
+    """
+    if settings.message_model is MessageModel.CLUSTERING:
+        return RemoteOffsets(group, client, settings)
+    names = client.settings
+    unit = f"@{names.unit_name}" if names.unit_name else ""
+    who = f"{names.client_ip or client.machine.identity.host_ip}@{names.instance_name}{unit}"
+    return LocalOffsets(client.machine, f"{settings.local_offset_store_dir}/{who}/{group}")

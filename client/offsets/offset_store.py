@@ -18,8 +18,8 @@ from typing import Protocol
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_read
-from staticfire.client.consume.push_settings import PushSettings
 from staticfire.client.offsets.consume_from import NO_OFFSET
+from staticfire.client.settings.push_settings import PushSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, broker_answer

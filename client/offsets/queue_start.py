@@ -2,11 +2,11 @@
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.push_settings import ConsumeFromWhere, PushSettings
 from staticfire.client.offsets.consume_from import NO_OFFSET, IllegalStoredOffset, Start, find_start
 from staticfire.client.offsets.message_time import message_ms_now
 from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.client.offsets.queue_offsets import QueueOffsets
+from staticfire.client.settings.push_settings import ConsumeFromWhere, PushSettings
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.times import MessageMs
 

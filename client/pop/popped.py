@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from staticfire.client.consume.pull_answers import received_as
+from staticfire.client.cluster.pull_answers import received_as
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, RecordBatch
 from staticfire.protocol.errors import ProtocolError, broker_answer

@@ -11,12 +11,11 @@ from functools import partial
 from typing import NamedTuple
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.condition_check import refuse_too_old
+from staticfire.client.cluster.pull_answers import packed_address
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
-from staticfire.client.consume.condition_check import refuse_too_old
-from staticfire.client.consume.pull_answers import packed_address
-from staticfire.client.consume.push_settings import ConsumeFromWhere
 from staticfire.client.pop.acknowledging import Acknowledging, change_request
 from staticfire.client.pop.popped import (
     PopAsked,
@@ -28,7 +27,8 @@ from staticfire.client.pop.popped import (
     split_wanted,
 )
 from staticfire.client.pop.pops_under_way import PopsUnderWay, PopUnderWay
-from staticfire.client.pop.simple_settings import SimpleSettings
+from staticfire.client.settings.push_settings import ConsumeFromWhere
+from staticfire.client.settings.simple_settings import SimpleSettings
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound
 from staticfire.protocol.permissions import readable

@@ -8,4 +8,5 @@
 - request_reply.py: messages that ask for an answer, and the answers; transaction_producer.py: messages in two halves
 - send_requests.py, send_result.py: requests and what their answers say; backpressure.py: how much is under way
 - recalling.py: messages that are called back
+- tracing.py: what a producer writes of its messages; trace_writer.py: gathers and sends it
 """

@@ -20,7 +20,7 @@ import asyncio
 from functools import partial
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.listener_errors import place_of, words_of
+from staticfire.client.consume.results.listener_errors import place_of, words_of
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.messages import Message
 from staticfire.protocol.times import UptimeMs

@@ -3,7 +3,7 @@
     async with Producer("orders", namesrv="127.0.0.1:9876") as producer:
         result = await producer.send(Message("orders", b"...", tags="paid", keys=["42"]))
 
-Without asyncio, `with Producer(...) as producer: producer.send(...)`: client/blocking/.
+Without asyncio, `with Producer(...) as producer: producer.send(...)`.
 
 Every send has one result or one exception; nothing is sent after `async with` has been left, and what was posted
 before is waited for.
@@ -11,9 +11,11 @@ before is waited for.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
 
+from staticfire.client.cluster.blocking import BlockingFace, blocking, on_loop, stands_for
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -41,9 +43,9 @@ from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
-    from staticfire.client.blocking.producer import BlockingProducer
-    from staticfire.client.trace.tracing import ProducerTracing
+    from staticfire.client.produce.tracing import ProducerTracing
 
+# house: all ways to send, with and without `await`
 REQUEST_TIMEOUT_MS = 3_000
 
 
@@ -74,15 +76,13 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         self._introduced: set[str] = set()  # Brokers that know this producer, as who waits for replies.
 
     def __enter__(self) -> "BlockingProducer":
-        from staticfire.client.blocking.producer import BlockingProducer
-
         return BlockingProducer.enter(self)
 
     async def _join(self) -> None:
         self.client.join_producers(self.group)
         self._sender = Sender(self.group, self.client, self.settings)
         if self.settings.enable_trace:
-            from staticfire.client.trace.tracing import trace_producer  # Only where it is wanted.
+            from staticfire.client.produce.tracing import trace_producer  # Only where it is wanted.
 
             group = self.client.namespace.unwrap(self.group)
             self._tracing = trace_producer(self.client, group, self.settings.trace_topic, self.spawn)
@@ -391,3 +391,69 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
         return list(await self._open.queues(topic))
+
+
+class BlockingProducer(BlockingFace[Producer]):
+    """Sends messages. Any number of threads may use it.
+
+        with Producer("orders", namesrv="127.0.0.1:9876") as producer:
+            result = producer.send(Message("orders", b"..."))
+
+    Each send is a trip to another thread and back, so many of them go faster together: `send_many`, or `post`.
+    """
+
+    send = blocking(Producer.send)
+    send_oneway = blocking(Producer.send_oneway)
+    queues = blocking(Producer.queues)
+    request = blocking(Producer.request)
+    reply = blocking(Producer.reply)
+    recall = blocking(Producer.recall)
+    add_hook = on_loop(Producer.add_hook)
+
+    @stands_for(Producer.post)
+    def post(self, message: Message, queue: MessageQueue | None = None) -> "Future[SendResult]":
+        """Send a message without waiting for its broker; return the future of its result.
+
+        Raises: ClientError (can't be sent, or too much is under way: `send` waits instead).
+        """
+
+        async def post() -> Future[SendResult]:
+            posted = self.service.post(message, queue)
+
+            async def result() -> SendResult:
+                return await posted
+
+            return self._thread.submit(result())
+
+        return self._call(post)
+
+    @overload
+    def send_many(
+        self, messages: Iterable[Message], *, return_exceptions: Literal[False] = False
+    ) -> list[SendResult]: ...
+
+    @overload
+    def send_many(
+        self, messages: Iterable[Message], *, return_exceptions: Literal[True]
+    ) -> list[SendResult | Exception]: ...
+
+    @stands_for(Producer.send_many)
+    def send_many(
+        self, messages: Iterable[Message], *, return_exceptions: bool = False
+    ) -> list[SendResult] | list[SendResult | Exception]:
+        """Send messages of any topics and return the result of each, in their order, when all are settled.
+
+        Raises: the first failure, if there is one and `return_exceptions` is False.
+        """
+        given = list(messages)  # Here: a generator may block, or send something itself.
+        if return_exceptions:
+            return self._call(lambda: self.service.send_many(given, return_exceptions=True))
+        return self._call(lambda: self.service.send_many(given))
+
+    @stands_for(Producer.send_batch)
+    def send_batch(self, messages: Iterable[Message], *, queue: MessageQueue | None = None) -> SendResult:
+        """Send messages of one topic as RocketMQ's batch: they land in one queue, side by side, all or none.
+
+        Raises: ClientError (nothing in it, mixed topics, delays, too large), and as `send`.
+        """
+        return self._call(self.service.send_batch, list(messages), queue=queue)

@@ -15,15 +15,16 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from staticfire.client.cluster.blocking import blocking
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ProducerSettings
-from staticfire.client.consume.listener_errors import ends_consumer
+from staticfire.client.consume.results.listener_errors import ends_consumer
 from staticfire.client.produce.hooks import EndTransactionCall
-from staticfire.client.produce.producer import Producer
+from staticfire.client.produce.producer import BlockingProducer, Producer
 from staticfire.client.produce.send_result import SendResult, SendStatus
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError, ProtocolError, StaticfireError
@@ -35,9 +36,6 @@ from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
-
-if TYPE_CHECKING:
-    from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
 
 log = logger("client")
 
@@ -86,8 +84,6 @@ class TransactionProducer(Producer):
         self._check_state = check
 
     def __enter__(self) -> "BlockingTransactionProducer":
-        from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
-
         return BlockingTransactionProducer.enter(self)
 
     async def _join(self) -> None:
@@ -207,3 +203,16 @@ def _state_of(state: Any, who: Any) -> TransactionState:
     if not isinstance(state, TransactionState):
         raise ClientError(f"{getattr(who, '__name__', who)!s} returned {state!r}, not a TransactionState")
     return state
+
+
+class BlockingTransactionProducer(BlockingProducer):
+    """Sends messages, also in transactions. Any number of threads may use it.
+
+        with TransactionProducer("orders", namesrv="127.0.0.1:9876", check=is_paid) as producer:
+            producer.send_in_transaction(Message("orders", b"..."), pay)
+
+    Functions of the program's are called in the client's thread: one that takes long is a coroutine function, or leaves
+    its work to a thread of its own.
+    """
+
+    send_in_transaction = blocking(TransactionProducer.send_in_transaction)

@@ -34,10 +34,10 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.loop import JumpingLoop
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.loop import JumpingLoop
 
 NAMESRV = "10.0.0.1:9876"
 TOPIC, GROUP, QUEUES = "orders", "billing", 20

@@ -3,7 +3,7 @@
 staticfire simulate --seeds 20 --hours 0.1 examples/simulations/shop.py
 """
 
-from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
+from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
 
 workload = Workload(
     brokers=Brokers(2, settings={"flush_disk_type": "SYNC_FLUSH"}),

@@ -8,8 +8,8 @@ Who wants to see what a program does with dead letters waits for 16 retries, the
 from typing import Any
 
 from staticfire.client import ConsumeContext, ConsumeStatus, OrderedContext, ReceivedMessage
-from staticfire.faults.troubles import Facts, Stage, Trouble
-from staticfire.faults.troubles.stage import time_words
+from staticfire.simulation.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles.stage import time_words
 
 WITHIN_MS = 12 * 3_600_000
 ONE_SECOND_EACH = " ".join(["1s"] * 18)

@@ -9,9 +9,9 @@ connections stay open. A send has three seconds, the first try takes them all, a
 from typing import Any
 
 from staticfire.client import Message
-from staticfire.faults.troubles import Facts, Stage, Trouble
-from staticfire.faults.troubles.stage import time_words
 from staticfire.protocol.errors import StaticfireError
+from staticfire.simulation.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles.stage import time_words
 
 SECONDS, PAUSE_MS = 60, 200
 

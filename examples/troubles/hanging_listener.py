@@ -9,7 +9,7 @@ and started again.
 from typing import Any
 
 from staticfire.client import ConsumeContext, ConsumeFromWhere, OrderedContext, ReceivedMessage
-from staticfire.faults.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles import Facts, Stage, Trouble
 
 MESSAGES, HANGS = 500, b"1"
 FIRST = ConsumeFromWhere.FIRST_OFFSET

@@ -8,7 +8,7 @@ route has been refreshed, and knows the one broker that has the topic.
 
 from typing import Any
 
-from staticfire.faults.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles import Facts, Stage, Trouble
 
 MESSAGES = 100
 

@@ -9,8 +9,8 @@ starts from what the disk has.
 from typing import Any
 
 from staticfire.client import Message
-from staticfire.faults.troubles import Facts, Stage, Trouble
 from staticfire.protocol.errors import StaticfireError
+from staticfire.simulation.troubles import Facts, Stage, Trouble
 
 MESSAGES, PAUSE_MS = 1_990, 5
 

@@ -16,8 +16,8 @@ from staticfire.client import (
     TransactionProducer,
     TransactionState,
 )
-from staticfire.faults.troubles import Facts, Stage, Trouble
-from staticfire.faults.troubles.stage import NAMESRV, time_words
+from staticfire.simulation.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles.stage import NAMESRV, time_words
 
 UNSURE = 2
 QUICK = {"transaction_check_interval": 1_000, "transaction_time_out": 1_000}

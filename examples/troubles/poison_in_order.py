@@ -8,7 +8,7 @@ staticfire simulate examples/troubles/poison_in_order.py
 from typing import Any
 
 from staticfire.client import ConsumeContext, ConsumeFromWhere, OrderedContext, OrderedStatus, ReceivedMessage
-from staticfire.faults.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles import Facts, Stage, Trouble
 
 MESSAGES, POISON = 100, b"10"
 

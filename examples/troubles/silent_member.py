@@ -9,8 +9,8 @@ open: a virtual machine that is moved, a debugger, a cable. Its queues wait unti
 from typing import Any
 
 from staticfire.client import ClientSettings, ConsumeContext, OrderedContext, ReceivedMessage
-from staticfire.faults.troubles import Facts, Stage, Trouble
-from staticfire.faults.troubles.stage import time_words
+from staticfire.simulation.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles.stage import time_words
 
 MESSAGES = 240
 QUICK = {"channel_expired_timeout_ms": 15_000, "channel_scan_interval_ms": 1_000}

@@ -9,7 +9,7 @@ themselves billing. What is skipped counts as consumed: the console shows no lag
 from collections import Counter
 
 from staticfire.client import ConsumeContext, ConsumeFromWhere, OrderedContext, ReceivedMessage
-from staticfire.faults.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles import Facts, Stage, Trouble
 
 MESSAGES = 100
 FIRST = ConsumeFromWhere.FIRST_OFFSET

@@ -9,7 +9,7 @@ then ten more messages come.
 from typing import Any
 
 from staticfire.client import ConsumeContext, OrderedContext, ReceivedMessage
-from staticfire.faults.troubles import Facts, Stage, Trouble
+from staticfire.simulation.troubles import Facts, Stage, Trouble
 
 OLD, NEW = 100, 10
 

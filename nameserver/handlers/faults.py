@@ -1,6 +1,6 @@
 """What goes wrong on purpose on this nameserver. staticfire's own; docs/faults.md.
 
-Behaviour: rules come, are shown and go (`faults/rules/desk.py`, loaded with the first one). Clients tell
+Behaviour: rules come, are shown and go (`faults/desk.py`, loaded with the first one). Clients tell
 a nameserver no id, so that rules mean them by address here; brokers say who they are.
 """
 
@@ -16,7 +16,7 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
 if TYPE_CHECKING:
-    from staticfire.faults.rules.desk import FaultDesk
+    from staticfire.faults.desk import FaultDesk
 
 
 class NameserverFaultHandlers:
@@ -60,9 +60,9 @@ class NameserverFaultHandlers:
         return self._opened
 
     def _open(self) -> "FaultDesk":
-        from staticfire.faults.rules.actions import NAMESERVER  # here: most nameservers never have a rule
-        from staticfire.faults.rules.desk import FaultDesk
-        from staticfire.faults.rules.site import FaultSite
+        from staticfire.faults.actions import NAMESERVER  # here: most nameservers never have a rule
+        from staticfire.faults.desk import FaultDesk
+        from staticfire.faults.site import FaultSite
 
         state = self._state
         return FaultDesk(

@@ -10,10 +10,10 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from staticfire.faults.runs.seeds import again_command, made_for
-from staticfire.faults.runs.swarm import maker_of
-from staticfire.faults.workload.varying import varied
 from staticfire.protocol.errors import UsageError
+from staticfire.simulation.runs.seeds import again_command, made_for
+from staticfire.simulation.runs.swarm import maker_of
+from staticfire.simulation.workload.varying import varied
 
 RUNS_MAX = 1_000_000
 

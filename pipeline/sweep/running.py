@@ -12,13 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from staticfire.faults.runs.measures import RunMeasures, RunMeter
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.runs.seeds import made_for
-from staticfire.faults.runs.swarm import maker_of
-from staticfire.faults.workload.loading import WorkloadMaker
-from staticfire.faults.workload.varying import varied
 from staticfire.pipeline.sweep.plan import SweepRun
+from staticfire.simulation.runs.measures import RunMeasures, RunMeter
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.runs.seeds import made_for
+from staticfire.simulation.runs.swarm import maker_of
+from staticfire.simulation.workload.loading import WorkloadMaker
+from staticfire.simulation.workload.varying import varied
 
 if TYPE_CHECKING:
     import pyarrow as pa

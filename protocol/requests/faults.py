@@ -16,7 +16,7 @@ class FaultRule(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defa
     """What goes wrong, for whom, and how often. Texts are empty, numbers 0 or -1, where everything is meant."""
 
     action: str
-    """One of `faults.rules.actions`."""
+    """One of `faults.actions`."""
     number: Int32 = 0
     direction: str = "request"
     """Of what: requests that come in, their answers, requests of the server's own, or all of it."""

@@ -12,6 +12,7 @@ Different from RocketMQ
 
 import asyncio
 
+from staticfire.client.consume.membership.admin_requests import AdminRequests
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.messages import ReceivedMessage
@@ -49,7 +50,7 @@ class ClientQuestions:
         self._clients = clients
         self._waiting: dict[str, asyncio.Future[TelemetryCommand]] = {}
         self._is_announced = False
-        self._client.admin_requests.endpoints.append(self)
+        AdminRequests.of(self._client).endpoints.append(self)
 
     async def announce(self) -> None:
         """Tell brokers that consumers they don't know may be here."""

@@ -7,7 +7,7 @@ from binascii import hexlify
 from collections.abc import Mapping
 from functools import lru_cache
 
-from staticfire.client.consume.pull_answers import packed_address
+from staticfire.client.cluster.pull_answers import packed_address
 from staticfire.protocol.compiled import ReceivedHead, twin
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix

@@ -53,7 +53,7 @@ def _start(given: list[str]) -> int:
     # Before anything else: what these start takes as long as finding out what the flags say.
     from subprocess import DEVNULL
 
-    from staticfire.grpc_extra import grpc_is_installed
+    from staticfire.launch.grpc_extra import grpc_is_installed
     from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
     early = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], DEVNULL if given[0] == "run" else None)

@@ -8,9 +8,9 @@ import click
 
 from staticfire.cli.options import Command, Whole, all_flags, as_settings, compat_flag, settings_flags
 from staticfire.cli.stand import ClusterFlags
-from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.places import WantedCluster, WantedControl
-from staticfire.plan import HOST
+from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.launch.places import WantedCluster, WantedControl
+from staticfire.launch.plan import HOST
 from staticfire.protocol.errors import UsageError
 
 

@@ -7,10 +7,10 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from staticfire.fault_rules import ClusterFaults
-from staticfire.faults.rules.actions import ACTIONS
-from staticfire.faults.rules.parsing import parse_fault
-from staticfire.plan import CONTROL_PORT
+from staticfire.cluster.fault_rules import ClusterFaults
+from staticfire.faults.actions import ACTIONS
+from staticfire.faults.parsing import parse_fault
+from staticfire.launch.plan import CONTROL_PORT
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool

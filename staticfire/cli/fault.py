@@ -14,7 +14,7 @@ from staticfire.cli.family import GROUP, TOPIC, json_flag, watch_flag
 from staticfire.cli.listing import print_json, watched
 from staticfire.cli.messages import count_of, printable
 from staticfire.cli.options import Command, all_flags, namesrv_flag
-from staticfire.plan import CONTROL_PORT
+from staticfire.launch.plan import CONTROL_PORT
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.errors import UsageError
 

@@ -10,7 +10,7 @@ import click
 from staticfire.broker.settings import BrokerSettings
 from staticfire.cli.mqproxy import proxy_settings
 from staticfire.cli.serve import accompany, become, print_settings, rocketmq_flags, settings_of, tell
-from staticfire.runtime.config import load_settings
+from staticfire.runtime.loading import load_settings
 
 
 @click.command()

@@ -9,7 +9,7 @@ import click
 
 from staticfire.cli.serve import become, print_settings, rocketmq_flags, settings_of
 from staticfire.nameserver.settings import NameserverSettings
-from staticfire.runtime.config import load_settings
+from staticfire.runtime.loading import load_settings
 
 
 @click.command()

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from staticfire.cli.serve import become, settings_of, tell
-from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
 from staticfire.protocol.errors import UsageError
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.config import field_of

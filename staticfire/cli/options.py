@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from staticfire.plan import NAMESRV_PORT
+from staticfire.launch.plan import NAMESRV_PORT
 from staticfire.protocol.errors import UsageError
 
 Command = Callable[..., Any]
@@ -70,7 +70,7 @@ def compat_flag(command: Command) -> Command:
 
 def _known_target(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     if value is not None:
-        from staticfire.compat import check_target  # here, since few starts ask
+        from staticfire.launch.compat import check_target  # here, since few starts ask
 
         check_target(value)
     return value

@@ -4,7 +4,7 @@ import click
 
 from staticfire.cli.options import Whole, as_settings, settings_flags
 from staticfire.cli.serve import become, settings_list_flag, settings_of, show_settings
-from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
 from staticfire.protocol.errors import UsageError
 from staticfire.proxy.settings import ProxySettings
 

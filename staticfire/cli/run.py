@@ -45,7 +45,7 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
     try:
         early = click.get_current_context().obj
         if flags.wanted.compat is not None:
-            from staticfire.compat import told_shortly  # here, since few starts ask
+            from staticfire.launch.compat import told_shortly  # here, since few starts ask
 
             tell(told_shortly(flags.wanted.compat))
         with standing(flags, early, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:

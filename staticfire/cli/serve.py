@@ -14,10 +14,11 @@ from typing import Any, NoReturn
 
 import click
 
-from staticfire.environment import check_environment
-from staticfire.runtime.config import load_settings, non_defaults
+from staticfire.launch.environment import check_environment
+from staticfire.runtime.config import non_defaults
 from staticfire.runtime.config_help import describe, example_toml
 from staticfire.runtime.live_settings import as_properties
+from staticfire.runtime.loading import load_settings
 from staticfire.runtime.spawning import child_environment, interpreter
 
 
@@ -36,7 +37,7 @@ def settings_of(
     overrides = {**given, **{key: text for key, text in flags.items() if text is not None}}
     defaults: Mapping[str, str] = {}
     if compat is not None:
-        from staticfire.compat import compat_settings, told  # here, since few starts ask
+        from staticfire.launch.compat import compat_settings, told  # here, since few starts ask
 
         defaults = compat_settings(compat)
         for line in told(compat):

@@ -17,9 +17,9 @@ from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
 from staticfire.runtime.signals import stop_signals
 
 if TYPE_CHECKING:
-    from staticfire.faults.runs.outcome import RunOutcome
-    from staticfire.faults.troubles import Trouble
-    from staticfire.faults.workload.loading import WorkloadMaker
+    from staticfire.simulation.runs.outcome import RunOutcome
+    from staticfire.simulation.troubles import Trouble
+    from staticfire.simulation.workload.loading import WorkloadMaker
 
 HOURS_MAX = 48.0
 SEEDS_SHOWN_MAX, SEEDS_TRIED_MAX = 20, 10
@@ -72,7 +72,7 @@ def simulate(
 
     The same seed does the same on any machine.
     """
-    from staticfire.faults.troubles.telling import find_trouble
+    from staticfire.simulation.troubles.telling import find_trouble
 
     trouble = find_trouble(workload)
     if trouble is not None:
@@ -83,7 +83,7 @@ def simulate(
         raise UsageError("--seed and --seeds exclude each other: one run, or many")
     if seed is None and trace:
         raise UsageError("--trace needs --seed: a page shows one run")
-    from staticfire.faults.runs.many import cores
+    from staticfire.simulation.runs.many import cores
 
     count = 100 if seeds is None else seeds
     played = _Played(workload, hours, dict(assignments))
@@ -124,27 +124,27 @@ class _Played(NamedTuple):
     changes: dict[str, str]
 
     def maker(self) -> "WorkloadMaker":
-        from staticfire.faults.runs.swarm import maker_of
+        from staticfire.simulation.runs.swarm import maker_of
 
         return maker_of(self.path, self.changes)
 
     def version(self) -> str:
-        from staticfire.faults.runs.seeds import version_of
+        from staticfire.simulation.runs.seeds import version_of
 
         return version_of(self.path, self.hours, self.changes)
 
     def command(self, seed: int) -> str:
         """Return what repeats a seed."""
-        from staticfire.faults.runs.seeds import again_command
+        from staticfire.simulation.runs.seeds import again_command
 
         return again_command(seed, self.path, self.hours, self.changes)
 
 
 def _tell(trouble: "Trouble", seed: str | None) -> int:
     """Print what comes of each way to have a trouble, or to avoid it."""
-    from staticfire.faults.runs.seeds import read_seed
-    from staticfire.faults.troubles.telling import lines_of
-    from staticfire.faults.troubles.trouble import SEED
+    from staticfire.simulation.runs.seeds import read_seed
+    from staticfire.simulation.troubles.telling import lines_of
+    from staticfire.simulation.troubles.trouble import SEED
 
     click.echo(trouble.title)
     for link in trouble.links:
@@ -159,8 +159,8 @@ def _tell(trouble: "Trouble", seed: str | None) -> int:
 
 
 def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
-    from staticfire.faults.runs.play import Play, play
-    from staticfire.faults.runs.seeds import read_seed
+    from staticfire.simulation.runs.play import Play, play
+    from staticfire.simulation.runs.seeds import read_seed
 
     seed, version = read_seed(text)
     make = played.maker()
@@ -186,7 +186,7 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
 
 def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     """Print the smallest run that fails the same way, as a test."""
-    from staticfire.faults.runs.shrinking import Shrinker, as_scenario
+    from staticfire.simulation.runs.shrinking import Shrinker, as_scenario
 
     click.echo("simulate: looking for the fewest faults with which it fails", err=True)
     shrinker = Shrinker(played.maker(), outcome, played.hours)
@@ -198,7 +198,7 @@ def _shrink(played: _Played, outcome: "RunOutcome") -> None:
 
 def _write_page(path: str, outcome: "RunOutcome") -> bool:
     """Write the timeline of a run into the current folder and say its name, or why there is none; whether there is."""
-    from staticfire.faults.runs.trace_page import trace_page
+    from staticfire.simulation.runs.trace_page import trace_page
 
     page = Path(f"simulation-{outcome.seed}.html")
     text = trace_page(outcome, path or "the swarm")
@@ -232,8 +232,8 @@ def _check(make: "WorkloadMaker", seeds: range) -> None:
 
     Raises: UsageError.
     """
-    from staticfire.faults.runs.seeds import made_for
-    from staticfire.faults.workload.loading import NotMade
+    from staticfire.simulation.runs.seeds import made_for
+    from staticfire.simulation.workload.loading import NotMade
 
     failures = []
     for seed in seeds[:SEEDS_TRIED_MAX]:
@@ -250,8 +250,8 @@ def _follow(summary: "_Summary", played: _Played, seeds: range, jobs: int) -> No
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from staticfire.faults.runs.many import play_many
-    from staticfire.faults.runs.play import Play
+    from staticfire.simulation.runs.many import play_many
+    from staticfire.simulation.runs.play import Play
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

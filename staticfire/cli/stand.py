@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from staticfire.places import FLAGS, WantedCluster, WantedControl, url_of
-from staticfire.processes import ProcessCluster
+from staticfire.launch.places import FLAGS, WantedCluster, WantedControl, url_of
+from staticfire.launch.processes import ProcessCluster
 from staticfire.runtime.ports import listen_near, listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
 from staticfire.runtime.spawning import EarlyStart

@@ -36,8 +36,10 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
     RocketMQ's own clients.
     """
 
+    from staticfire.client import message_lives  # Not before it is needed: a start is short of imports.
+
     async def ask(admin: "Admin") -> "dict[str, MessageLife]":
-        return await admin.lives(message_id, trace_topic)
+        return await message_lives(admin, message_id, trace_topic)
 
     lives = asked(namesrv, protocol, ask, topic=trace_topic)
     for number, (found_id, life) in enumerate(lives.items()):

@@ -4,8 +4,8 @@ import click
 
 from staticfire.cli.cluster_flags import cluster_flags
 from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
-from staticfire.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.plan import BROKER_PORT, CONTROL_PORT, GRPC_PORT, NAMESRV_PORT
+from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.launch.plan import BROKER_PORT, CONTROL_PORT, GRPC_PORT, NAMESRV_PORT
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_FAILED, EXIT_STOPPED
 from staticfire.runtime.log_sink import say
@@ -56,7 +56,7 @@ def up(flags: ClusterFlags) -> int:
 
 
 def _tell_of_compat(compat: str) -> None:
-    from staticfire.compat import told  # here, since few starts ask
+    from staticfire.launch.compat import told  # here, since few starts ask
 
     for line in told(compat):
         tell(line)

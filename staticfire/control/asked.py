@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from staticfire.client import Admin
 from staticfire.client.admin.clock import ClusterClock
+from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.view import ClusterView
-from staticfire.fault_rules import ClusterFaults
 from staticfire.runtime.pool import ConnectionPool
 
 

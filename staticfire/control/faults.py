@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route, read_body
-from staticfire.faults.rules.parsing import WORDS
+from staticfire.faults.parsing import WORDS
 from staticfire.protocol.errors import UsageError
 
 FORMS = 'write {"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY"} or ?code=SEND_MESSAGE&answer=SYSTEM_BUSY'

@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING, Self
 
 from staticfire.control.view import ClusterView
-from staticfire.places import WantedControl
+from staticfire.launch.places import WantedControl
 
 if TYPE_CHECKING:
     from staticfire.control.site import ControlSite

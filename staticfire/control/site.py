@@ -18,13 +18,12 @@ from typing import Any
 from aiohttp import web
 
 from staticfire.control.access import Access
-from staticfire.control.all_routes import ROUTES
+from staticfire.control.all_routes import ROUTES, paths
 from staticfire.control.asked import ControlledCluster
-from staticfire.control.cluster import paths
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.control.routes import LINES, ControlCall, Reply, Route, did_you_mean
 from staticfire.control.view import ClusterView
-from staticfire.places import url_of
+from staticfire.launch.places import url_of
 from staticfire.protocol.codes import ResponseCode, name_of_response
 from staticfire.protocol.errors import (
     BrokerAnswer,

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from staticfire.process_faults import ProcessFaults
+    from staticfire.launch.process_faults import ProcessFaults
 
 
 class ClusterView(Protocol):

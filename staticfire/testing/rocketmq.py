@@ -14,16 +14,16 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from staticfire.cluster_calls import Face, awaiting, waiting
+from staticfire.cluster.cluster_calls import Face, awaiting, waiting
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.testing.running_rocketmq import RunningRocketMQ
 from staticfire.testing.waits import WAIT_S, comes_true, not_yet, pauses
 
 if TYPE_CHECKING:
-    from staticfire.async_cluster import AsyncClock, AsyncCluster
     from staticfire.client import ClientSettings
-    from staticfire.cluster import Cluster
-    from staticfire.cluster_clock import BlockingClock
+    from staticfire.cluster.async_cluster import AsyncClock, AsyncCluster
+    from staticfire.cluster.cluster import Cluster
+    from staticfire.cluster.cluster_clock import BlockingClock
 
 WAIT_S_MAX = 3_600
 # What waits has a deadline of its own, which says more.

@@ -19,7 +19,7 @@ from staticfire.client import (
     UsageError,
 )
 from staticfire.client.cluster.client_service import ClientService
-from staticfire.places import is_whole
+from staticfire.launch.places import is_whole
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.names import TOOLS_GROUP, retry_topic

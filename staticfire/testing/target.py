@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.live import live_machine

@@ -20,7 +20,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.allocation.jars import java_command
 
 pytestmark = [pytest.mark.row("R3"), pytest.mark.row("S6"), pytest.mark.foreign]

@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from staticfire.broker.snapshots.folder import RESTORING, SnapshotFolder
-from staticfire.faults.simulation.disk import Disk
-from staticfire.faults.simulation.files import SimulatedFiles
-from staticfire.faults.simulation.history import History
-from staticfire.faults.simulation.process import Process, ProcessKilled
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.requests.snapshots import SnapshotInfo
 from staticfire.runtime.state_file import seal_state
+from staticfire.simulation.world.disk import Disk
+from staticfire.simulation.world.files import SimulatedFiles
+from staticfire.simulation.world.history import History
+from staticfire.simulation.world.process import Process, ProcessKilled
 from tests.broker.store.stand import STOPPED
 
 pytestmark = pytest.mark.row("S8")

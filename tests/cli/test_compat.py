@@ -9,9 +9,9 @@ import pytest
 
 from staticfire import Cluster, UsageError
 from staticfire.broker.settings import BrokerSettings
-from staticfire.compat import ROCKETMQ, compat_settings, differences
+from staticfire.launch.compat import ROCKETMQ, compat_settings, differences
+from staticfire.launch.plan import ClusterPlan, GivenSettings, plan_cluster
 from staticfire.nameserver.settings import NameserverSettings
-from staticfire.plan import ClusterPlan, GivenSettings, plan_cluster
 from staticfire.runtime.config import field_of, key_of, text_of
 from tests.cli.commands import FREE_PORTS, Up, call, one_line
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from staticfire import container_health
-from staticfire.container_health import BROKER, CLUSTER, NAMESERVER, NotReady, check, running_servers
+from staticfire.launch import container_health
+from staticfire.launch.container_health import BROKER, CLUSTER, NAMESERVER, NotReady, check, running_servers
 from tests.cli.commands import Up
 
 pytestmark = pytest.mark.row("E2")

@@ -12,8 +12,8 @@ import pytest
 from staticfire import cli
 from staticfire.cli.stand import Stand
 from staticfire.cli.stay import until_exit, until_stopped
-from staticfire.places import WantedCluster, WantedControl
-from staticfire.processes import ProcessCluster
+from staticfire.launch.places import WantedCluster, WantedControl
+from staticfire.launch.processes import ProcessCluster
 from staticfire.runtime.ports import listen_on
 from staticfire.runtime.signals import SignalInbox, stop_signals
 

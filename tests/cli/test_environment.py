@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.environment import NO_SETTINGS, check_environment
+from staticfire.launch.environment import NO_SETTINGS, check_environment
 from staticfire.protocol.errors import UsageError
 from tests.cli.commands import FREE_PORTS, ROOT, Up, call, one_line
 

@@ -12,7 +12,7 @@ import pytest
 from staticfire import Cluster
 from staticfire.cli import cluster_flags, mqproxy
 from staticfire.cli.commands import staticfire
-from staticfire.container_health import PROXY, NotReady, check
+from staticfire.launch.container_health import PROXY, NotReady, check
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.transport.calls import SERVICE

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire.client import Admin
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.cli.commands import call, one_line
 
 pytestmark = pytest.mark.row("E2")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.plan import (
+from staticfire.launch.plan import (
     ClusterPlan,
     GivenSettings,
     broker_names,

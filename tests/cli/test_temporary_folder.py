@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from staticfire import Cluster, temporary_folder
-from staticfire.temporary_folder import PREFIX, remove_abandoned
+from staticfire import Cluster
+from staticfire.launch import temporary_folder
+from staticfire.launch.temporary_folder import PREFIX, remove_abandoned
 
 PROGRAM = """
 import os, signal

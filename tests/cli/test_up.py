@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.plan import CONTROL_PORT
+from staticfire.launch.plan import CONTROL_PORT
 from staticfire.runtime.ports import NEXT_PORTS
 from tests.cli.commands import FREE_PORTS, TIMEOUT_S, Up, call, command, environment, get, one_line
 

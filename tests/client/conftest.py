@@ -1,5 +1,5 @@
 """Clients are tested in a simulated world, against peers that do what a test tells them."""
 
-from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
+from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world
 
 __all__ = ["pytest_asyncio_loop_factories", "world"]

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from staticfire.client.cluster.settings import ClientSettings, ProducerSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
@@ -25,6 +24,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.server import Server
 from staticfire.runtime.service import Service
+from staticfire.simulation.world import SimulatedWorld
 
 NAMESRV_HOST, NAMESRV_PORT = "10.0.0.1", 9876
 NAMESRV = f"{NAMESRV_HOST}:{NAMESRV_PORT}"

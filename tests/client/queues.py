@@ -1,17 +1,17 @@
 """Queues that decide, without a cluster around them, and answers for them."""
 
 from staticfire.client import MessageQueue, PushSettings
+from staticfire.client.cluster.pull_answers import PullResult, PullStatus
 from staticfire.client.cluster.subscriptions import Subscriptions, subscribe
-from staticfire.client.consume.concurrent_policy import ConcurrentPolicy
-from staticfire.client.consume.consumer_state import ConsumerState
-from staticfire.client.consume.held_lock import HeldLock
-from staticfire.client.consume.instructions import (
+from staticfire.client.consume.queues.concurrent_policy import ConcurrentPolicy
+from staticfire.client.consume.queues.consumer_state import ConsumerState
+from staticfire.client.consume.queues.held_lock import HeldLock
+from staticfire.client.consume.queues.instructions import (
     Instructions,
 )
-from staticfire.client.consume.ordered_policy import OrderedPolicy
-from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.pull_answers import PullResult, PullStatus
-from staticfire.client.consume.queue_decisions import AssignedQueue
+from staticfire.client.consume.queues.ordered_policy import OrderedPolicy
+from staticfire.client.consume.queues.process_queue import ProcessQueue
+from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.protocol.times import MessageMs, UptimeMs
 from tests.client.received import several
 

@@ -34,16 +34,16 @@ from staticfire import (
     TopicNotFound,
     TransactionProducer,
 )
-from staticfire.client.blocking.admin import BlockingAdmin
-from staticfire.client.blocking.dead_letter_queue import BlockingDeadLetterQueue
-from staticfire.client.blocking.face import MARK, BlockingFace, iterating
-from staticfire.client.blocking.lite_pull_consumer import BlockingLitePullConsumer
-from staticfire.client.blocking.producer import BlockingProducer
-from staticfire.client.blocking.pull_consumer import BlockingPullConsumer
-from staticfire.client.blocking.push_consumer import BlockingPushConsumer
-from staticfire.client.blocking.simple_consumer import BlockingSimpleConsumer
-from staticfire.client.blocking.transaction_producer import BlockingTransactionProducer
+from staticfire.client.admin.admin import BlockingAdmin
+from staticfire.client.admin.dead_letter_queue import BlockingDeadLetterQueue
+from staticfire.client.cluster.blocking import MARK, BlockingFace, iterating
 from staticfire.client.cluster.client_service import ClientService
+from staticfire.client.lite_pull.lite_pull_consumer import BlockingLitePullConsumer
+from staticfire.client.produce.producer import BlockingProducer
+from staticfire.client.produce.transaction_producer import BlockingTransactionProducer
+from staticfire.client.pull.pull_consumer import BlockingPullConsumer
+from staticfire.client.push.push_consumer import BlockingPushConsumer
+from staticfire.client.simple.simple_consumer import BlockingSimpleConsumer
 from staticfire.runtime.loop_thread import THREAD_NAME
 from staticfire.runtime.service import Service
 

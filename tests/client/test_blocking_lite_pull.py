@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire import Cluster, ConsumeFromWhere, LitePullConsumer, LitePullSettings, Message, Producer
-from staticfire.client.blocking.producer import BlockingProducer
+from staticfire.client.produce.producer import BlockingProducer
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ from staticfire.client import ClientSettings, Message, Producer, ProducerSetting
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.produce.broker_faults import BrokerFaults, not_available_ms
 from staticfire.client.produce.queue_choice import QueueChoice
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.link import LinkQuality
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.times import UptimeMs
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.client.peers import NAMESRV, FakeBroker, FakeCluster, fake_cluster
 from tests.javafacts.facts import read_facts
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from staticfire.client.consume.push_settings import ConsumeFromWhere
 from staticfire.client.offsets.consume_from import IllegalStoredOffset, Start, find_start
+from staticfire.client.settings.push_settings import ConsumeFromWhere
 
 pytestmark = pytest.mark.row("R7")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.client.consume.consume_results import ConsumeStatus, count_done, split_into_batches
+from staticfire.client.consume.results.consume_results import ConsumeStatus, count_done, split_into_batches
 from tests.client.received import several
 
 SUCCESS, LATER = ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER

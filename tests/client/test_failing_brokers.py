@@ -6,9 +6,9 @@ import pytest
 
 from staticfire.client import ClientSettings, ClusterClient, Message, Producer, ProducerSettings
 from staticfire.client.produce.send_result import SendResult
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, NetworkError, UsageError
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, NAMESRV_PORT, FakeBroker, FakeNameserver, fake_cluster, rocketmq
 
 BOTH_PROTOCOLS = pytest.mark.parametrize("settings", [ProducerSettings(), rocketmq()], ids=["staticfire", "rocketmq"])

@@ -10,9 +10,9 @@ from staticfire.client import (
     PullSettings,
     SimpleSettings,
 )
-from staticfire.client.consume.flow_control import FlowControl
-from staticfire.client.consume.process_queue import ProcessQueue
-from staticfire.client.consume.push_settings import MIB, PushSettings
+from staticfire.client.consume.queues.flow_control import FlowControl
+from staticfire.client.consume.queues.process_queue import ProcessQueue
+from staticfire.client.settings.push_settings import MIB, PushSettings
 from staticfire.protocol.errors import UsageError
 from tests.client.received import received, several
 

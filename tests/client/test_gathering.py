@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import AnswerTimeout, ClientError, UsageError
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster, rocketmq
 
 

@@ -14,9 +14,9 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
-from staticfire.client.consume.consume_results import Messages
+from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.offsets.local_offsets import encode_offsets
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster
 
 FOLDER = "/offsets"

@@ -20,7 +20,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
-from staticfire.client.consume.consume_results import Messages
+from staticfire.client.consume.results.consume_results import Messages
 from tests.client.live_cluster import live_cluster
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

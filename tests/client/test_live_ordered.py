@@ -22,7 +22,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
-from staticfire.client.consume.consume_results import Messages
+from staticfire.client.consume.results.consume_results import Messages
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
 from tests.client.live_cluster import live_cluster
 

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.consume.held_lock import HeldLock
-from staticfire.client.consume.ordered_policy import OrderedPolicy
-from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.queues.held_lock import HeldLock
+from staticfire.client.consume.queues.ordered_policy import OrderedPolicy
+from staticfire.client.consume.queues.process_queue import ProcessQueue
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 from tests.client.received import several

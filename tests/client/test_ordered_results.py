@@ -3,7 +3,7 @@
 import pytest
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.ordered_results import (
+from staticfire.client.consume.results.ordered_results import (
     OrderedContext,
     OrderedStatus,
     OrderedVerdict,

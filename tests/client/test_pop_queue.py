@@ -6,8 +6,10 @@ import pytest
 
 from staticfire.client import ConsumeContext, ConsumeStatus, MessageQueue, PushSettings
 from staticfire.client.cluster.subscriptions import Subscriptions, subscribe
-from staticfire.client.consume.consumer_state import ConsumerState
-from staticfire.client.consume.instructions import (
+from staticfire.client.consume.popping.pop_policy import Acknowledge, Bury, LeaveAlone, PutOff, judge_failed
+from staticfire.client.consume.popping.pop_queue import PopQueue
+from staticfire.client.consume.queues.consumer_state import ConsumerState
+from staticfire.client.consume.queues.instructions import (
     Ack,
     Announce,
     Count,
@@ -20,8 +22,6 @@ from staticfire.client.consume.instructions import (
     Tell,
     Wait,
 )
-from staticfire.client.consume.pop_policy import Acknowledge, Bury, LeaveAlone, PutOff, judge_failed
-from staticfire.client.consume.pop_queue import PopQueue
 from staticfire.client.pop.popped import PoppedMessage, PopResult, PopStatus
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, StaticfireError, TopicNotFound
 from staticfire.protocol.hosts import pack_host

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.client.consume.process_queue import ProcessQueue
+from staticfire.client.consume.queues.process_queue import ProcessQueue
 from tests.client.received import received, several
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from staticfire.client import ClientError, Message, NetworkError, Producer, ProducerHook, SendCall, StaticfireError
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
 pytestmark = pytest.mark.row("F5")

@@ -5,10 +5,9 @@ import zlib
 import pytest
 
 from staticfire.client import Message, Producer, PullConsumer, PullSettings, PullStatus
+from staticfire.client.cluster.pull_answers import received
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
-from staticfire.client.consume.pull_answers import received
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import json
 from staticfire.protocol.compression import compress
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, TopicNotFound
@@ -16,6 +15,7 @@ from staticfire.protocol.limits import EXPANDED_BYTES_MAX
 from staticfire.protocol.record import pack_record, pack_topic
 from staticfire.protocol.rocketmq_record import rocketmq_records
 from staticfire.protocol.sys_flag import COMPRESSED, CompressionKind, with_compression
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster
 from tests.client.received import HOST
 

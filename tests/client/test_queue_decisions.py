@@ -2,7 +2,8 @@
 
 import pytest
 
-from staticfire.client.consume.instructions import (
+from staticfire.client.cluster.pull_answers import PullResult, PullStatus
+from staticfire.client.consume.queues.instructions import (
     Announce,
     Commit,
     Deliver,
@@ -13,7 +14,6 @@ from staticfire.client.consume.instructions import (
     Tell,
     Wait,
 )
-from staticfire.client.consume.pull_answers import PullResult, PullStatus
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, StaticfireError
 from tests.client.queues import at, change, concurrent, found, kinds, ordered, state_of
 from tests.client.received import several

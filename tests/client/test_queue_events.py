@@ -6,8 +6,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from staticfire.client import ConsumeContext, ConsumeStatus
-from staticfire.client.consume.consume_results import Messages
-from staticfire.client.consume.instructions import (
+from staticfire.client.consume.queues.instructions import (
     Commit,
     Deliver,
     GiveBack,
@@ -16,7 +15,8 @@ from staticfire.client.consume.instructions import (
     Pull,
     Wait,
 )
-from staticfire.client.consume.queue_decisions import AssignedQueue
+from staticfire.client.consume.queues.queue_decisions import AssignedQueue
+from staticfire.client.consume.results.consume_results import Messages
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, StaticfireError
 from tests.client.queues import (
     LOCK_MS,

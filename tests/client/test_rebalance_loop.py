@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client.cluster.settings import ClientSettings
-from staticfire.client.rebalance.rebalance_loop import RebalanceLoop
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
 from staticfire.runtime.service import Service
+from staticfire.simulation.world import SimulatedWorld
 
 pytestmark = pytest.mark.row("R1")
 

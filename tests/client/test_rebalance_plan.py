@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.rebalance.rebalance_loop import plan_rebalance
+from staticfire.client.consume.membership.rebalance_loop import plan_rebalance
 from staticfire.protocol.times import UptimeMs
 
 IDLE_MS_MAX = 120_000

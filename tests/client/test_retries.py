@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from staticfire.client.cluster.settings import ProducerSettings
-from staticfire.client.consume.send_back import as_retry
+from staticfire.client.consume.listeners.send_back import as_retry
 from staticfire.client.produce.message_encoder import MessageEncoder
 from staticfire.protocol.message_ids import UniqueIds
 from staticfire.protocol.messages import ReceivedMessage

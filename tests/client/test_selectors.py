@@ -16,7 +16,7 @@ from staticfire.client import (
     Selector,
     by_hash,
 )
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
 pytestmark = pytest.mark.row("F5")

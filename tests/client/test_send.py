@@ -9,11 +9,11 @@ import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings, SendStatus
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.compression import expand
 from staticfire.protocol.errors import BrokerAnswer, ClientError, MessageIllegal, NetworkError, TopicNotFound
 from staticfire.protocol.properties import parse_properties
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster, rocketmq
 
 BOTH_PROTOCOLS = pytest.mark.parametrize("settings", [ProducerSettings(), rocketmq()], ids=["staticfire", "rocketmq"])

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire.client import Message, MessageQueue, Producer, ProducerSettings, SendResult, SendStatus
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import BrokerAnswer, ClientError, MessageIllegal, NetworkError, TopicNotFound
 from staticfire.protocol.properties import find_property
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, FakeCluster, fake_cluster
 
 

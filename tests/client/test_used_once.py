@@ -17,7 +17,7 @@ from staticfire import (
     PushConsumer,
     SimpleConsumer,
 )
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
 RUNS, OVER = r"^{} runs already: use the one that was entered", r"^{} was left, or didn't start: it is used once"

@@ -3,8 +3,8 @@
 import asyncio
 from collections import deque
 
-from staticfire.client.consume.worker_pool import WorkerPool
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.consume.listeners.worker_pool import WorkerPool
+from staticfire.simulation.world import SimulatedWorld
 
 
 class Works:

@@ -13,7 +13,7 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.driving import Outcome, drive
 from tests.clients.quick_starts import quick_starts

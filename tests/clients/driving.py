@@ -27,7 +27,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.clients.administering import administer
 from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.foreign_proxy import rocketmq_proxy

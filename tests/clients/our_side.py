@@ -14,6 +14,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
     ReceivedMessage,
+    message_lives,
 )
 
 WORDS = ("life", "request", "answer")
@@ -41,7 +42,7 @@ class OurSide:
     async def _life(self, message_id: str) -> str:
         """Return what is known of a message, as `stored/store sent/trace`."""
         async with Admin(self._namesrv) as admin:
-            lives = await admin.lives(message_id)
+            lives = await message_lives(admin, message_id)
         events = [event for life in lives.values() for event in life.events]
         return " ".join(f"{event.what.replace(' ', '-')}/{event.source}" for event in events)
 

@@ -8,12 +8,12 @@ from typing import Any
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.queue_files import LOST
 from staticfire.broker.store.store import MessageStore
-from staticfire.faults.simulation.process import ProcessKilled
-from staticfire.faults.simulation.running import simulate
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.errors import StaticfireError, StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import decode_records, join_records
+from staticfire.simulation.world.process import ProcessKilled
+from staticfire.simulation.world.running import simulate
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.crash.ledger import Fault, Ledger, Place, State
 from tests.crash.losses import lose_files
 from tests.crash.striking import Strike

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from staticfire.faults.simulation.disk import Disk
+from staticfire.simulation.world.disk import Disk
 
 FOLDER = "/store/consumequeue/"
 ENTRY_BYTES = 20

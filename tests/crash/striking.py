@@ -9,8 +9,8 @@ import errno
 from random import Random
 from typing import Any
 
-from staticfire.faults.simulation.disk import Disk, DiskImage, disk_error
-from staticfire.faults.simulation.world import SimulatedWorld
+from staticfire.simulation.world.disk import Disk, DiskImage, disk_error
+from staticfire.simulation.world.world import SimulatedWorld
 
 STEPS_MAX = 300
 LIFE_MS_MAX = 12_000

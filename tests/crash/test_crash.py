@@ -7,7 +7,7 @@ import pytest
 from staticfire.broker import core
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.store.log_sync import Span
-from staticfire.faults.simulation.files import SimulatedFiles
+from staticfire.simulation.world.files import SimulatedFiles
 from tests.crash.lives import play
 
 SEEDS = (0, 173, 208, 244, 328, 344, 427)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.faults.simulation import JumpingLoop, SimulatedWorld
-from staticfire.faults.simulation.testing import LoopFactory, pytest_asyncio_loop_factories as choose_loop, world
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.machine import Machine
+from staticfire.simulation.world import JumpingLoop, SimulatedWorld
+from staticfire.simulation.world.testing import LoopFactory, pytest_asyncio_loop_factories as choose_loop, world
 
 __all__ = ["world"]
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.faults.recorder import Recorder, connect, join, listen, part
 
 A, B = "10.0.0.1", "10.0.0.2"

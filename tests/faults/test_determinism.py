@@ -6,8 +6,8 @@ import subprocess
 import sys
 import zlib
 
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld, simulate
 from staticfire.runtime.machine import Machine
+from staticfire.simulation.world import LinkQuality, SimulatedWorld, simulate
 from tests.faults.recorder import connect, listen
 from tests.house.source import ROOT
 

@@ -5,8 +5,8 @@ import errno
 
 import pytest
 
-from staticfire.faults.simulation import SimulatedWorld, simulate
 from staticfire.runtime.machine import File
+from staticfire.simulation.world import SimulatedWorld, simulate
 
 SEEDS = [{"seed": seed} for seed in range(8)]
 

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from staticfire.faults.rules.book import RuleBook
-from staticfire.faults.rules.matching import Asker, Subject, is_meant, subject_of
-from staticfire.faults.rules.parsing import parse_fault
+from staticfire.faults.book import RuleBook
+from staticfire.faults.matching import Asker, Subject, is_meant, subject_of
+from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.command import Request, declaration_of
 from staticfire.protocol.requests.brokers import BrokerHeartbeat
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, SubscriptionData

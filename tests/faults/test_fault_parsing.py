@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.rules.parsing import checked, parse_fault
-from staticfire.faults.rules.showing import in_words
+from staticfire.faults.parsing import checked, parse_fault
+from staticfire.faults.showing import in_words
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.faults import FaultRule
 

@@ -8,8 +8,8 @@ from time import process_time
 
 import pytest
 
-from staticfire.faults.simulation import Deadlock, JumpingLoop, Livelock, SimulatedWorld, TimeIsUp, simulate
-from staticfire.faults.simulation.loop import ROUNDS_MAX
+from staticfire.simulation.world import Deadlock, JumpingLoop, Livelock, SimulatedWorld, TimeIsUp, simulate
+from staticfire.simulation.world.loop import ROUNDS_MAX
 
 
 async def test_two_hours_with_a_timer_each_second_take_milliseconds(world: SimulatedWorld) -> None:

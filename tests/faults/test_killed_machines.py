@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import pytest
 
-from staticfire.faults.simulation import ProcessKilled, SimulatedWorld, simulate
 from staticfire.runtime.machine import File, Listener, Machine
+from staticfire.simulation.world import ProcessKilled, SimulatedWorld, simulate
 from tests.faults.recorder import Doorman, Recorder, connect, join, listen
 
 

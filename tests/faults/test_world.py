@@ -6,9 +6,9 @@ from typing import Self
 
 import pytest
 
-from staticfire.faults.simulation import LeftOver, SimulatedWorld, TimeIsUp, simulate
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
+from staticfire.simulation.world import LeftOver, SimulatedWorld, TimeIsUp, simulate
 from tests.faults.recorder import connect, join, listen, part
 
 JANUARY_2026_MS = 1_767_225_600_000

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 
 PROGRAM = Path(__file__).with_name("python_client.py")
 TIMEOUT_S = 60

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from staticfire.cluster import Cluster
-from staticfire.plan import NAMESERVER
+from staticfire.cluster.cluster import Cluster
+from staticfire.launch.plan import NAMESERVER
 from staticfire.protocol.codes import OWN_CODES, RequestCode
 from staticfire.protocol.command import REQUESTS
 from tests.fuzz.corpus import CODECS, Corpus

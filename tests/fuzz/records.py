@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from staticfire.client.consume.pull_answers import received
+from staticfire.client.cluster.pull_answers import received
 from staticfire.protocol import fastjson, properties
 from staticfire.protocol.command import RecordBatch
 from staticfire.protocol.compression import expand

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from staticfire.client.consume.pull_answers import received
+from staticfire.client.cluster.pull_answers import received
 from staticfire.protocol.command import RecordBatch
 from staticfire.protocol.compression import expand
 from staticfire.protocol.errors import ProtocolError

@@ -13,7 +13,18 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LAYERS = ["protocol", "runtime", "nameserver", "broker", "client", "faults", "pipeline", "proxy", "staticfire"]
+LAYERS = [
+    "protocol",
+    "runtime",
+    "nameserver",
+    "broker",
+    "client",
+    "faults",
+    "simulation",
+    "pipeline",
+    "proxy",
+    "staticfire",
+]
 """The folders that are the program, bottom first; staticfire/ is the face and holds a link to each of the others."""
 
 AROUND = ["tests", "benchmarks", "examples", "tools"]
@@ -33,6 +44,13 @@ class Source:
     def folder(self) -> str:
         """The top-level folder that it stands in."""
         return self.path.parts[0]
+
+    @property
+    def module(self) -> str:
+        """The name under which it is imported."""
+        parts = self.path.with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        return ".".join(parts if parts[0] == "staticfire" else ("staticfire", *parts))
 
     @cached_property
     def tree(self) -> ast.Module:

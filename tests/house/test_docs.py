@@ -36,16 +36,19 @@ def test_generated_parts_that_take_long_are_fresh() -> None:
 
 
 def test_the_architectures_paths_are_there() -> None:
-    """In a cell, a bare name stands in the folder of the path before it."""
+    """In an item or paragraph, a bare name is in the folder of the path before it, or above that."""
     missing = []
-    for line in (ROOT / "docs" / "architecture.md").read_text().splitlines():
+    for item in re.split(r"\n(?=- |\||\n)", (ROOT / "docs" / "architecture.md").read_text()):
         folder = ROOT
-        for named in PATH.findall(line):
+        for named in PATH.findall(item):
             if "<" in named:
                 continue
-            path = ROOT / named if "/" in named else folder / named
-            folder = path if named.endswith("/") else path.parent
-            missing += [] if path.exists() else [named]
+            places = [ROOT] if "/" in named.rstrip("/") else [folder, *folder.parents]
+            found = next((place / named for place in places if (place / named).exists()), None)
+            if found is None:
+                missing.append(named)
+            else:
+                folder = found if named.endswith("/") else found.parent
     assert not missing, ", ".join(missing)
 
 

@@ -1,10 +1,12 @@
 """Imports point down only. The order of the layers is import-linter's (pyproject.toml); here is what it can't see."""
 
+import ast
 import os
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests.house.source import AROUND, LAYERS, ROOT, Finding, check, found, sources
+from tests.house.source import AROUND, LAYERS, ROOT, Finding, Source, check, found, sources
 
 MACHINE = {"asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "shutil"}
 MACHINE |= {"signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "uuid"}
@@ -37,6 +39,35 @@ def test_everything_is_imported_as_staticfire() -> None:
         if name.split(".")[0] in folders or name.startswith(".")
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def imports_at_runtime(source: Source) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield what a module imports, in functions too, but for what only type checkers see."""
+    for_types = {
+        id(node)
+        for block in source.nodes
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    return ((name, node) for name, node in source.imports() if id(node) not in for_types)
+
+
+def test_no_modules_import_each_other() -> None:
+    """A module that imports, at whatever time, one that imports it is half of something: cut it elsewhere."""
+    modules = {source.module: source for source in sources(*LAYERS)}
+    graph = {
+        name: {
+            target
+            for full_name, _ in imports_at_runtime(source)
+            for target in (full_name, full_name.rpartition(".")[0])
+            if target in modules and not f"{name}.".startswith(f"{target}.")
+        }
+        for name, source in modules.items()
+    }
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise AssertionError(" imports ".join(reversed(error.args[1]))) from None
 
 
 def impure_protocol() -> Iterator[Finding]:

@@ -54,7 +54,7 @@ def test_server_starts_without_what_it_doesnt_need(program: str, tmp_path: Path)
     [
         ("staticfire.cli.up", {"asyncio", "msgspec", "aiohttp", "rich", "staticfire.broker.server"}),
         ("staticfire.cli.run", {"asyncio", "msgspec", "aiohttp", "rich", "staticfire.broker.server"}),
-        ("staticfire.cluster", {"msgspec", "aiohttp", "rich", "staticfire.broker.server"}),
+        ("staticfire.cluster.cluster", {"msgspec", "aiohttp", "rich", "staticfire.broker.server"}),
     ],
 )
 def test_who_starts_processes_loads_little_before(module: str, needless: set[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.house.source import ROOT
 
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "results", "tests", "benchmarks")
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "benchmarks")
 
 
 def files_of_the_checkout() -> set[str]:

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from staticfire.cluster import Cluster
-from staticfire.plan import NAMESERVER
+from staticfire.cluster.cluster import Cluster
+from staticfire.launch.plan import NAMESERVER
 from staticfire.protocol import requests  # noqa: F401 (fills REQUESTS)
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.codes import OWN_CODES, RequestCode

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from staticfire.cluster import Cluster
-from staticfire.plan import NAMESERVER
+from staticfire.cluster.cluster import Cluster
+from staticfire.launch.plan import NAMESERVER
 from staticfire.protocol.codes import RequestCode
 from tests.integration.fuzzing import Bystander, FrameMaker, answers, ask, attack, places_of, resident_mib
 from tests.integration.stand import read_queue

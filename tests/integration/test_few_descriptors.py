@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import ResponseCode
 from staticfire.runtime.addresses import parse_address

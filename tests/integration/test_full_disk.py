@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from tests.integration.fuzzing import ask, places_of

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.codes import RequestCode
 from tests.integration.fuzzing import ask

@@ -18,7 +18,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.allocation.jars import HERE, java_command
 
 pytestmark = [pytest.mark.row("C2"), pytest.mark.row("S6"), pytest.mark.foreign]

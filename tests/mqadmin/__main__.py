@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from staticfire.cli import main as main_of_staticfire
 from staticfire.cli.mqadmin.frame import COMMANDS, mqadmin
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, OTHERS, OURS, PRODUCERS, TOPIC, Call, Facts
 from tests.mqadmin.java import Admin, members
 from tests.mqadmin.ours import our_member

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.mqadmin.java import java
 
 pytestmark = [pytest.mark.row("H1"), pytest.mark.foreign]

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import pytest
 
-from staticfire.faults.runs.outcome import RunOutcome
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.runs.swarm import plain_workload
-from staticfire.faults.runs.swarm_kinds import with_some
-from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
-from staticfire.faults.workload.loading import WorkloadMaker
+from staticfire.simulation.runs.outcome import RunOutcome
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.runs.swarm import plain_workload
+from staticfire.simulation.runs.swarm_kinds import with_some
+from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
+from staticfire.simulation.workload.loading import WorkloadMaker
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
 from tests.mutants.mutants import MUTANTS

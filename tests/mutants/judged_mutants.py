@@ -21,11 +21,12 @@ from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.broker.transactions.open_halves import OpenHalves
 from staticfire.broker.transactions.questions import Questions
 from staticfire.client.cluster.heartbeats import Heartbeats
-from staticfire.client.consume import ordered_consumption, pop_returns
-from staticfire.client.consume.pop_policy import judge_failed
+from staticfire.client.consume.listeners import ordered_consumption
+from staticfire.client.consume.membership.lock_keeper import LockKeeper
+from staticfire.client.consume.popping import pop_returns
+from staticfire.client.consume.popping.pop_policy import judge_failed
 from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
-from staticfire.client.rebalance.lock_keeper import LockKeeper
 from staticfire.protocol.errors import AnswerTimeout
 
 Patch = pytest.MonkeyPatch

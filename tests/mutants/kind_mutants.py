@@ -1,4 +1,4 @@
-"""What somebody could get wrong that only the further kinds of workloads notice (`faults/runs/swarm_kinds.py`)."""
+"""What somebody could get wrong that only the further kinds of workloads notice (`simulation/runs/swarm_kinds.py`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +14,9 @@ from staticfire.broker.pulls import checks as pull_checks
 from staticfire.broker.pulls.choosing import Choice
 from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.replies import Replies
-from staticfire.client.consume import push_parts
 from staticfire.client.lite_pull.polled_offsets import PolledOffsets
 from staticfire.client.offsets.offset_store import RemoteOffsets
+from staticfire.client.push import push_parts
 from staticfire.protocol.command import Answer
 from staticfire.protocol.recall_handle import decode_handle
 from staticfire.protocol.tags import TagExpression

@@ -23,15 +23,16 @@ from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.broker.transactions import kept
 from staticfire.broker.transactions.questions import Questions
 from staticfire.broker.transactions.service import TransactionService
-from staticfire.client.consume import concurrent_policy, ordered_consumption
-from staticfire.client.consume.consume_results import ConsumeStatus
-from staticfire.client.consume.ordered_results import OrderedVerdict
-from staticfire.client.consume.process_queue import NOTHING_HELD, ProcessQueue
+from staticfire.client.consume.listeners import ordered_consumption
+from staticfire.client.consume.membership.queue_locks import LockOutcome, LockRequests
+from staticfire.client.consume.queues import concurrent_policy
+from staticfire.client.consume.queues.process_queue import NOTHING_HELD, ProcessQueue
+from staticfire.client.consume.results.consume_results import ConsumeStatus
+from staticfire.client.consume.results.ordered_results import OrderedVerdict
 from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
-from staticfire.client.rebalance.allocation import Averagely, AveragelyByCircle
-from staticfire.client.rebalance.queue_locks import LockOutcome, LockRequests
-from staticfire.faults.simulation.files import SimulatedFile, SimulatedFiles
+from staticfire.client.settings.allocation import Averagely, AveragelyByCircle
+from staticfire.simulation.world.files import SimulatedFile, SimulatedFiles
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KIND_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
@@ -235,7 +236,7 @@ def _connection_kept(patch: Patch) -> None:
     """A listener's tasks are left behind: one for each start of a rebalance."""
     import asyncio
 
-    from staticfire.client.rebalance.rebalancer import Rebalancer
+    from staticfire.client.consume.membership.rebalancer import Rebalancer
 
     whole = Rebalancer.rebalance
 

@@ -7,7 +7,7 @@ import pytest
 from staticfire.broker.pop.in_flight import CheckPoint, InFlight, PoppedQueue
 from staticfire.broker.pop.kept import KeptPops
 from staticfire.broker.pop.returning import Returner
-from staticfire.client.consume.pop_returns import PopReturns
+from staticfire.client.consume.popping.pop_returns import PopReturns
 from staticfire.client.pop.acknowledging import Acknowledging
 from staticfire.client.pop.popped import PoppedMessage
 

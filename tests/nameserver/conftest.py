@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world  # noqa: F401
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON, NATIVE
+from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world  # noqa: F401
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.nameserver.asking import NAMESERVER_HOST, Asking
 
 Connect = Callable[..., Asking]

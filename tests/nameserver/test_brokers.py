@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON
@@ -17,6 +16,7 @@ from staticfire.protocol.requests.brokers import (
 )
 from staticfire.protocol.requests.routes import PutKVConfig
 from staticfire.protocol.requests.topics import DataVersion
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.nameserver.asking import Asking, registration
 from tests.nameserver.conftest import Connect
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import StorageError, UsageError
 from staticfire.protocol.requests.routes import DeleteKVConfig, GetKVConfig, GetKVList, PutKVConfig
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.nameserver.conftest import Connect
 
 KEPT = NameserverSettings(folder="/data/nameserver")

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.protocol.requests.routes import GetClusterInfo, GetRoute, GetSystemTopicsOfNameserver, PutKVConfig
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.nameserver.asking import NAMESERVER_HOST, registration
 from tests.nameserver.conftest import Connect
 

@@ -6,8 +6,8 @@ import threading
 import time
 from typing import Any
 
-from staticfire.cluster import Cluster
-from staticfire.compat import ROCKETMQ
+from staticfire.cluster.cluster import Cluster
+from staticfire.launch.compat import ROCKETMQ
 from tests.oracle.cases import script
 from tests.oracle.compare import differences, judge, tell
 from tests.oracle.exchange import Line, Reply, Side, read_json

@@ -10,9 +10,9 @@ from typing import Any
 
 from staticfire import Cluster
 from staticfire.client import Admin, ClientSettings, Message, MessageQueue, Producer, ProducerSettings, PullSettings
-from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.copying.plan import Bounds
 from staticfire.client.copying.queue_copy import read_records
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.groups import GetAllGroups

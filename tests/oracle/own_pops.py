@@ -22,6 +22,7 @@ from staticfire.client import (
     SimpleConsumer,
     SimpleSettings,
 )
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
 
 CLIENT = ClientSettings(protocol="rocketmq")
 INVISIBLE_MS = 2_000
@@ -219,7 +220,7 @@ async def pulled_then_popped(namesrv: str, topic: str, group: str) -> str:
 
         consumer.on_queues_changed(look)
         look()
-        consumer.client.rebalancing.wake()
+        RebalanceLoop.of(consumer.client).wake()
         await owns.wait()
 
     async with (

@@ -9,7 +9,7 @@ from staticfire import Cluster
 from staticfire.client import Message, MessageQueue, Producer, ProducerSettings, ReceivedMessage, SendResult
 from staticfire.client.admin.peek import peek_messages
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import TOOLS_GROUP

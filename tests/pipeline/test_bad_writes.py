@@ -9,7 +9,7 @@ import pytest
 from staticfire import Cluster
 from staticfire.client import ReceivedMessage
 from staticfire.client.admin.peek import peek_messages
-from staticfire.client.consume.pull import PullConsumer
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.pipeline.errors import RowsNotSent, SourceUnreachable
 from staticfire.pipeline.rows import ROW_ID
 from staticfire.pipeline.sink import BatchWriter, write_rows

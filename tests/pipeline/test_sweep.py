@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.row("E4", "S3"), pytest.mark.timeou
 
 HOURS = 0.004
 WORKLOAD = """
-from staticfire.faults.workload import Group, Nemesis, Producers, Topic, Workload
+from staticfire.simulation.workload import Group, Nemesis, Producers, Topic, Workload
 
 def workload(chance):
     if chance.random() < 0.66:

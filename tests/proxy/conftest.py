@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world
 from tests.proxy.grpc_stand import GrpcStand
 
 __all__ = ["pytest_asyncio_loop_factories", "world"]

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message as PbMessage
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.times import UptimeMs
@@ -15,6 +14,7 @@ from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services.service import MessagingService
 from staticfire.proxy.transport.calls import SERVICE, GrpcAnswer, GrpcCall, GrpcError, GrpcStatus
 from staticfire.proxy.transport.grpc_words import RequestReader, as_it_travels
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 
 M = TypeVar("M", bound=PbMessage)

@@ -9,7 +9,6 @@ from types import FrameType
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.transport import frames
@@ -20,6 +19,7 @@ from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.grpc_words import RequestReader
 from staticfire.proxy.transport.http2 import CallOpened, Http2
 from staticfire.proxy.transport.limits import Rate, TransportLimits
+from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.attacks import ATTACKS, BEGIN, CALL, CHUNK_BYTES, Attack, block_of, headers, opened
 from tests.proxy.h2_client import EchoService, H2Client, a_send, command, framed
 from tests.proxy.raw_client import RawClient

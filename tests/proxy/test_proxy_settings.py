@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.server import Proxy
 from staticfire.proxy.settings import ProxySettings
+from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.grpc_stand import GROUP, TOPIC, consumer_settings, resource, seconds
 from tests.proxy.h2_client import H2Client, framed
 from tests.scenarios.stand import NAMESERVER, Stand

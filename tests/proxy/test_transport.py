@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.transport.calls import GrpcStatus
 from staticfire.proxy.transport.endpoint import LOOK_MS, GrpcEndpoint
 from staticfire.proxy.transport.frames import H2Code
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.runtime.machine import Machine
+from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.h2_client import EchoService, H2Client, a_send, command, framed, nonces
 
 pytestmark = pytest.mark.row("G3")

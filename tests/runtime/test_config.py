@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.config import load_settings, non_defaults
+from staticfire.runtime.config import non_defaults
 from staticfire.runtime.config_help import describe, example_toml
+from staticfire.runtime.loading import load_settings
 from staticfire.runtime.ranges import chars, shown, within
 
 

@@ -7,8 +7,8 @@ import pytest
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.config import load_settings
 from staticfire.runtime.live_settings import change_settings
+from staticfire.runtime.loading import load_settings
 
 pytestmark = pytest.mark.row("E2")
 

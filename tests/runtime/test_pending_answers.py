@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from staticfire.faults.simulation import JumpingLoop
 from staticfire.protocol.command import declaration_of
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.runtime.pending_answers import PendingAnswer, PendingAnswers
+from staticfire.simulation.world import JumpingLoop
 
 DECLARATION = declaration_of(GetMaxOffset)
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codecs import json
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.command import Answer, Request
@@ -17,6 +16,7 @@ from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.world import SimulatedWorld
 
 NAME = "broker-a"
 ADDRESS = "10.0.0.2:10911"

@@ -13,8 +13,8 @@ from staticfire.client import (
     Message,
     MessageQueue,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

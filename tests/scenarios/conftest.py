@@ -1,4 +1,4 @@
-"""Scenarios run in a simulated world: `world` is staticfire.faults.simulation.SimulatedWorld."""
+"""Scenarios run in a simulated world: `world` is staticfire.simulation.world.SimulatedWorld."""
 
 from collections.abc import AsyncIterator
 
@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world
 from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import logged

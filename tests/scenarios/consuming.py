@@ -18,8 +18,8 @@ from staticfire.client import (
     ReceivedMessage,
 )
 from staticfire.client.offsets.queue_offsets import QueueOffsets
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.clock import Clock, ClockAnswer
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.simulated_cluster import NAMESRV, SimulatedCluster
 
 __all__ = ["NAMESRV"]

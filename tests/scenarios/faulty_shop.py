@@ -8,7 +8,7 @@ import pytest
 
 from staticfire.client import ClientSettings, ProducerSettings
 from staticfire.client.admin.faults import FaultAdmin, FaultView
-from staticfire.faults.rules.parsing import parse_fault
+from staticfire.faults.parsing import parse_fault
 from staticfire.runtime.pool import ConnectionPool
 from tests.scenarios.consuming import NAMESRV, Shop
 

@@ -1,6 +1,6 @@
 """Records that the disk never got, although it has later ones."""
 
-from staticfire.faults.simulation.world import SimulatedWorld
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME
 
 LOG = "/store/commitlog/00000000000000000000"

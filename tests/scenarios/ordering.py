@@ -13,9 +13,9 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Messages, Shop
 
 SUCCESS = OrderedStatus.SUCCESS

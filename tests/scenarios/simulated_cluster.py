@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ClientSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.clock import Clock, ClockAnswer
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 
 NAMESRV = "10.0.0.1:9876"
 

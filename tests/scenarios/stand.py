@@ -6,7 +6,6 @@ from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.command import Request
@@ -21,6 +20,7 @@ from staticfire.protocol.requests.send import SendAnswer, SendMessageV2
 from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 
 NAMESERVER = "10.0.0.1:9876"
 CLOCK_TIMEOUT_MS = 3_600_000

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import (
@@ -25,6 +24,7 @@ from staticfire.protocol.requests.routes import GetRoute, RouteAnswer
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.protocol.requests.static_topics import MappingDetail, MappingInfo, MappingItem, UpdateStaticTopic
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 
 BLOCK = 10_000

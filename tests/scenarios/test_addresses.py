@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON
 from staticfire.protocol.command import Request
 from staticfire.protocol.hosts import host_text
@@ -18,6 +17,7 @@ from staticfire.protocol.requests.routes import GetClusterInfo, GetRoute, GetSys
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.reach import Surroundings
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 
 pytestmark = [pytest.mark.row("E2"), pytest.mark.row("S5")]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.assignment import (
     AssignmentQuestion,
     GetMessageRequestModes,
@@ -16,6 +15,7 @@ from staticfire.protocol.requests.assignment import (
 )
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 from tests.scenarios.stand import Stand
 

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from staticfire.client import ClientSettings, Message, Producer, ProducerSettings
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.link import LinkQuality
 from staticfire.runtime import connection
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.scenarios.consuming import NAMESRV, TOPIC, Shop
 
 BODY_BYTES = 300

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.disk import DiskImage
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.requests.assignment import (
     MODE_POP,
@@ -26,6 +24,8 @@ from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.transactions import EndTransaction
 from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.protocol.times import MessageMs
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.disk import DiskImage
 from tests.scenarios.broker_stand import NAME, BrokerStand
 from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import LogLine

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.java_properties import read_properties
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.config import BrokerConfigAnswer, GetBrokerConfig, UpdateBrokerConfig
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.routes import GetRoute, RouteAnswer
 from staticfire.protocol.requests.send import SendMessageV2
+from staticfire.simulation.world import SimulatedWorld
 from tests.nameserver.asking import Asking
 from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.stand import NAMESERVER, BareConsumer, Stand

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from staticfire.client import ClientSettings, Message, SimpleConsumer
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Shop
 from tests.scenarios.receiving import simple
 

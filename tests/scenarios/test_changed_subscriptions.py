@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, ConsumeContext, Message, OrderedContext, OrderedStatus, PushConsumer
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.link import LinkQuality
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.scenarios.consuming import TOPIC, Heard, Messages, Shop
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

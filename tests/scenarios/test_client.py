@@ -10,12 +10,12 @@ from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import Admin, ClientSettings, ClusterClient, Message, Producer, PullConsumer, PullStatus
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import ClientError, GroupNotFound, StaticfireError, TopicNotFound
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.runtime.machine import Machine
+from staticfire.simulation.world import SimulatedWorld
 
 NAMESRV = "10.0.0.1:9876"
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

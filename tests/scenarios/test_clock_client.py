@@ -6,9 +6,9 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClockReport, ClusterClient, ClusterClock
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import BrokerAnswer, ClockBusy, ConnectFailed, NotAtRest, UsageError
 from staticfire.protocol.record import StoredRecord
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, BareConsumer, Stand
 
 pytestmark = pytest.mark.row("S1")

@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClusterClock
-from staticfire.cluster_clock import RunningClock
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.cluster.cluster_clock import RunningClock
 from staticfire.protocol.errors import BrokerAnswer, UsageError
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 
 pytestmark = pytest.mark.row("S1")

@@ -19,12 +19,12 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.client.consume.condition_check import V4_1_0, refuse_too_old
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.cluster.condition_check import V4_1_0, refuse_too_old
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.frame_reader import Peer
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.runtime.connection import Connection
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, TOPIC, Heard, Shop
 
 pytestmark = pytest.mark.row("P6")

@@ -9,7 +9,6 @@ import pytest_asyncio
 from staticfire.broker.pulls import choosing
 from staticfire.broker.pulls.checks import PullChecks
 from staticfire.broker.pulls.choosing import KEPT_CHARACTERS_MAX, Choice, ConditionTable
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
@@ -19,6 +18,7 @@ from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, P
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, NAME, BrokerStand
 
 pytestmark = pytest.mark.row("P6")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, ProducerData, SubscriptionData
@@ -31,6 +30,7 @@ from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
 from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 
 INFO = ConsumerRunningInfo(

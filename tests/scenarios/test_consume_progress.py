@@ -9,9 +9,9 @@ import pytest_asyncio
 
 from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, MessageModel, MessageQueue
 from staticfire.client.offsets.local_offsets import decode_offsets
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.reset import Reset
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, later, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

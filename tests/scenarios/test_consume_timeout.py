@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from staticfire.client import ConsumeStatus, MessageModel
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.errors import ClientError
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Reaction, Shop
 
 RETRY = f"%RETRY%{GROUP}"

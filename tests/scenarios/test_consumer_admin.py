@@ -16,11 +16,12 @@ from staticfire.client import (
     ReceivedMessage,
 )
 from staticfire.client.cluster.queues import MessageQueue as ClientQueue
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.consume.membership.admin_requests import AdminRequests
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumeDirectly, GetConsumerRunningInfo
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetClientOffset, ResetOffsetBody
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios import ordering
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, taking
 from tests.scenarios.ordering import Ordering
@@ -143,7 +144,7 @@ async def test_members_that_are_told_go_on_elsewhere(world: SimulatedWorld, shop
 
 async def test_a_group_that_is_not_here_is_named(shop: Shop) -> None:
     consumer = await shop.start("one")
-    consumer.client.admin_requests.consumers.clear()
+    AdminRequests.of(consumer.client).consumers.clear()
     answer = await ask(shop, GetConsumerRunningInfo(GROUP, consumer.client.client_id))
     assert (answer.code, answer.remark) == (1, f"The Consumer Group <{GROUP}> not exist in this consumer")
     assert (await ask(shop, GetConsumerStatus(TOPIC, GROUP))).body.consumer_table[consumer.client.client_id] == {}
@@ -156,7 +157,7 @@ async def test_where_to_go_on_outlives_an_ordered_listener_that_runs(world: Simu
     await shop.send(*[b"%d" % number for number in range(6)], queue=0)
     await group.until(1)
     queue = ClientQueue(TOPIC, "broker-a", 0)
-    await consumer.client.admin_requests.consumers[GROUP].go_on_at({queue: 4})
+    await AdminRequests.of(consumer.client).consumers[GROUP].go_on_at({queue: 4})
     await world.until(shop.is_committed)
     assert group.bodies == [b"0", b"4", b"5"]
     await world.stop("one")

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, OrderedStatus, PushConsumer
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.connections import ConsumerRunningInfo, GetConsumerRunningInfo, TopicConsumption
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop
 from tests.scenarios.polling import lite_pull
 

@@ -7,14 +7,14 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import Admin, ClientSettings, ConsumeFromWhere, Message, MessageQueue, Producer
-from staticfire.client.consume.pull import PullConsumer
 from staticfire.client.copying.copier import CopyReport, CopyWish, copy_topic
 from staticfire.client.copying.plan import Bounds, pair_queues
 from staticfire.client.copying.queue_copy import read_records
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.errors import GroupNotFound, NetworkError, TopicNotFound, UsageError
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.record import StoredRecord
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 
 pytestmark = pytest.mark.row("S8")

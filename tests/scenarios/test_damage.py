@@ -10,9 +10,9 @@ import pytest_asyncio
 
 from staticfire.broker.scrubbing import ROUND_PAUSE_MS
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand, ask_as_an_old_client
 
 

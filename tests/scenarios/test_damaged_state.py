@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from staticfire.broker.store.sealed import seal, unseal
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
 
 DELAYS, CHECKPOINT = "/store/config/delayOffset.json", "/store/checkpoint"

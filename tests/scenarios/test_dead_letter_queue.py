@@ -13,7 +13,7 @@ from staticfire.client import (
     ResendReport,
 )
 from staticfire.client.admin.dead_letters import Death, LetterPlace, read_history
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.burying import BOTH_PROTOCOLS, DEAD, bodies, bury, dlq
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"

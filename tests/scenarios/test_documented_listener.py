@@ -8,7 +8,7 @@ from typing import Any
 import pytest_asyncio
 
 from staticfire.client import ConsumeContext, ConsumeStatus, Message
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.house.source import ROOT
 from tests.scenarios.consuming import TOPIC, Messages, Shop
 

@@ -22,8 +22,8 @@ from staticfire.client import (
 from staticfire.client.admin.faults import FaultAdmin
 from staticfire.client.explain.explainer import explain_group
 from staticfire.client.explain.explanation import Explanation
-from staticfire.faults.rules.parsing import parse_fault
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.faults.parsing import parse_fault
+from staticfire.simulation.world import SimulatedWorld
 from tests.cli.ways_out import commands_in, is_taken
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, forever, later
 

@@ -11,9 +11,9 @@ from staticfire.client.explain.explanation import Explanation
 from staticfire.client.explain.facts import total
 from staticfire.client.explain.findings import ExplainFinding
 from staticfire.client.explain.gathering import FactsReader
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.statistics import GetMetrics
 from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing
 from tests.scenarios.polling import Program, lite_pull
 from tests.scenarios.test_explain import BOTH, explained

@@ -3,9 +3,9 @@
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeStatus, MessageModel
-from staticfire.client.consume.consume_results import ConsumeContext
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.consume.results.consume_results import ConsumeContext
 from staticfire.protocol.names import dead_letter_topic, retry_topic
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop, failing, forever, later
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

@@ -6,10 +6,10 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import AnswerTimeout, ClientSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC
 from tests.scenarios.faulty_shop import BROKER, FaultyShop
 

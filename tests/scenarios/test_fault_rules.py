@@ -18,11 +18,11 @@ from staticfire.client import (
     UsageError,
 )
 from staticfire.control.reset import reset
-from staticfire.faults.rules.outlet import Outlet
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.faults.outlet import Outlet
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendMessageV2
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import BROKER, ONE_TRY, FaultyShop
 

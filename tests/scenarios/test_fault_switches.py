@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC
 from tests.scenarios.faulty_shop import BROKER, FaultyShop
 

@@ -7,11 +7,11 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.requests.groups import DeleteGroup, SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer, QueryConsumerOffset
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.upkeep import DeleteExpired
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.consuming import Shop
 from tests.scenarios.members import Member
 from tests.scenarios.stand import Stand

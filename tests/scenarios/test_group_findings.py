@@ -18,7 +18,6 @@ from staticfire.client import (
     OrderedStatus,
     PushConsumer,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.clients import (
     ConsumerData,
     GroupFinding,
@@ -29,6 +28,7 @@ from staticfire.protocol.requests.clients import (
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue as LockedQueue, QueuesOfClient
 from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullMessage
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Messages, Shop
 from tests.scenarios.logged import LogLine
 from tests.scenarios.stand import Stand

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.groups import (
     GetGroupConfig,
     GroupConfigList,
@@ -13,6 +12,7 @@ from staticfire.protocol.requests.groups import (
     UpdateGroup,
     UpdateGroups,
 )
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 
 INVALID = 29

@@ -19,7 +19,7 @@ from staticfire.client import (
     QueueProgress,
 )
 from staticfire.client.admin.group_view import FLAPPING_MS, flapping, warnings_of
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever
 from tests.scenarios.receiving import receive_all, simple
 

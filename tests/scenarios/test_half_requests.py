@@ -8,7 +8,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.raw_client import RawClient
 
 HOST, PORT = "10.0.0.1", 8082

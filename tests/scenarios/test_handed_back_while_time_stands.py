@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeFromWhere
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Shop, forever, taking
 from tests.scenarios.receiving import simple
 

@@ -18,9 +18,9 @@ from staticfire.client import (
     PullStatus,
     RebalanceCall,
 )
-from staticfire.client.consume.hooks import return_type
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.consume.results.hooks import return_type
 from staticfire.protocol.errors import ClientError
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Heard, Messages, Shop
 from tests.scenarios.logged import LogLine
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all

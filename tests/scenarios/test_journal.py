@@ -21,7 +21,6 @@ from staticfire.client import (
     UsageError,
 )
 from staticfire.control.reset import reset
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.journal import (
     CLOCK_SET,
     DELIVERED,
@@ -40,6 +39,7 @@ from staticfire.protocol.requests.journal import (
     JournalPage,
 )
 from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
 BROKER_A = "10.0.1.1:10911"

@@ -17,8 +17,8 @@ from staticfire.client import (
     OrderedStatus,
     PushConsumer,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Messages, Shop, forever
 
 SUCCESS = ConsumeStatus.CONSUME_SUCCESS

@@ -14,8 +14,8 @@ from staticfire.client import (
     MessageModel,
     MessageQueue,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 

@@ -11,10 +11,11 @@ from staticfire.client import (
     Message,
     MessageQueue,
 )
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld
+from staticfire.client.consume.membership.admin_requests import AdminRequests
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.groups import DeleteGroup
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop
 from tests.scenarios.polling import QUEUE, Program, lite_pull, poll_all
 
@@ -167,7 +168,7 @@ async def test_a_second_consumer_of_its_group_is_refused_and_the_first_goes_on(
         async with first:
             with pytest.raises(ClientError, match="has been created before"):
                 await again.__aenter__()
-            assert GROUP in client.admin_requests.consumers
+            assert GROUP in AdminRequests.of(client).consumers
             await shop.admin.create_topic(TOPIC, queues=5)
             await world.run_for(seconds=35)
             assert len(first.assignment) == 10

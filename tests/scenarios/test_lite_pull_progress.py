@@ -7,10 +7,10 @@ from staticfire.client import (
     ConsumeFromWhere,
     MessageQueue,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 

@@ -8,10 +8,10 @@ import pytest_asyncio
 from staticfire.broker.handlers.config import LIVE
 from staticfire.broker.retention import HOUR_MS
 from staticfire.client import ClientSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.offsets import GetMinOffset
+from staticfire.simulation.world import SimulatedWorld
 from tests.house.source import ROOT
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
 from tests.scenarios.consuming import Shop, later

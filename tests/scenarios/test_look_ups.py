@@ -13,10 +13,10 @@ from staticfire.client import (
     TopicNotFound,
 )
 from staticfire.client.admin.consumption import state_of
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.clients import SubscriptionData
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Heard, Shop
 from tests.scenarios.receiving import simple
 

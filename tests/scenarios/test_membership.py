@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.clients import (
     ConsumerData,
     GetConsumerList,
@@ -16,6 +15,7 @@ from staticfire.protocol.requests.clients import (
 )
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.topics import GetTopicConfig
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.members import Member
 from tests.scenarios.stand import Stand
 

@@ -17,9 +17,10 @@ from staticfire.client import (
     SubscriptionGroupConfig,
     TransactionProducer,
     TransactionState,
+    message_lives,
 )
 from staticfire.client.life.facts import LifeEvent
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
 pytestmark = pytest.mark.row("F3")
@@ -42,7 +43,7 @@ def _decided(state: TransactionState, _message: Message, _argument: object) -> T
 
 
 async def life(shop: Shop, text: str) -> list[LifeEvent]:
-    found = await shop.admin.lives(text)
+    found = await message_lives(shop.admin, text)
     assert len(found) <= 1
     return [event for life in found.values() for event in life.events]
 
@@ -180,7 +181,7 @@ async def test_a_broker_that_keeps_no_journal(world: SimulatedWorld) -> None:
         ("stored", "", "store"),
         ("consumed", GROUP, "offsets"),
     ]
-    assert await shop.admin.lives("nothing") == {}
+    assert await message_lives(shop.admin, "nothing") == {}
     async with shop.consumer("two", group="refunds", enable_trace=True):
         await shop.until_heard(2)
         await world.run_for(seconds=10)
@@ -198,14 +199,14 @@ async def test_what_can_be_told_while_a_broker_is_away(world: SimulatedWorld, sh
         await shop.until_heard(1)
         await world.run_for(seconds=10)
     world.partition("shop", "broker-b")
-    found = (await shop.admin.lives(sent.message_id))[sent.message_id]
+    found = (await message_lives(shop.admin, sent.message_id))[sent.message_id]
     assert told(found.events, "success") == [("stored", None), ("delivered", True)]
     assert any("on broker-b" in note for note in found.notes)
 
 
 async def test_of_too_many_the_newest_are_told_and_that_there_are_more(shop: Shop) -> None:
     await shop.producer.send_many([Message(TOPIC, b"%d" % number, keys="same") for number in range(25)])
-    lives = await shop.admin.lives("same")
+    lives = await message_lives(shop.admin, "same")
     assert len(lives) == 20
     assert {note for life in lives.values() for note in life.notes} == {
         "25 or more messages have the key same: the newest 20 are told of"

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld
 from staticfire.protocol.names import dead_letter_topic
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.offsets import GetMaxOffset
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.stand import BareConsumer, Stand
 
 pytestmark = pytest.mark.row("S1")

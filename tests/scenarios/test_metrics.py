@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from staticfire.broker.metrics import version_word
 from staticfire.client import Message, MessageModel
 from staticfire.control.metrics import METRICS, _Scrape, families_of
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.statistics import GetMetrics, MetricRow
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Shop, failing, forever, later
 from tests.scenarios.receiving import receive_all, simple
 

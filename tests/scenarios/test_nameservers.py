@@ -6,10 +6,10 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import Admin, BrokerAnswer, ClientSettings, Message, Producer, ProducerSettings, TopicNotFound
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Shop
 
 pytestmark = pytest.mark.row("H1")

@@ -29,7 +29,7 @@ from staticfire.client import (
     TransactionState,
     by_hash,
 )
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
 pytestmark = pytest.mark.row("C2")

@@ -8,14 +8,14 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.plan import GivenSettings, plan_cluster
+from staticfire.launch.plan import GivenSettings, plan_cluster
 from staticfire.protocol.codecs import json
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullMessage
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 
 pytestmark = pytest.mark.row("P6")

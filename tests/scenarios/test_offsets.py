@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import (
@@ -17,6 +16,7 @@ from staticfire.protocol.requests.offsets import (
     UpdateConsumerOffset,
 )
 from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import Stand
 
 pytestmark = pytest.mark.row("F1")

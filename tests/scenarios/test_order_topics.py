@@ -6,11 +6,11 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import Admin, ClientError, ClientSettings, ConnectFailed, Message, Producer, by_hash
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG
 from staticfire.protocol.requests.static_topics import MappingInfo
+from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 from tests.scenarios.consuming import TOPIC, Shop
 

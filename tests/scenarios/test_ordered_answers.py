@@ -9,9 +9,9 @@ from staticfire.client import (
     ClientSettings,
     OrderedStatus,
 )
-from staticfire.client.consume import listener_errors
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.consume.results import listener_errors
 from staticfire.protocol.names import dead_letter_topic, retry_topic
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP
 from tests.scenarios.ordering import SUCCESS, SUSPEND, Ordering, Turn
 

@@ -9,7 +9,7 @@ from staticfire.client import (
     OrderedContext,
     OrderedStatus,
 )
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import Messages
 from tests.scenarios.ordering import SUCCESS, Ordering, holder, taking
 

@@ -8,7 +8,7 @@ from staticfire.client import (
     ClientSettings,
     OrderedStatus,
 )
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.ordering import SUCCESS, Ordering, Turn, forever, holder, own, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

@@ -9,8 +9,8 @@ from staticfire.client import (
     MessageQueue,
     OrderedStatus,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC
 from tests.scenarios.ordering import SUCCESS, SUSPEND, Chances, Ordering, Turn, holder, own, taking
 

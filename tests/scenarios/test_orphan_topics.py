@@ -2,9 +2,9 @@
 
 import pytest
 
-from staticfire.faults.simulation import ProcessKilled, SimulatedWorld
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig
+from staticfire.simulation.world import ProcessKilled, SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
 
 TOPIC_NOT_EXIST = 17

@@ -3,7 +3,7 @@
 import pytest
 
 from staticfire.client import ClientSettings, ClusterClient, PullConsumer
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.polling import QUEUE
 

@@ -6,9 +6,9 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, OrderedContext, OrderedStatus
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.protocol.sys_flag import COMPRESSED
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

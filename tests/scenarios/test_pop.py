@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand, text
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
 from staticfire.protocol.requests.pop import AckMessage, BatchAck, BatchAckBody, ChangeInvisibleTime, PeekMessage
 from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand, text
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
 

@@ -14,9 +14,9 @@ from staticfire.client import (
     MessageQueue,
     PushConsumer,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.errors import ClientError, NoPermission
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Reaction, Shop, failing, forever, later, taking
 from tests.scenarios.receiving import receive_all, simple
 

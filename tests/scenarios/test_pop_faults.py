@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from staticfire.broker.pop import kept
 from staticfire.broker.pop.pop_log import RECORD_BYTES_MAX
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.reset import Reset
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
 from tests.scenarios.holes import drop
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pop import Notification
 from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.journal import GetJournal
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand, text
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles
 

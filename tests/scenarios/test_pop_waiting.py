@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.pop import Notification, PollingInfo, PopMessage
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, NAME, BrokerStand, text
 from tests.scenarios.popping import Popper
 

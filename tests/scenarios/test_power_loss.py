@@ -6,13 +6,13 @@ import re
 import msgspec
 import pytest
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.upkeep import DeleteExpired
 from staticfire.protocol.times import MessageMs
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
 from tests.scenarios.holes import drop
 

@@ -3,7 +3,7 @@
 import pytest
 
 from staticfire.client import ClientSettings, OrderedContext, OrderedStatus
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import Messages, Shop
 from tests.scenarios.polling import Program, Progress
 

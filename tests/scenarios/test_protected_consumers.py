@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, PushConsumer
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Shop
 
 pytestmark = pytest.mark.row("H8")

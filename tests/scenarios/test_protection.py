@@ -9,10 +9,10 @@ import pytest_asyncio
 from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import Admin, BrokerAnswer, SubscriptionGroupConfig
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.times import MessageMs
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP
 from tests.scenarios.members import Member
 from tests.scenarios.stand import NAMESERVER, Stand

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
@@ -27,6 +26,7 @@ from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import Stand
 
 pytestmark = [pytest.mark.row("P5"), pytest.mark.row("P3")]

@@ -3,8 +3,8 @@
 import pytest
 
 from staticfire.client import ClientSettings, ClusterClient, ConsumeStatus, MessageQueue, PushConsumer
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, ConnectFailed, UsageError
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

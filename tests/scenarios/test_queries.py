@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from staticfire.broker import key_index
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.queries import QueryConsumeQueue, QueryMessage, ViewMessage
 from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 
 pytestmark = pytest.mark.row("F3")

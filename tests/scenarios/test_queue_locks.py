@@ -2,8 +2,8 @@
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient, UnlockQueues
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 
 pytestmark = pytest.mark.row("O1")

@@ -6,9 +6,9 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, Message, Producer, ProducerSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import BrokerAnswer, ClientError
 from staticfire.protocol.recall_handle import decode_handle
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.test_client import NAMESRV
 from tests.scenarios.test_transactions import BOTH_PROTOCOLS, HOUR_MS, TOPIC, Stand
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.names import WHEEL_TIMER_TOPIC
 from staticfire.protocol.recall_handle import RecallHandle, decode_handle, encode_handle
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, TIMER_ILLEGAL_WORDS, BrokerStand, text
 
 pytestmark = pytest.mark.row("D4")

@@ -17,13 +17,13 @@ from staticfire.client import (
     PushSettings,
     UsageError,
 )
-from staticfire.client.consume.consume_results import ConsumeContext, ConsumeStatus
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus
 from staticfire.protocol.codecs import codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Messages, Shop
 
 BROKER_A = "10.0.1.1:10911"

@@ -18,7 +18,6 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ClientError
 from staticfire.protocol.names import reply_topic
 from staticfire.protocol.properties import (
@@ -31,6 +30,7 @@ from staticfire.protocol.properties import (
     format_properties,
 )
 from staticfire.protocol.requests.reply import SendReplyV2
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.test_client import NAMESRV, cluster, read_all, start_broker
 

@@ -15,10 +15,10 @@ from staticfire.client import (
     UsageError,
 )
 from staticfire.client.admin.dead_letters import HISTORY, read_history
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.send import SendMessageV2
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.burying import BOTH_PROTOCOLS, DEAD, bury, dlq, fine
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
 

@@ -7,7 +7,6 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.groups.pending_resets import ANSWERS_MAX
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
@@ -24,6 +23,7 @@ from staticfire.protocol.requests.reset_offset import (
 )
 from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 
 pytestmark = pytest.mark.row("C11")

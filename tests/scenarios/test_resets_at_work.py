@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeFromWhere, PullConsumer, PullSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.reset_offset import CloneGroupOffset, ResetOffset
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, taking
 from tests.scenarios.ordering import Ordering
 from tests.scenarios.polling import Program, lite_pull, poll_all

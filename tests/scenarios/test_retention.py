@@ -6,10 +6,10 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.retention import HOUR_MS
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.queries import QueryMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
 from tests.scenarios.stand import Stand
 

@@ -9,14 +9,14 @@ import pytest_asyncio
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.faults.simulation.link import LinkQuality
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.link import LinkQuality
+from staticfire.simulation.world.world import SimulatedWorld
 
 pytestmark = pytest.mark.row("H1")
 

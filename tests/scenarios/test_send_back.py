@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from staticfire.broker.groups.retries import DeadLetterStored, SentBack
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.send_back import SendBack
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand, ask_as_an_old_client, text
 
 RETRY, DEAD = "%RETRY%billing", "%DLQ%billing"

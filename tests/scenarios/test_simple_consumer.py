@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeFromWhere, Message, MessageQueue, SimpleConsumer, SimpleSettings
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound, UsageError
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.receiving import Worker, receive_all, simple
 

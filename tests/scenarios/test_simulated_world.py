@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from staticfire.faults.simulation import JumpingLoop, SimulatedWorld
 from staticfire.runtime.machine import File
+from staticfire.simulation.world import JumpingLoop, SimulatedWorld
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, OrderedContext, OrderedStatus
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import ClientError, TopicNotFound
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from staticfire.broker.config_files import ConfigFiles
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.state_file import seal_state, unseal_state
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
 
 

@@ -18,13 +18,13 @@ from staticfire.client import (
     TransactionState,
 )
 from staticfire.control.snapshots import remove, restore, save, saved
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.snapshots import GetSnapshots, RemoveSnapshot, RestoreSnapshot, SaveSnapshot
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.process import ProcessKilled
 from tests.scenarios.consuming import NAMESRV, TOPIC, Messages, Shop, failing
 
 pytestmark = pytest.mark.row("S8")

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
@@ -13,6 +12,7 @@ from staticfire.protocol.requests.routes import GetRoute
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessageV2
 from staticfire.protocol.requests.static_topics import GetStaticTopicConfig
 from staticfire.protocol.requests.topics import GetAllTopicConfigs
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 from tests.scenarios.static_topics import BLOCK, TOPIC, StaticTopic, route
 

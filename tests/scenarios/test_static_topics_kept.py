@@ -6,7 +6,6 @@ import pytest
 
 from staticfire.client import Admin
 from staticfire.client.admin.listing import list_topics
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.reset import Reset
@@ -16,6 +15,7 @@ from staticfire.protocol.requests.static_topics import GetStaticTopicConfig
 from staticfire.protocol.requests.statistics import GetConsumeStats
 from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
 from staticfire.protocol.requests.transactions import EndTransaction
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 from tests.scenarios.static_topics import BLOCK, GROUP, TOPIC, StaticTopic, route
 

@@ -7,8 +7,6 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClusterClient
-from staticfire.faults.simulation.loop import JumpingLoop
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.offsets import UpdateConsumerOffset
@@ -26,6 +24,8 @@ from staticfire.protocol.requests.statistics import (
     ViewStats,
 )
 from staticfire.runtime.machine import Bytes
+from staticfire.simulation.world.loop import JumpingLoop
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, NAME, BrokerStand
 
 

@@ -12,7 +12,7 @@ from staticfire.client import (
     NearbyMachineRoom,
     PushConsumer,
 )
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Shop, failing
 
 pytestmark = pytest.mark.row("R3")

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, ConsumeFromWhere
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]

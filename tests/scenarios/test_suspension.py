@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeStatus, Message, PushConsumer
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.link import LinkQuality
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.scenarios.consuming import TOPIC, Heard, Shop
 
 STEPS = 120

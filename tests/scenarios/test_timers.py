@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.names import WHEEL_TIMER_TOPIC
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.send_back import SendBack
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, TIMER_ILLEGAL_WORDS, BrokerStand, text
 from tests.scenarios.logged import LogLine
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigList, UpdateTopic, UpdateTopics
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 
 

@@ -21,12 +21,12 @@ from staticfire.client import (
     TransactionProducer,
     TransactionState,
 )
-from staticfire.client.trace.reading import TraceEvent, events_of, read_traces
-from staticfire.client.trace.writer import BATCH_MAX
-from staticfire.faults.simulation import SimulatedWorld
+from staticfire.client.life.trace_reading import TraceEvent, events_of, read_traces
+from staticfire.client.produce.trace_writer import BATCH_MAX
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.protocol.trace import PubTrace, TracedType, decode_traces
 from staticfire.runtime.machine import Machine
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.test_client import NAMESRV, cluster
 
 TOPIC = "orders"

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from staticfire.broker.transactions.questions import RETURN_MS_MAX
 from staticfire.client import ClientSettings, Message, ProducerHook, ReceivedMessage, SendCall
-from staticfire.faults.simulation import LinkQuality, SimulatedWorld
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.logged import LogLine
 from tests.scenarios.test_transactions import COMMIT, HOUR_MS, ROLLBACK, TOPIC, UNKNOWN, Stand, ending
 

@@ -15,7 +15,6 @@ from staticfire.client import (
     TransactionProducer,
     TransactionState,
 )
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.errors import BrokerAnswer, ClientError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
@@ -26,6 +25,7 @@ from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.transactions import EndTransaction
 from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.simulated_cluster import NAMESRV, SimulatedCluster
 from tests.scenarios.test_client import read_all
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from staticfire.faults.simulation.world import SimulatedWorld
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.groups import (
@@ -28,6 +27,7 @@ from staticfire.protocol.requests.upkeep import (
     GetHighAvailability,
     GetSystemTopics,
 )
+from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 
 

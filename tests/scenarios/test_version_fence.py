@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import ClientSettings, Message
-from staticfire.faults.simulation import SimulatedWorld
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 from tests.scenarios.logged import LogLine

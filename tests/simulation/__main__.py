@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from staticfire.faults.runs.many import cores, play_many
-from staticfire.faults.runs.outcome import RunOutcome
-from staticfire.faults.runs.play import Play
-from staticfire.faults.runs.seeds import seed_text
+from staticfire.simulation.runs.many import cores, play_many
+from staticfire.simulation.runs.outcome import RunOutcome
+from staticfire.simulation.runs.play import Play
+from staticfire.simulation.runs.seeds import seed_text
 from tests.house.source import ROOT
 
 FAILED = Path(__file__).with_name("failed.json")

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from staticfire.faults.checkers.events import MessageFound, RunEvent
-from staticfire.faults.runs.cluster import RunCluster
-from staticfire.faults.runs.observing import Observer
-from staticfire.faults.runs.record import RunRecord
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.running import simulate
-from staticfire.faults.workload import Brokers, Group, Producers, Topic, Transactions, Workload
 from staticfire.runtime.log import logged_to
+from staticfire.simulation.checkers.events import MessageFound, RunEvent
+from staticfire.simulation.runs.cluster import RunCluster
+from staticfire.simulation.runs.observing import Observer
+from staticfire.simulation.runs.record import RunRecord
+from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Transactions, Workload
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.running import simulate
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """A workload that takes a moment, of everything a bit."""
 
-from staticfire.faults.runs.outcome import RunOutcome
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
+from staticfire.simulation.runs.outcome import RunOutcome
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
 
 HOURS = 0.01
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from staticfire.faults.checkers import Checker
-from staticfire.faults.checkers.administration import ForbiddenKept, ResetsCarriedOut
-from staticfire.faults.checkers.events import (
+from staticfire.simulation.checkers import Checker
+from staticfire.simulation.checkers.administration import ForbiddenKept, ResetsCarriedOut
+from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     FaultBegan,
@@ -20,9 +20,9 @@ from staticfire.faults.checkers.events import (
     SendAcknowledged,
     SendBegan,
 )
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.workload import Group, Producers, Topic, Workload
-from staticfire.faults.workload.strikes import ADMINISTRATION, Strike
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.workload import Group, Producers, Topic, Workload
+from staticfire.simulation.workload.strikes import ADMINISTRATION, Strike
 
 pytestmark = pytest.mark.row("S3")
 

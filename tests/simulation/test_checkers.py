@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from staticfire.faults.checkers import Checker
-from staticfire.faults.checkers.delivery import NothingLost, ReachesAll, TransactionsKept
-from staticfire.faults.checkers.events import (
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
+from staticfire.simulation.checkers import Checker
+from staticfire.simulation.checkers.delivery import NothingLost, ReachesAll, TransactionsKept
+from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     FaultBegan,
@@ -22,10 +23,9 @@ from staticfire.faults.checkers.events import (
     SendBegan,
     TransactionEnded,
 )
-from staticfire.faults.checkers.offsets import BeginsWhereItStands, OffsetsGrow
-from staticfire.faults.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
-from staticfire.faults.workload import Brokers, Group, Topic, Workload
-from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
+from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow
+from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
+from staticfire.simulation.workload import Brokers, Group, Topic, Workload
 
 pytestmark = pytest.mark.row("S3")
 

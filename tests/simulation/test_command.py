@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from staticfire.cli import main
-from staticfire.faults.runs import many
-from staticfire.faults.runs.outcome import RunOutcome
-from staticfire.faults.runs.play import Play, play
+from staticfire.simulation.runs import many
+from staticfire.simulation.runs.outcome import RunOutcome
+from staticfire.simulation.runs.play import Play, play
 from tests.house.source import ROOT
 from tests.simulation.small import WORKLOAD
 
@@ -113,7 +113,7 @@ def test_a_page_that_cant_be_written_costs_no_verdict(
 
 
 def test_a_run_that_stores_nothing_is_no_success(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "from staticfire.faults.workload import Group, Producers, Topic, Workload\n"
+    text = "from staticfire.simulation.workload import Group, Producers, Topic, Workload\n"
     shop = 'workload = Workload([Topic("orders")], [Producers("orders", 5)], [Group("billing", "orders")])\n'
     (tmp_path / "shop.py").write_text(text + shop)
     arguments = ["simulate", "--seed", "1", "--hours", "0.003", "--no-shrink"]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from staticfire.faults.checkers.copies import CopiedOnce
-from staticfire.faults.checkers.dead_letters import DeadAfterMax
-from staticfire.faults.checkers.delivery import DuplicatesExplained
-from staticfire.faults.checkers.events import (
+from staticfire.simulation.checkers.copies import CopiedOnce
+from staticfire.simulation.checkers.dead_letters import DeadAfterMax
+from staticfire.simulation.checkers.delivery import DuplicatesExplained
+from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     FaultBegan,
@@ -20,10 +20,10 @@ from staticfire.faults.checkers.events import (
     RunEvent,
     Seen,
 )
-from staticfire.faults.checkers.handing_over import HandsOver
-from staticfire.faults.checkers.offsets import OffsetsSaved
-from staticfire.faults.checkers.order import LocksHeld, OneOwner
-from staticfire.faults.workload import Group, Producers, Topic, Workload
+from staticfire.simulation.checkers.handing_over import HandsOver
+from staticfire.simulation.checkers.offsets import OffsetsSaved
+from staticfire.simulation.checkers.order import LocksHeld, OneOwner
+from staticfire.simulation.workload import Group, Producers, Topic, Workload
 from tests.simulation.test_checkers import said
 
 pytestmark = pytest.mark.row("S3")

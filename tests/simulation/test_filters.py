@@ -4,15 +4,15 @@ from itertools import product
 
 import pytest
 
-from staticfire.faults.checkers.events import CallBegan, CallEnded, MessageFound, RunEvent, Seen, SendBegan
-from staticfire.faults.checkers.filters import FiltersKept
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.runs.swarm_kinds import CONDITIONS, PROPERTIES, TAGS
-from staticfire.faults.workload import Group, Producers, Topic, Workload
-from staticfire.faults.workload.conditions import Above, Condition, OneOf
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.sql92.filters import compile_filter
+from staticfire.simulation.checkers.events import CallBegan, CallEnded, MessageFound, RunEvent, Seen, SendBegan
+from staticfire.simulation.checkers.filters import FiltersKept
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.runs.swarm_kinds import CONDITIONS, PROPERTIES, TAGS
+from staticfire.simulation.workload import Group, Producers, Topic, Workload
+from staticfire.simulation.workload.conditions import Above, Condition, OneOf
 
 pytestmark = pytest.mark.row("S3")
 

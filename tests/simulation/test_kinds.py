@@ -5,10 +5,10 @@ from random import Random
 import pytest
 
 from staticfire.client import MessageModel
-from staticfire.faults.checkers import Checker
-from staticfire.faults.checkers.broadcast import ReachesEach
-from staticfire.faults.checkers.delivery import NothingLost
-from staticfire.faults.checkers.events import (
+from staticfire.simulation.checkers import Checker
+from staticfire.simulation.checkers.broadcast import ReachesEach
+from staticfire.simulation.checkers.delivery import NothingLost
+from staticfire.simulation.checkers.events import (
     BroadcastReceived,
     CallBegan,
     FaultBegan,
@@ -24,14 +24,14 @@ from staticfire.faults.checkers.events import (
     SendBegan,
     SendFailed,
 )
-from staticfire.faults.checkers.exchanges import RecallsKept, RepliesKept
-from staticfire.faults.runs.planning import plan_strikes
-from staticfire.faults.runs.play import Play, play
-from staticfire.faults.runs.swarm import plain_workload, swarm_workload
-from staticfire.faults.runs.swarm_kinds import KINDS, with_some
-from staticfire.faults.simulation.chance import source_of_chance
-from staticfire.faults.workload import Brokers, Group, Producers, Topic, Workload
-from staticfire.faults.workload.strikes import LASTING, Strike
+from staticfire.simulation.checkers.exchanges import RecallsKept, RepliesKept
+from staticfire.simulation.runs.planning import plan_strikes
+from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.runs.swarm import plain_workload, swarm_workload
+from staticfire.simulation.runs.swarm_kinds import KINDS, with_some
+from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
+from staticfire.simulation.workload.strikes import LASTING, Strike
+from staticfire.simulation.world.chance import source_of_chance
 
 pytestmark = pytest.mark.row("S3")
 

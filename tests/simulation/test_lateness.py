@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from staticfire.faults.checkers.asking import AskedInTime, SendsSucceed
-from staticfire.faults.checkers.events import (
+from staticfire.simulation.checkers.asking import AskedInTime, SendsSucceed
+from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     FaultBegan,
@@ -21,9 +21,9 @@ from staticfire.faults.checkers.events import (
     Settled,
     TransactionEnded,
 )
-from staticfire.faults.checkers.lateness import ArrivesInTime
-from staticfire.faults.checkers.returning import RetriedInTime, ReturnsInTime
-from staticfire.faults.workload import Brokers, Group, Producers, Topic, Workload
+from staticfire.simulation.checkers.lateness import ArrivesInTime
+from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
+from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
 from tests.simulation.test_checkers import said
 
 pytestmark = pytest.mark.row("S3")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.faults.checkers.events import (
+from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     ProcessEnded,
@@ -12,7 +12,7 @@ from staticfire.faults.checkers.events import (
     SendBegan,
     SendFailed,
 )
-from staticfire.faults.runs.measures import RunMeasures, RunMeter, part_of
+from staticfire.simulation.runs.measures import RunMeasures, RunMeter, part_of
 
 pytestmark = pytest.mark.row("S3")
 

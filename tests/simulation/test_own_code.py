@@ -9,8 +9,8 @@ from staticfire.cli import main
 pytestmark = pytest.mark.row("S3")
 
 HEAD = """import sys
-from staticfire.faults.checkers import Checker
-from staticfire.faults.workload import Group, Producers, Topic, Workload
+from staticfire.simulation.checkers import Checker
+from staticfire.simulation.workload import Group, Producers, Topic, Workload
 """
 SHOP = "workload = Workload([Topic('orders', 2)], [Producers('orders', 5{})], [Group('billing', 'orders'{})]{})\n"
 HOURS = ["--hours", "0.003", "--no-shrink"]

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from staticfire.client import ReceivedMessage
-from staticfire.client.consume import concurrent_policy
-from staticfire.faults.checkers import Checker
-from staticfire.faults.checkers.events import CallBegan, RunEvent
-from staticfire.faults.runs.play import Play, planned, play
-from staticfire.faults.runs.shrinking import Shrinker, as_scenario, minimal
-from staticfire.faults.runs.trace_page import trace_page
-from staticfire.faults.workload import Brokers, Group, Producers, Topic, Workload
-from staticfire.faults.workload.strikes import STRIKES, Strike
+from staticfire.client.consume.queues import concurrent_policy
+from staticfire.simulation.checkers import Checker
+from staticfire.simulation.checkers.events import CallBegan, RunEvent
+from staticfire.simulation.runs.play import Play, planned, play
+from staticfire.simulation.runs.shrinking import Shrinker, as_scenario, minimal
+from staticfire.simulation.runs.trace_page import trace_page
+from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
+from staticfire.simulation.workload.strikes import STRIKES, Strike
 from tests.house.source import ROOT
 from tests.simulation.small import HOURS, WORKLOAD, outcome_of, told
 

@@ -6,8 +6,8 @@ import pytest
 
 from staticfire.client import Admin
 from staticfire.control.snapshots import restore, save
-from staticfire.faults.runs.cluster import NAMESRV, OBSERVER
-from staticfire.faults.runs.observing import settled
+from staticfire.simulation.runs.cluster import NAMESRV, OBSERVER
+from staticfire.simulation.runs.observing import settled
 from tests.simulation.mixed import Mixed, with_mixed
 
 pytestmark = pytest.mark.row("S3")

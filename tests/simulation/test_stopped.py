@@ -13,7 +13,7 @@ from tests.house.source import ROOT
 
 pytestmark = pytest.mark.row("S3")
 
-HEAD = "from staticfire.faults.workload import Group, Producers, Topic, Workload\n"
+HEAD = "from staticfire.simulation.workload import Group, Producers, Topic, Workload\n"
 SHOP = "Workload([Topic('orders', 2)], [Producers('orders', 5{})], [Group('billing', 'orders')])\n"
 
 STANDS_STILL = """

@@ -3,9 +3,9 @@
 import pytest
 
 from staticfire.client import ClientSettings
-from staticfire.faults.workload import Brokers, Group, Workload
-from staticfire.faults.workload.varying import varied
 from staticfire.protocol.errors import UsageError
+from staticfire.simulation.workload import Brokers, Group, Workload
+from staticfire.simulation.workload.varying import varied
 from tests.simulation.small import WORKLOAD
 
 pytestmark = pytest.mark.row("S3")

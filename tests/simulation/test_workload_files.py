@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.faults.simulation.chance import source_of_chance
-from staticfire.faults.workload.loading import load_workload
 from staticfire.protocol.errors import UsageError
+from staticfire.simulation.workload.loading import load_workload
+from staticfire.simulation.world.chance import source_of_chance
 from tests.house.source import ROOT
 
 pytestmark = pytest.mark.row("S3")
 
-HEAD = "from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload\n"
+HEAD = "from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload\n"
 
 WRONG = {
     "workload = Workload(topics=[])": "2: the workload has no topic",

@@ -3,9 +3,9 @@
 import pytest
 
 from staticfire.client import MessageModel
-from staticfire.faults.simulation.link import LinkQuality
-from staticfire.faults.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.protocol.errors import UsageError
+from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
+from staticfire.simulation.world.link import LinkQuality
 
 pytestmark = pytest.mark.row("S3")
 

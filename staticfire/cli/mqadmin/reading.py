@@ -12,7 +12,7 @@ from staticfire.cli.mqadmin.java_text import object_text, parse_local
 from staticfire.cli.mqadmin.shown_messages import printed_line, with_ends
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue, PullConsumer
-from staticfire.client.consume.pull_answers import PullResult, PullStatus
+from staticfire.client.cluster.pull_answers import PullResult, PullStatus
 from staticfire.protocol.durations import parse_moment
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.names import TOOLS_GROUP

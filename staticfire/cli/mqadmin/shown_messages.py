@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from staticfire.cli.mqadmin.java_text import bytes_text, lines_of, map_text, moment_ms, object_text
 from staticfire.client import ReceivedMessage
 from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
-from staticfire.client.consume.pull_answers import PullResult
+from staticfire.client.cluster.pull_answers import PullResult
 
 if TYPE_CHECKING:
     from staticfire.client import Admin

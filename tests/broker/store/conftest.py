@@ -1,5 +1,5 @@
 """Tests that ask for `world` run on virtual time."""
 
-from staticfire.faults.simulation.testing import pytest_asyncio_loop_factories, world
+from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world
 
 __all__ = ["pytest_asyncio_loop_factories", "world"]

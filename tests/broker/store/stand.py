@@ -9,14 +9,14 @@ from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.store.sealed import unseal
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
-from staticfire.faults.simulation.disk import Disk
-from staticfire.faults.simulation.files import SimulatedFiles
-from staticfire.faults.simulation.history import History
-from staticfire.faults.simulation.process import Process, ProcessKilled
 from staticfire.protocol.record import decode_records, join_records
 from staticfire.protocol.tags import java_hash, tags_code
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import Bytes, Files
+from staticfire.simulation.world.disk import Disk
+from staticfire.simulation.world.files import SimulatedFiles
+from staticfire.simulation.world.history import History
+from staticfire.simulation.world.process import Process, ProcessKilled
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x30, 0x39])
 SMALL = StoreSettings(segment_bytes_max=4096, queue_file_entries=16, queue_tail_entries=4, queues_per_flush_max=3)

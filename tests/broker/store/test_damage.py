@@ -11,13 +11,13 @@ from staticfire.broker.store.damage import LogDamaged
 from staticfire.broker.store.findings import MENDED_ENTRY, Finding
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
-from staticfire.faults.simulation.files import SimulatedFiles
-from staticfire.faults.simulation.history import History
-from staticfire.faults.simulation.inode import Inode
-from staticfire.faults.simulation.process import Process
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import decode_records, join_records
 from staticfire.protocol.times import MessageMs
+from staticfire.simulation.world.files import SimulatedFiles
+from staticfire.simulation.world.history import History
+from staticfire.simulation.world.inode import Inode
+from staticfire.simulation.world.process import Process
 from tests.broker.store.stand import FOLDER, STOPPED, StoreStand, tags_code_of
 
 SETTINGS = StoreSettings(segment_bytes_max=1024, queue_file_entries=8, queue_tail_entries=2, queues_per_flush_max=3)

@@ -7,11 +7,11 @@ from staticfire.broker.store.flusher import StoreFlusher
 from staticfire.broker.store.log_sync import UnsyncedLost
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
-from staticfire.faults.simulation import SimulatedWorld
-from staticfire.faults.simulation.workers import RUN_MS
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.workers import RUN_MS
 from tests.broker.store.stand import StoreStand
 
 ASYNC = StoreSettings(segment_bytes_max=4096, queues_per_flush_max=2)

@@ -6,7 +6,7 @@ import pytest
 
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
-from staticfire.faults.simulation.process import ProcessKilled
+from staticfire.simulation.world.process import ProcessKilled
 from tests.broker.store.stand import LOG, StoreStand, kill_in_write, lose_before, overwrite
 
 

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from staticfire.broker.store import queue_ends
-from staticfire.faults.simulation.process import ProcessKilled
+from staticfire.simulation.world.process import ProcessKilled
 from tests.broker.store.stand import BODIES, ENDS, QUEUES, StoreStand, filled, noted_ends
 
 

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from staticfire.broker.store.settings import StoreSettings
-from staticfire.faults.simulation.process import ProcessKilled
+from staticfire.simulation.world.process import ProcessKilled
 from tests.broker.store.stand import SMALL, StoreStand
 
 QUEUES = "/store/consumequeue"

@@ -4,8 +4,8 @@ import pytest
 
 from staticfire.broker.store import commit_log
 from staticfire.broker.store.settings import StoreSettings
-from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.protocol.times import UptimeMs
+from staticfire.simulation.world.process import ProcessKilled
 from tests.broker.store.stand import LOG, SMALL, StoreStand, kill_in_write, overwrite
 
 

@@ -8,9 +8,9 @@ import pytest
 from staticfire.broker.store.findings import REBUILT_QUEUE, Finding
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
-from staticfire.faults.simulation.files import SimulatedFiles
-from staticfire.faults.simulation.history import History
-from staticfire.faults.simulation.process import Process, ProcessKilled
+from staticfire.simulation.world.files import SimulatedFiles
+from staticfire.simulation.world.history import History
+from staticfire.simulation.world.process import Process, ProcessKilled
 from tests.broker.store.stand import (
     BODIES,
     ENDS,

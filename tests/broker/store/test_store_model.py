@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.settings import StoreSettings
-from staticfire.faults.simulation.process import ProcessKilled
 from staticfire.runtime.machine import Bytes
+from staticfire.simulation.world.process import ProcessKilled
 from tests.broker.store.stand import Sent, StoreStand
 
 TOPICS = st.sampled_from(["orders", "bills"])

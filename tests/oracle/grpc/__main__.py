@@ -6,7 +6,7 @@ import sys
 import time
 
 from staticfire.client import Admin, ClientSettings
-from staticfire.cluster import Cluster
+from staticfire.cluster.cluster import Cluster
 from tests.oracle.compare import ABSENT, Difference, judge, tell
 from tests.oracle.grpc.behaviours import BEHAVIOURS, make
 from tests.oracle.grpc.explained import EXPLAINED

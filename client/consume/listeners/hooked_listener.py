@@ -1,0 +1,58 @@
+"""A listener with hooks around each of its calls. Without hooks there is none of this around it."""
+
+from functools import wraps
+from typing import Any
+
+from staticfire.client.consume.queues.time_limits import TimeLimits
+from staticfire.client.consume.results.consume_results import Messages
+from staticfire.client.consume.results.hooks import ConsumeCall, ConsumerHooks
+from staticfire.client.consume.results.listener_errors import is_async
+from staticfire.runtime.machine import Clock
+
+
+def with_hooks(listener: Any, group: str, hooks: ConsumerHooks, limits: TimeLimits, clock: Clock) -> Any:
+    """Return the listener itself, or one of its kind that tells hooks before and after; it raises what that raises."""
+    if not hooks.hears_of("consume"):
+        return listener
+    around = _Around(group, hooks, limits, clock)
+
+    @wraps(listener)
+    async def awaited(messages: Messages, context: Any) -> Any:
+        call, began_ms = around.begin(messages, context)
+        try:
+            status = await listener(messages, context)
+        except BaseException as error:
+            around.end(call, began_ms, None, error)
+            raise
+        around.end(call, began_ms, status, None)
+        return status
+
+    @wraps(listener)
+    def called(messages: Messages, context: Any) -> Any:
+        call, began_ms = around.begin(messages, context)
+        try:
+            status = listener(messages, context)
+        except BaseException as error:
+            around.end(call, began_ms, None, error)
+            raise
+        around.end(call, began_ms, status, None)
+        return status
+
+    return awaited if is_async(listener) else called
+
+
+class _Around:
+    def __init__(self, group: str, hooks: ConsumerHooks, limits: TimeLimits, clock: Clock) -> None:
+        self._group = group
+        self._hooks = hooks
+        self._limits = limits
+        self._uptime_ms = clock.uptime_ms
+
+    def begin(self, messages: Messages, context: Any) -> tuple[ConsumeCall, int]:
+        call = ConsumeCall(self._group, context.queue, messages)
+        self._hooks.call("before_consume", call)
+        return call, self._uptime_ms()
+
+    def end(self, call: ConsumeCall, began_ms: int, status: object, error: BaseException | None) -> None:
+        call.took_ms = self._uptime_ms() - began_ms
+        self._hooks.consumed(call, status, error, self._limits.consume_timeout_ms)

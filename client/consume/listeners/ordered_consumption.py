@@ -1,0 +1,252 @@
+"""Listeners called queue by queue, each queue in order. RocketMQ: ConsumeMessageOrderlyService.
+
+A queue is worked on by one member of the pool at a time, and a message is given to the listener only after the one
+before it is done, or together with it. A failed message comes again, and its queue waits for it. When a queue's lock
+isn't sure, nothing of it is consumed: whoever renews the lock submits the queue again.
+
+Calls that run when a queue is given away are waited for by whoever unlocks it, so their results count. RocketMQ's do
+not: there the next owner consumes those messages again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from staticfire.client.consume.listeners.concurrent_consumption import CALLS_IN_A_ROW_MAX
+from staticfire.client.consume.listeners.ordered_calls import (
+    CALLS_PER_VISIT_MAX,
+    OrderedCall,
+    OrderedThreadedCalls,
+    Queue,
+)
+from staticfire.client.consume.listeners.worker_pool import WorkerPool
+from staticfire.client.consume.queues.instructions import GiveBack
+from staticfire.client.consume.queues.queue_driver import Driver
+from staticfire.client.consume.results.listener_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
+from staticfire.client.consume.results.ordered_results import (
+    OrderedContext,
+    OrderedListener,
+    OrderedStatus,
+    OrderedVerdict,
+    decide,
+    split_failed,
+    suspension_ms,
+)
+from staticfire.client.settings.push_settings import PushSettings
+from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+from staticfire.runtime.service import Spawn
+
+log = logger("client")
+
+GiveUp = Callable[[ReceivedMessage, int], Awaitable[None]]
+"""Hands a message that failed too often, with how often it may fail, to a broker. Raises: StaticfireError."""
+
+
+class OrderedConsumption:
+    """The listener of one consumer at work."""
+
+    def __init__(
+        self,
+        group: str,
+        listener: OrderedListener,
+        settings: PushSettings,
+        machine: Machine,
+        give_up: GiveUp,
+        driver: Driver,
+        spawn: Spawn,
+    ) -> None:
+        self._group = group
+        self._listener: Any = listener
+        self._settings = settings
+        self._workers = machine.workers
+        self._uptime_ms = machine.clock.uptime_ms
+        self._driver = driver
+        self._give_up = give_up
+        self._loop = asyncio.get_running_loop()
+        self._ready: deque[Queue] = deque()
+        self._plain = None if is_async(listener) else OrderedThreadedCalls(listener, machine.clock)
+        self._pool = WorkerPool(settings.consume_threads, self._work, spawn, f"listener of {group}")
+        self._faults = ListenerFaults(group)
+        self._is_over = False
+
+    @property
+    def waiting(self) -> int:
+        """How many queues wait for somebody to work on them."""
+        return len(self._ready)
+
+    @property
+    def threads(self) -> int:
+        """How many listeners may run at once."""
+        return self._pool.size
+
+    def resize(self, threads: int) -> None:
+        """Let that many listeners run at once from now on."""
+        self._pool.resize(threads)
+        if self._ready:
+            self._pool.call()
+
+    def submit(self, queue: Queue, _: Sequence[ReceivedMessage]) -> None:
+        """Let somebody consume what is next in a queue."""
+        if self._pool.is_leaving or self._is_over:
+            return
+        self._ready.append(queue)
+        self._pool.call()
+
+    def give_back(self, queue: Queue, overdue: GiveBack) -> None:
+        """Do nothing: a message of a queue that is consumed in order takes what it takes."""
+
+    def settle(self) -> None:
+        """Do nothing: what is done is counted at once."""
+
+    async def leave(self) -> None:
+        """Begin nothing new and wait for the listeners that run, as long as the settings say."""
+        self._ready.clear()
+        if self._plain is not None:
+            self._plain.is_leaving = True
+        cancelled = await self._pool.leave(self._settings.await_termination_ms)
+        report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
+
+    # -- calling -------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Work on one queue after the other until none is ready."""
+        ready, pool = self._ready, self._pool
+        while ready and not pool.is_shrinking and not self._is_over:
+            queue = ready.popleft()
+            if not pool.is_called and ready:
+                pool.call()  # It gets its turn when this one waits.
+            queue.policy.is_running = True
+            pause_ms: int | None = None
+            try:
+                pause_ms = await self._turn(queue)
+            except BaseException:
+                self._is_over = True  # The consumer ends. What comes next in this queue isn't its turn.
+                queue.policy.roll_back()
+                raise
+            finally:
+                self._end_turn(queue, pause_ms)
+        if ready:
+            self._loop.call_soon(pool.call)  # This member leaves; if one has become idle just now, it goes on.
+
+    async def _turn(self, queue: Queue) -> int | None:
+        """Consume a queue until nothing of it waits or may be consumed; return how long it has to wait, if it has."""
+        uptime_ms = self._uptime_ms()
+        end_ms = uptime_ms + self._settings.max_time_consume_continuously_ms
+        in_a_row = 0
+        while queue.policy.waiting and queue.may_consume(uptime_ms) and not self._pool.is_shrinking:
+            for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
+                queue.tally.called(call.took_ms)
+                if call.is_plain_success and not queue.is_dropped:
+                    queue.tally.ok += len(call.messages)
+                    self._commit(queue, call)
+                elif (pause_ms := await self._judge(queue, call)) is not None:
+                    return pause_ms
+            uptime_ms = self._uptime_ms()
+            if uptime_ms > end_ms and self._ready:
+                break
+            in_a_row += 1
+            if in_a_row == CALLS_IN_A_ROW_MAX:
+                in_a_row = 0
+                await asyncio.sleep(0)
+                uptime_ms = self._uptime_ms()
+        return None
+
+    def _end_turn(self, queue: Queue, pause_ms: int | None) -> None:
+        """Leave a queue, unless a thread is still in its listener, which nobody could wait for any longer."""
+        if self._plain is None or not self._plain.is_calling(queue):
+            self._driver.carry_out(queue, queue.turn_ended(pause_ms, self._uptime_ms()))
+
+    async def _call(self, queue: Queue, uptime_ms: UptimeMs) -> OrderedCall:
+        """Await the listener once."""
+        own = asyncio.current_task()
+        messages = queue.policy.take(self._settings.consume_message_batch_max_size)
+        context = OrderedContext(queue.queue, queue.max_offset)
+        for message in messages:
+            message.consume_started_ms = uptime_ms
+        try:
+            call = OrderedCall(messages, context, await self._listener(messages, context))
+        except BaseException as error:
+            if ends_consumer(error, self._pool.is_leaving, own):
+                raise
+            call = OrderedCall(messages, context, None, error)
+        call.took_ms = self._uptime_ms() - uptime_ms
+        return call
+
+    async def _visit(self, queue: Queue) -> list[OrderedCall]:
+        """Call the listener in a thread, several times if that is quick."""
+        assert self._plain is not None
+        batch_max = self._settings.consume_message_batch_max_size
+        batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.policy.take(batch_max))]
+        calls = await self._workers.run_foreign(partial(self._plain.visit, queue, batches))
+        left = [message for batch in batches[len(calls) :] for message in batch]
+        if left:
+            queue.policy.put_back(left)
+        return calls
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    async def _judge(self, queue: Queue, call: OrderedCall) -> int | None:
+        """Do what follows from an answer of the listener; return how long the queue has to wait, if it has."""
+        if queue.is_dropped and not queue.policy.is_given_away:
+            return None
+        status = self._status(call)
+        verdict = decide(status, call.context.auto_commit)
+        if status in (OrderedStatus.SUCCESS, OrderedStatus.COMMIT):
+            queue.tally.ok += len(call.messages)
+        elif verdict is OrderedVerdict.SUSPEND:
+            queue.tally.failed += len(call.messages)
+        if verdict is OrderedVerdict.SUSPEND:
+            verdict = await self._suspend(queue, call)
+        if verdict is OrderedVerdict.COMMIT:
+            self._commit(queue, call)
+        elif verdict is OrderedVerdict.ROLL_BACK:
+            queue.policy.roll_back()
+        if verdict in (OrderedVerdict.COMMIT, OrderedVerdict.KEEP):
+            return None
+        return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
+
+    def _status(self, call: OrderedCall) -> OrderedStatus:
+        """Return what a listener said; whatever is no status means that its messages come again.
+
+        Raises: what ended the listener in a thread, and ends the consumer.
+        """
+        status: OrderedStatus = call.status
+        if type(status) is not OrderedStatus:
+            if call.error is not None:
+                if ends_consumer(call.error):
+                    raise call.error
+                self._faults.raised(call.error)
+            elif status is not None:
+                self._faults.answered(status, taken_for=OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name)
+            return OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        if call.context.auto_commit and status in (OrderedStatus.COMMIT, OrderedStatus.ROLLBACK):
+            self._faults.answered(status.name, taken_for=f"{OrderedStatus.SUCCESS.name}: auto_commit is on")
+        return status
+
+    async def _suspend(self, queue: Queue, call: OrderedCall) -> OrderedVerdict:
+        """Let messages of a call come again; those that have failed too often go to the dead letters."""
+        times_max = self._settings.ordered_retries_max
+        again, exhausted = split_failed(call.messages, times_max)
+        for message in exhausted:
+            try:
+                await self._give_up(message, times_max)
+            except StaticfireError as error:
+                log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
+                again.append(message)
+        if not again:
+            return OrderedVerdict.COMMIT if call.context.auto_commit else OrderedVerdict.KEEP
+        for message in again:
+            message.reconsume_times += 1
+        queue.policy.put_back(again)
+        return OrderedVerdict.SUSPEND
+
+    def _commit(self, queue: Queue, call: OrderedCall) -> None:
+        """Count what was taken up to this call: a visit to a thread has made more of them, which may have failed."""
+        offset = queue.policy.commit(call.messages[-1])
+        self._driver.carry_out(queue, queue.removed(offset, self._uptime_ms(), may_go_back=True))

@@ -1,0 +1,116 @@
+"""What administrators ask of a client, by way of a broker. RocketMQ: ClientRemotingProcessor, MQClientInstance.
+
+Behaviour
+- What a consumer is doing, where it stands, one message consumed now: answered. To go on elsewhere: done, without an
+  answer.
+- A group that isn't here: SYSTEM_ERROR, and for positions an empty table, as RocketMQ's client says.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.pull_answers import packed_address, received
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests import connections, locks, reset_offset
+from staticfire.runtime.dispatcher import Call, Dispatcher
+
+
+def not_here(group: str) -> BrokerAnswer:
+    """Return the refusal that RocketMQ's client gives."""
+    return BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"The Consumer Group <{group}> not exist in this consumer")
+
+
+class Asked(Protocol):
+    """A consumer that can be asked."""
+
+    def running_info(self, with_stacks: bool) -> connections.ConsumerRunningInfo:
+        """Return what it is doing."""
+
+    def positions(self, topic: str) -> dict[MessageQueue, int]:
+        """Return where it stands in a topic, as far as it knows by itself."""
+
+    async def consume_directly(self, message: ReceivedMessage) -> connections.ConsumedDirectly:
+        """Let the listener have one message, whatever its queue; no offset moves."""
+
+    async def go_on_at(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on elsewhere in those of the queues that it owns."""
+
+
+class AskedForClients(Protocol):
+    """What speaks for clients that aren't this one: an endpoint."""
+
+    async def running_info(self, request: connections.GetConsumerRunningInfo) -> connections.ConsumerRunningInfo:
+        """Return what a client is doing. Raises: BrokerAnswer."""
+
+    async def consume_directly(
+        self, request: connections.ConsumeDirectly, message: ReceivedMessage
+    ) -> connections.ConsumedDirectly:
+        """Let a client consume a message. Raises: BrokerAnswer."""
+
+
+class AdminRequests:
+    """Passes them on to the consumers of one client."""
+
+    @classmethod
+    def of(cls, client: ClusterClient) -> "AdminRequests":
+        """Return those of a client. Its consumers share them."""
+        return client.part(cls._made_for)
+
+    @classmethod
+    def _made_for(cls, client: ClusterClient) -> "AdminRequests":
+        return cls(client.dispatcher)
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.consumers: dict[str, Asked] = {}
+        """By group."""
+        self.endpoints: list[AskedForClients] = []
+        """One, where this is the client of an endpoint: it has no consumers of its own."""
+        dispatcher.handle(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info)
+        dispatcher.handle(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._positions)
+        dispatcher.handle(RequestCode.CONSUME_MESSAGE_DIRECTLY, self._consume_directly)
+        dispatcher.handle(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, self._go_on_at)
+
+    def _consumer(self, group: str) -> Asked:
+        """Return a group's consumer. Raises: BrokerAnswer."""
+        if group not in self.consumers:
+            raise not_here(group)
+        return self.consumers[group]
+
+    async def _running_info(self, call: Call) -> Answer:
+        request: connections.GetConsumerRunningInfo = call.request
+        if self.endpoints:
+            return connections.RunningInfoAnswer(body=await self.endpoints[0].running_info(request))
+        info = self._consumer(request.consumer_group).running_info(request.jstack_enable)
+        return connections.RunningInfoAnswer(body=info)
+
+    def _positions(self, call: Call) -> Answer:
+        request: reset_offset.GetClientStatus = call.request
+        consumer = self.consumers.get(request.group)
+        positions = {} if consumer is None else consumer.positions(request.topic)
+        table = {locks.MessageQueue(*queue): offset for queue, offset in positions.items()}
+        return reset_offset.ConsumerStatusAnswer(body=reset_offset.ConsumerStatus(table))
+
+    async def _consume_directly(self, call: Call) -> Answer:
+        request: connections.ConsumeDirectly = call.request
+        consumer = None if self.endpoints else self._consumer(request.consumer_group)
+        if request.body is None or not request.body.records:
+            raise BrokerAnswer(
+                ResponseCode.SYSTEM_ERROR, f"there is no message to consume in the request of {call.peer}"
+            )
+        broker_host = packed_address(call.peer.address)
+        message = received(request.body, request.broker_name or "", None, broker_host)[0]
+        if consumer is None:
+            return connections.ConsumedDirectlyAnswer(body=await self.endpoints[0].consume_directly(request, message))
+        return connections.ConsumedDirectlyAnswer(body=await consumer.consume_directly(message))
+
+    async def _go_on_at(self, call: Call) -> None:
+        request: reset_offset.ResetClientOffset = call.request
+        consumer = self.consumers.get(request.group)
+        if consumer is not None and request.body is not None:
+            offsets = request.body.offset_table.items()
+            await consumer.go_on_at({MessageQueue(q.topic, q.broker_name, q.queue_id): o for q, o in offsets})

@@ -1,0 +1,232 @@
+"""One consumer's share of the queues of its topics. RocketMQ: RebalanceImpl, RebalancePushImpl.
+
+CLUSTERING: sorted queues and sorted members go through the strategy, at every member with the same outcome. The members
+are asked of one broker of the topic. Whatever can't be learnt changes nothing: it is tried again a second later.
+BROADCASTING: every member has all queues. With client_rebalance=False brokers say who has which (server_assignment.py),
+and whether they are popped; of a topic that is pulled, then, the retries of what was popped before are pulled, too.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.namespaces import Namespace
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import subscribe_queues
+from staticfire.client.cluster.subscriptions import Subscription
+from staticfire.client.consume.membership.assigned_queues import AssignedQueues
+from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop, plan_rebalance
+from staticfire.client.consume.membership.server_assignment import ServerAssignment, Share, any_broker
+from staticfire.client.consume.queues.consumer_state import ConsumerState
+from staticfire.client.consume.results.hooks import RebalanceCall
+from staticfire.client.consume.results.listener_errors import ends_consumer
+from staticfire.client.settings.push_settings import MessageModel
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import ClientError, StaticfireError, TopicNotFound
+from staticfire.protocol.names import is_retry_topic, pop_retry_topic
+from staticfire.protocol.requests.clients import ConsumerListAnswer, GetConsumerList, SubscriptionData
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.tags import EVERY_TAG
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+QueuesChanged = Callable[[str, list[MessageQueue], list[MessageQueue]], None]
+"""Told of a change: the topic, all its queues, and those that are this consumer's now."""
+
+
+def with_plain_names(listener: QueuesChanged, namespace: Namespace) -> QueuesChanged:
+    """Return a listener that is told the plain names of topics."""
+    if not namespace.name:
+        return listener
+    plain = namespace.unwrapped
+
+    def told(topic: str, queues: list[MessageQueue], owned: list[MessageQueue]) -> None:
+        listener(namespace.unwrap(topic), list(map(plain, queues)), list(map(plain, owned)))
+
+    return told
+
+
+class OwnedQueues(Protocol):
+    """The queues that a consumer pulls, or those that it pops."""
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """What is in it, sorted."""
+
+    def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
+        """Return when each queue of a topic was last pulled, or popped."""
+
+    async def take(self, queues: Sequence[MessageQueue]) -> int:
+        """Begin with queues; return how many could be taken."""
+
+    async def drop(self, queues: Sequence[MessageQueue]) -> None:
+        """Give queues away."""
+
+
+class Rebalancer:
+    """Keeps `held` at what the members of the group agree on, or `held` and `popped` at what brokers say."""
+
+    def __init__(
+        self,
+        state: ConsumerState,
+        client: ClusterClient,
+        held: AssignedQueues,
+        listeners: list[QueuesChanged],
+        popped: OwnedQueues | None = None,
+    ) -> None:
+        """`listeners`: told of each change; more of them may come. `popped`: where brokers say who has which queues."""
+        self._state = state
+        self._group = state.group
+        self._client = client
+        self._settings = state.settings
+        self._subscriptions = state.subscriptions
+        self._held = held
+        self._tables: list[OwnedQueues] = [held] if popped is None else [held, popped]
+        self._brokers = None if popped is None else ServerAssignment(state.group, client, state.settings)
+        self._listeners = listeners
+        self._missing: set[str] = set()  # Topics without a route that have been told of. Never iterated.
+        self._round = asyncio.Lock()
+        # A round waits for answers between looking and changing: two at once would take a queue twice.
+
+    async def rebalance(self) -> bool:
+        """Bring the queues of all topics up to date; return whether everything could be done."""
+        async with self._round:
+            if self._state.is_suspended:
+                return True
+            topics = list(self._subscriptions.by_topic)
+            done = await asyncio.gather(*map(self._rebalance_topic, topics))
+            await self._drop_unsubscribed()
+            return all(done)
+
+    async def _rebalance_topic(self, topic: str) -> bool:
+        try:
+            route = await self._route(topic)
+            self._missing.discard(topic)
+            queues = subscribe_queues(topic, route)
+            share = await self._share(topic, route, queues)
+        except TopicNotFound as error:
+            if topic not in self._missing and not is_retry_topic(topic):
+                self._missing.add(topic)
+                log.warning("topic_has_no_route", group=self._group, topic=topic, reason=error.remark)
+            return topic in self._state.own_topics  # Most topics have no retries that belong to them alone.
+        except StaticfireError as error:
+            if self._held.is_over:
+                return False  # Asked while the goodbye was under way: RocketMQ answers that there is no such group.
+            log.warning("topic_not_rebalanced", group=self._group, topic=topic, reason=str(error))
+            return False
+        except BaseException as error:
+            if ends_consumer(error):
+                raise
+            # It is a strategy of the program's: other topics go on.
+            log.error("strategy_failed", group=self._group, topic=topic, error=repr(error))
+            return False
+        if topic not in self._subscriptions.by_topic:
+            return True
+        if self._brokers is not None and not is_retry_topic(topic):
+            self._pull_own_retries(topic, not share.is_popped)
+        done = True
+        for table in self._tables:
+            assigned = share.queues if (table is self._held) is not share.is_popped else []
+            done = await self._carry_out(table, topic, queues, assigned) and done
+        return done
+
+    async def _route(self, topic: str) -> TopicRouteData:
+        """Return a topic's route, which a producer may only have guessed. Raises: TopicNotFound, NetworkError."""
+        routes = self._client.routes
+        return await (routes.fetch(topic) if topic in routes.guessed else routes.route(topic))
+
+    async def _share(self, topic: str, route: TopicRouteData, queues: list[MessageQueue]) -> Share:
+        """Return this consumer's queues. Raises: StaticfireError, and whatever a strategy raises."""
+        if self._settings.message_model is MessageModel.BROADCASTING:
+            return Share(queues)
+        if self._brokers is not None:
+            share = await self._brokers.ask(topic, route)
+            if share is not None:
+                return share
+        members = await self._members(topic, route)
+        strategy = self._settings.allocate_strategy
+        return Share(strategy.allocate(self._group, self._client.client_id, queues, members))
+
+    async def _members(self, topic: str, route: TopicRouteData) -> list[str]:
+        """Return the sorted client ids of the group. Raises: StaticfireError."""
+        address = any_broker(topic, route, self._client.machine.clock.wall_ms())
+        request = GetConsumerList(consumer_group=self._group)
+        answer = await self._client.pool.ask(address, request, self._client.settings.mq_client_api_timeout_ms)
+        if answer.code != SUCCESS or not isinstance(answer, ConsumerListAnswer) or answer.body is None:
+            raise ClientError(f"{address} doesn't tell the members of {self._group}: {answer.remark}")
+        return sorted(set(answer.body.consumer_id_list))
+
+    def _pull_own_retries(self, topic: str, is_wanted: bool) -> None:
+        """Subscribe to the retries of what was popped of a topic that isn't popped now, or leave them alone again."""
+        retries = pop_retry_topic(topic, self._group)
+        if is_wanted is (retries in self._subscriptions.by_topic):
+            return
+        if is_wanted:
+            self._state.own_topics[retries] = topic
+            self._subscriptions.put(
+                Subscription(SubscriptionData(retries, sub_version=self._client.version_ms()), EVERY_TAG)
+            )
+        else:
+            del self._subscriptions.by_topic[retries]
+        self._client.send_heartbeats()
+        RebalanceLoop.of(self._client).wake()
+
+    async def _carry_out(
+        self, table: OwnedQueues, topic: str, queues: list[MessageQueue], assigned: list[MessageQueue]
+    ) -> bool:
+        """Drop and take what has to be; return whether all of it could be taken."""
+        uptime_ms = self._client.machine.clock.uptime_ms()
+        plan = plan_rebalance(table.last_pulls(topic), assigned, uptime_ms, self._settings.pull_idle_ms_max)
+        if not plan.drop and not plan.take:
+            return True
+        call = RebalanceCall(self._group, topic, queues, self._owned(topic))
+        call.dropped, call.taken = plan.drop, plan.take
+        self._state.hooks.call("before_rebalance", call)
+        await table.drop(plan.drop)
+        taken = await table.take(plan.take)
+        if plan.drop or taken:
+            self._tell(topic, queues, assigned)
+        call.owned = self._owned(topic)
+        call.taken = [queue for queue in plan.take if queue in call.owned]
+        self._state.hooks.call("after_rebalance", call)
+        return taken == len(plan.take)
+
+    def _owned(self, topic: str) -> list[MessageQueue]:
+        return [queue for table in self._tables for queue in table.queues if queue.topic == topic]
+
+    async def _drop_unsubscribed(self) -> None:
+        self._forget_own_retries()
+        owned = [queue for table in self._tables for queue in table.queues]
+        gone = [queue for queue in owned if queue.topic not in self._subscriptions.by_topic]
+        if gone:
+            topics = dict.fromkeys(queue.topic for queue in gone)
+            calls = {topic: RebalanceCall(self._group, topic, [], self._owned(topic)) for topic in topics}
+            for call in calls.values():
+                call.dropped = call.owned
+                self._state.hooks.call("before_rebalance", call)
+            for table in self._tables:
+                await table.drop(gone)
+            for topic, call in calls.items():
+                self._tell(topic, [], [])
+                call.owned = self._owned(topic)
+                self._state.hooks.call("after_rebalance", call)
+
+    def _forget_own_retries(self) -> None:
+        """Leave the retries alone of what was popped of a topic that nobody subscribes to any more."""
+        wanted = self._subscriptions.by_topic
+        for retries, topic in list(self._state.own_topics.items()):
+            if topic not in wanted and wanted.pop(retries, None) is not None:
+                self._client.send_heartbeats()
+
+    def _tell(self, topic: str, queues: Sequence[MessageQueue], assigned: Sequence[MessageQueue]) -> None:
+        self._state.flow.share(len(self._held))
+        for listener in self._listeners:
+            try:
+                listener(topic, list(queues), list(assigned))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 (as in hooks)
+                log.error("queues_listener_failed", group=self._group, topic=topic, error=repr(error))

@@ -1,0 +1,65 @@
+"""What a consumer says of its queues when it is asked what it is doing. RocketMQ: ProcessQueue.fillProcessQueueInfo."""
+
+from typing import TYPE_CHECKING, Any
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.consume.membership.assigned_queues import AssignedQueues
+from staticfire.client.consume.queues.queue_decisions import AssignedQueue
+from staticfire.client.offsets.offset_store import OffsetStore
+from staticfire.protocol.codes import VERSION
+from staticfire.protocol.requests.clients import ConsumerData
+from staticfire.protocol.requests.connections import CONSUME_TYPE, PopQueueInfo, ProcessQueueInfo
+from staticfire.protocol.requests.locks import MessageQueue as WireQueue
+from staticfire.runtime.machine import Clock
+
+if TYPE_CHECKING:
+    from staticfire.client.consume.popping.pop_queues import PopQueues
+
+MIB = 1024 * 1024
+
+
+def properties_of(client: ClusterClient, data: ConsumerData, began_ms: int) -> dict[str, str]:
+    """Return what consumers of all kinds say of themselves. `data`: what heartbeats say."""
+    return {
+        "PROP_NAMESERVER_ADDR": str(client.nameservers),
+        CONSUME_TYPE: data.consume_type or "",
+        "PROP_CLIENT_VERSION": f"V5_3_3 ({VERSION}), staticfire",
+        "PROP_CONSUMER_START_TIMESTAMP": str(began_ms),
+        "consumerGroup": data.group_name,
+        "messageModel": data.message_model or "",
+        "consumeFromWhere": data.consume_from_where or "",
+    }
+
+
+def queue_table(held: AssignedQueues, offsets: OffsetStore, clock: Clock) -> dict[WireQueue, ProcessQueueInfo]:
+    """Return what a consumer has of its queues."""
+    queues = {queue: held.find(queue) for queue in held.queues}
+    return {WireQueue(*queue): _queue_info(one, offsets, clock) for queue, one in queues.items() if one is not None}
+
+
+def pop_table(popped: "PopQueues | None", clock: Clock) -> dict[WireQueue, PopQueueInfo]:
+    """Return what a consumer has of the queues that it pops."""
+    if popped is None:
+        return {}
+    wall_before_ms = clock.wall_ms() - clock.uptime_ms()
+    queues = {queue: popped.find(queue) for queue in popped.queues}
+    return {
+        WireQueue(*queue): PopQueueInfo(len(one.cache), one.is_revoked, wall_before_ms + one.last_pop_ms)
+        for queue, one in queues.items()
+        if one is not None
+    }
+
+
+def _queue_info(queue: AssignedQueue[Any], offsets: OffsetStore, clock: Clock) -> ProcessQueueInfo:
+    wall_before_ms = clock.wall_ms() - clock.uptime_ms()
+    cache, smallest = queue.cache, queue.cache.smallest_offset
+    return ProcessQueueInfo(
+        commit_offset=max(offsets.memory(queue.queue), 0),
+        cached_msg_min_offset=smallest or 0,
+        cached_msg_max_offset=0 if smallest is None else cache.next_offset - 1,
+        cached_msg_count=len(cache),
+        cached_msg_size_in_mi_b=cache.bytes // MIB,
+        droped=queue.is_dropped,
+        last_pull_timestamp=wall_before_ms + queue.last_pull_ms,
+        locked=queue.policy.is_in_order and queue.policy.is_trusted(clock.uptime_ms()),
+    )

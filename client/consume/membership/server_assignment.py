@@ -1,0 +1,75 @@
+"""Which queues a member has, as brokers say it. RocketMQ: MQClientAPIImpl.queryAssignment, RebalanceImpl.
+
+Each member asks by itself, one broker of the topic. The answer says, too, whether the queues are popped or pulled. A
+broker that doesn't know the question leaves the queues to the members, as they share them otherwise.
+"""
+
+from typing import NamedTuple
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.client.settings.push_settings import PushSettings
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import ClientError
+from staticfire.protocol.requests.assignment import (
+    MODE_POP,
+    AssignmentAnswer,
+    AssignmentQuestion,
+    QueryAssignment,
+)
+from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+
+class Share(NamedTuple):
+    """A member's queues of a topic."""
+
+    queues: list[MessageQueue]
+    is_popped: bool = False
+
+
+class ServerAssignment:
+    """That of one consumer."""
+
+    def __init__(self, group: str, client: ClusterClient, settings: PushSettings) -> None:
+        self._group = group
+        self._client = client
+        self._settings = settings
+        self._unable: set[str] = set()  # Brokers that the log has told of. Never iterated.
+
+    async def ask(self, topic: str, route: TopicRouteData) -> Share | None:
+        """Return this member's share, None where the members have to find it out. Raises: StaticfireError."""
+        address = any_broker(topic, route, self._client.machine.clock.wall_ms())
+        settings = self._settings
+        question = AssignmentQuestion(
+            topic, settings.message_model.value, self._group, self._client.client_id, settings.allocate_strategy.name
+        )  # fmt: skip
+        request = QueryAssignment(body=question)
+        answer = await self._client.pool.ask(address, request, self._client.settings.mq_client_api_timeout_ms)
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            if address not in self._unable:
+                self._unable.add(address)
+                log.warning(
+                    "assignment_unknown", group=self._group, broker=address, reason="members share by themselves"
+                )
+            return None
+        body = answer.body if isinstance(answer, AssignmentAnswer) else None
+        if answer.code != SUCCESS or body is None or body.message_queue_assignments is None:
+            reason = answer.remark or f"no result for strategy {settings.allocate_strategy.name}, or nobody is online"
+            raise ClientError(f"{address} doesn't say which queues of {topic} {self._group} has: {reason}")
+        assigned = body.message_queue_assignments
+        queues = {MessageQueue(q.topic, q.broker_name, q.queue_id) for q in (one.message_queue for one in assigned)}
+        return Share(sorted(queues), any(one.mode == MODE_POP for one in assigned))
+
+
+def any_broker(topic: str, route: TopicRouteData, turn: int) -> str:
+    """Return the address of a broker of a topic: another one now and then. Raises: ClientError (there is none)."""
+    brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+    if not brokers:
+        raise ClientError(f"the route of {topic} names no broker")
+    replicas = brokers[turn % len(brokers)].broker_addrs
+    return replicas.get(MASTER_ID) or next(iter(replicas.values()))

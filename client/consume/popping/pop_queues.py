@@ -1,0 +1,71 @@
+"""The queues that a consumer pops: taken, given away. Others may pop them, too, so nothing is stored or unlocked.
+
+RocketMQ: RebalanceImpl.popProcessQueueTable.
+"""
+
+from collections.abc import Sequence
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.popping.pop_driver import PopDriver
+from staticfire.client.consume.popping.pop_queue import PopQueue
+from staticfire.client.consume.queues.consumer_state import ConsumerState
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+
+class PopQueues:
+    """The table of one consumer."""
+
+    def __init__(self, state: ConsumerState, client: ClusterClient, driver: PopDriver) -> None:
+        self.driver = driver
+        self._state = state
+        self._uptime_ms = client.machine.clock.uptime_ms
+        self._table: dict[MessageQueue, PopQueue] = {}
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """What this consumer pops, sorted."""
+        return sorted(self._table)
+
+    def find(self, queue: MessageQueue) -> PopQueue | None:
+        """Return a queue that this consumer pops."""
+        return self._table.get(queue)
+
+    def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
+        """Return when each queue of a topic was popped last."""
+        return {queue: held.last_pop_ms for queue, held in self._table.items() if queue.topic == topic}
+
+    async def take(self, queues: Sequence[MessageQueue]) -> int:
+        """Begin to pop queues; return how many could be taken."""
+        taken = 0
+        for queue in queues:
+            if self._state.is_over or queue in self._table:
+                continue
+            log.info("queue_popped", group=self._state.group, queue=str(queue))
+            held = self._table[queue] = PopQueue(queue, self._state, self._uptime_ms())
+            self.driver.carry_out(held, held.assigned(self._uptime_ms()))
+            taken += 1
+        return taken
+
+    async def drop(self, queues: Sequence[MessageQueue]) -> None:
+        """Pop queues no more. What was popped is consumed here."""
+        for queue in queues:
+            held = self._table.pop(queue, None)
+            if held is not None:
+                self.driver.forget(held)
+                self.driver.carry_out(held, held.revoked())
+
+    def resume(self) -> None:
+        """Pop again at once, whatever each queue waits for."""
+        for held in list(self._table.values()):
+            self.driver.carry_out(held, held.hurry(self._uptime_ms()))
+
+    async def leave(self) -> None:
+        """Let what isn't done come to others at once; return when brokers know. The listeners have ended."""
+        for held in self._table.values():
+            self.driver.carry_out(held, held.left())
+        await self.drop(self.queues)
+        await self.driver.idle()

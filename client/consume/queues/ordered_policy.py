@@ -1,0 +1,175 @@
+"""Which message of a queue is next when it is consumed in order, and what may be committed. Pure.
+RocketMQ: ProcessQueue, its half for orderly consumption.
+
+Messages are taken in the order of their offsets, and stay taken until they are committed or put back to their place.
+Each is either waiting or taken, and what may be committed never passes one that waits.
+
+    waiting --take--> taken --commit--> gone
+       ^                |
+       +---put_back-----+
+
+One turn at a time: from `Deliver` (somebody is to take what is next) until `turn_ended`, which says whether there is
+another one, now or after a pause.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from staticfire.client.consume.queues.held_lock import HeldLock
+from staticfire.client.consume.queues.instructions import Deliver, Instructions, Wait
+from staticfire.client.consume.queues.process_queue import NOTHING_HELD, ProcessQueue
+from staticfire.client.consume.results.consume_results import Messages
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.times import UptimeMs
+
+
+class OrderedPolicy:
+    """That of one queue."""
+
+    __slots__ = ("_cache", "_is_at_work", "_resume_ms", "_taken", "_waiting", "is_given_away", "is_running", "lock")
+
+    is_in_order = True
+
+    def __init__(self, cache: ProcessQueue, lock: HeldLock | None) -> None:
+        """`lock`: None where nobody else wants the queue, in broadcasting."""
+        self.lock = lock
+        self.is_running = False
+        """Its listener runs, or what it said is being carried out."""
+        self.is_given_away = False
+        """Dropped, but still locked: the call that runs counts, and the next owner begins behind it."""
+        self._cache = cache
+        self._is_at_work = False  # Somebody consumes it, is about to, or will after a pause.
+        self._resume_ms = math.inf
+        self._waiting: deque[ReceivedMessage] = deque()
+        self._taken: list[ReceivedMessage] = []
+
+    # -- as any policy -------------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the queue has to stay locked: its listener runs."""
+        return self.is_running and self.lock is not None
+
+    @property
+    def due_ms(self) -> float:
+        """When a pause is over that the listener asked for."""
+        return self._resume_ms
+
+    def is_trusted(self, uptime_ms: UptimeMs) -> bool:
+        """Whether the queue's lock is. Threads ask, too."""
+        return self.lock is None or self.lock.is_trusted(uptime_ms)
+
+    def is_sure(self, uptime_ms: UptimeMs) -> bool:
+        """Whether the broker has kept the lock for this client."""
+        return self.lock is None or self.lock.is_sure(uptime_ms)
+
+    def pulled(self, new: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
+        """Let new messages wait in their place."""
+        self._wait(new)
+        turn = self.next_turn()
+        return [] if turn is None else [turn]
+
+    def revoked(self, uptime_ms: UptimeMs) -> None:
+        """Give it away: what runs counts if nobody else can have the queue meanwhile."""
+        self.is_given_away = self.lock is not None and self.lock.is_sure(uptime_ms)
+
+    def time(self, uptime_ms: UptimeMs) -> Instructions:
+        """Go on after a pause."""
+        self._resume_ms = math.inf
+        self._is_at_work = False
+        turn = self.next_turn()
+        return [] if turn is None else [turn]
+
+    def limits_changed(self, uptime_ms: UptimeMs) -> None:
+        """Do nothing: a message of a queue that is consumed in order takes what it takes."""
+
+    def lock_granted(self, asked_ms: UptimeMs) -> None:
+        """Trust the lock again."""
+        if self.lock is not None:
+            self.lock.granted(asked_ms)
+
+    def distrust(self) -> None:
+        """Stand still until the lock is granted again: its broker may have forgotten it."""
+        if self.lock is not None:
+            self.lock.lost()
+
+    def lock_lost(self) -> None:
+        """Know that somebody else works on the queue, or has: nothing that is done here counts any more."""
+        self.is_given_away = False
+        self.distrust()
+
+    # -- turns ---------------------------------------------------------------------------------------------------
+
+    def next_turn(self) -> Deliver | None:
+        """Let somebody work on the queue, unless somebody is at it or nothing waits."""
+        if self._is_at_work or not self._waiting:
+            return None
+        self._is_at_work = True
+        return Deliver()
+
+    def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs, may_go_on: bool) -> Instructions:
+        """Leave the queue: for a pause, until its next turn, or (`may_go_on` is False) until it is locked again."""
+        self._is_at_work = self.is_running = False
+        if pause_ms is not None:
+            self._is_at_work = True
+            self._resume_ms = resume_ms = UptimeMs(uptime_ms + pause_ms)
+            return [Wait(resume_ms)]
+        turn = self.next_turn() if may_go_on else None
+        return [] if turn is None else [turn]
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """How many messages can be taken."""
+        return len(self._waiting)
+
+    @property
+    def position(self) -> int:
+        """The offset of the first message that isn't committed."""
+        smallest = self._cache.smallest_offset
+        return self._cache.next_offset if smallest is None else smallest
+
+    def _wait(self, messages: Iterable[ReceivedMessage]) -> None:
+        waiting = self._waiting
+        last = waiting[-1].queue_offset if waiting else NOTHING_HELD
+        before = len(waiting)
+        waiting.extend(messages)
+        if before and len(waiting) > before and waiting[before].queue_offset < last:
+            self._waiting = deque(sorted(waiting, key=_offset))
+
+    def take(self, count: int) -> Messages:
+        """Take up to `count` messages, the next ones in order."""
+        waiting = self._waiting
+        if count == 1 and waiting:
+            message = waiting.popleft()
+            self._taken.append(message)
+            return (message,)
+        taken = tuple([waiting.popleft() for _ in range(min(count, len(waiting)))])
+        self._taken += taken
+        return taken
+
+    def commit(self, last: ReceivedMessage | None = None) -> int:
+        """Let go of what is taken, as far as `last` if that is told; return the offset to commit, -1 for none."""
+        taken, self._taken = self._taken, []
+        if last is not None and taken and taken[-1] is not last:
+            end = next((at for at, message in enumerate(taken, 1) if message is last), len(taken))
+            taken, self._taken = taken[:end], taken[end:]
+        return self._cache.remove(taken) if taken else NOTHING_HELD
+
+    def put_back(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Let messages that are taken wait again, in their place."""
+        back = {message.queue_offset for message in messages}
+        self._taken = [message for message in self._taken if message.queue_offset not in back]
+        later = self._waiting
+        self._waiting = deque(sorted((message for message in messages if message in self._cache), key=_offset))
+        self._wait(later)
+
+    def roll_back(self) -> None:
+        """Let all that is taken wait again."""
+        self.put_back(self._taken)
+
+
+def _offset(message: ReceivedMessage) -> int:
+    return message.queue_offset

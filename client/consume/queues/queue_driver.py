@@ -1,0 +1,301 @@
+"""Carries out what is decided about queues: pulls over connections, timers, offsets, log lines. RocketMQ:
+PullMessageService, DefaultMQPushConsumerImpl.pullMessage.
+
+It decides nothing: `queue_decisions.py` does. No task per queue: an answer's callback tells the queue, which says that
+it is pulled again. A pull that finds nothing is held by the broker, so a new message is here as soon as it is stored.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.condition_check import refuse_too_old
+from staticfire.client.cluster.pull_answers import PullResult, packed_address, read_pull
+from staticfire.client.cluster.routes import MASTER_ID, address_to_read
+from staticfire.client.cluster.subscriptions import TAG
+from staticfire.client.consume.queues.consumer_state import ConsumerState
+from staticfire.client.consume.queues.instructions import (
+    Announce,
+    Commit,
+    Deliver,
+    FindBrokers,
+    ForgetOffset,
+    GiveBack,
+    Instructions,
+    Leave,
+    Pull,
+    Tell,
+    Wait,
+)
+from staticfire.client.consume.queues.queue_decisions import AssignedQueue
+from staticfire.client.consume.queues.queue_timers import QueueTimers
+from staticfire.client.consume.results.hooks import PullCall
+from staticfire.client.offsets.offset_store import OffsetStore
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, StaticfireError
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.log import logger
+from staticfire.runtime.pending_answers import Reply
+from staticfire.runtime.service import Spawn
+
+log = logger("client")
+
+Queue = AssignedQueue[Any]
+
+
+class Driver(Protocol):
+    """Whom results of listeners are told."""
+
+    def carry_out(self, queue: Any, instructions: Instructions) -> None:
+        """Do what was decided about a queue, of the kind that the listener was given."""
+
+
+class Listening(Protocol):
+    """A consumer's listener at work."""
+
+    @property
+    def waiting(self) -> int:
+        """How much has not begun."""
+
+    @property
+    def threads(self) -> int:
+        """How many listeners may run at once."""
+
+    def resize(self, threads: int) -> None:
+        """Let that many listeners run at once from now on."""
+
+    def submit(self, queue: Any, messages: Sequence[ReceivedMessage]) -> None:
+        """Consume these, or in order whatever is next."""
+
+    def give_back(self, queue: Any, overdue: GiveBack) -> None:
+        """Hand messages to a broker whose listener takes too long. Nothing is ever overdue in order."""
+
+    def settle(self) -> None:
+        """Count what is done."""
+
+    async def leave(self) -> None:
+        """Begin nothing new and wait for the listeners that run, as long as the settings say."""
+
+
+class QueueDriver:
+    """The driver of one consumer's queues."""
+
+    def __init__(
+        self,
+        state: ConsumerState,
+        client: ClusterClient,
+        offsets: OffsetStore,
+        listen: Callable[[Driver], Listening],
+        leave: Callable[[Queue, Leave], None],
+        spawn: Spawn,
+    ) -> None:
+        """`listen`: makes the listener's part, which tells its results here. `leave`: lets a queue go."""
+        self.listening = listen(self)
+        self._state = state
+        self._client = client
+        self._clock = client.machine.clock
+        self._offsets = offsets
+        self._leave = leave
+        self._spawn = spawn
+        self._loop = asyncio.get_running_loop()
+        self._hooks = state.hooks if state.hooks.hears_of("pull") else None
+        self._requests: dict[Queue, PullMessage] = {}
+        self._pulls: list[tuple[Queue, Pull]] = []
+        self._timers = QueueTimers(self._clock, lambda queue, now_ms: self.carry_out(queue, queue.time(now_ms)))
+        self._seldom: dict[type, Callable[[Queue, Any], None]] = {
+            Announce: lambda queue, _: client.send_heartbeats(),
+            FindBrokers: lambda queue, _: client.refresh_routes(),
+            ForgetOffset: lambda queue, _: offsets.forget(queue.queue),
+            GiveBack: lambda queue, overdue: self.listening.give_back(queue, overdue),
+            Leave: leave,
+            Tell: lambda queue, tell: (log.warning if tell.is_warning else log.info)(tell.event, **tell.fields),
+            Wait: lambda queue, wait: self._timers.set(queue, wait.until_ms),
+        }
+
+    def carry_out(self, queue: Queue, instructions: Instructions) -> None:
+        """Do what was decided about a queue, in that order."""
+        for instruction in instructions:
+            kind = type(instruction)
+            if kind is Pull:
+                self._pull(queue, instruction)  # type: ignore[arg-type]
+            elif kind is Deliver:
+                self.listening.submit(queue, instruction.messages)  # type: ignore[union-attr]
+            elif kind is Commit:
+                self._commit(queue, instruction)  # type: ignore[arg-type]
+            else:
+                self._seldom[kind](queue, instruction)
+
+    def uptime_ms(self) -> UptimeMs:
+        """Return the time that events come with."""
+        return self._clock.uptime_ms()
+
+    def forget(self, queue: Queue) -> None:
+        """Have nothing to do with a queue any more. What is under way is ignored when it comes."""
+        self._requests.pop(queue, None)
+        self._timers.forget(queue)
+
+    # -- pulls ---------------------------------------------------------------------------------------------------
+
+    def _pull(self, queue: Queue, pull: Pull) -> None:
+        """Send a pull soon: a listener that waits for what this one's forerunner brought is called before."""
+        if not self._pulls:
+            self._loop.call_soon(self._send_pulls)
+        self._pulls.append((queue, pull))
+
+    def _send_pulls(self) -> None:
+        """Send those of this turn of the loop, with one write."""
+        pulls, self._pulls = self._pulls, []
+        used: dict[Connection, None] = {}
+        for queue, pull in pulls:
+            connection = None if queue.is_dropped or self._state.is_over else self._send_pull(queue, pull)
+            if connection is not None:
+                used[connection] = None
+        for connection in used:
+            connection.flush()
+
+    def _send_pull(self, queue: Queue, pull: Pull) -> Connection | None:
+        """Ask, and return the connection to flush; connect first where that has to be."""
+        client = self._client
+        address = address_to_read(client.routes.addresses, queue.queue.broker_name, pull.broker_id)
+        connection = client.pool.open_connection(address) if address is not None else None
+        if connection is None:
+            self._spawn(self._connect(queue, pull), f"connect for {queue.queue}")
+            return None
+        request = self._requests.get(queue) or self._new_request(queue)
+        self._fill_in(request, pull, queue, connection)
+        call = self._told_before(queue, pull) if self._hooks is not None else None
+        try:
+            if pull.subscription.tags is None:
+                refuse_too_old(connection, pull.subscription.data.expression_type)
+            answered = partial(self._answered, queue, pull, connection, call)
+            connection.ask_for(request, self._state.settings.pull_timeout_ms, answered)
+        except (NetworkError, ProtocolError, ClientError) as error:
+            self._told_after(call, queue, error=error)
+            self._failed(queue, error)
+            return None
+        return connection
+
+    async def _connect(self, queue: Queue, pull: Pull) -> None:
+        """Find the broker and connect; then it is decided anew."""
+        client = self._client
+        try:
+            await client.pool.connection(await client.address_to_read(queue.queue, pull.broker_id))
+        except (NetworkError, BrokerAnswer, ProtocolError) as error:
+            self._failed(queue, error)
+        else:
+            self.carry_out(queue, queue.connected(self._clock.uptime_ms()))
+
+    def _fill_in(self, request: PullMessage, pull: Pull, queue: Queue, connection: Connection) -> None:
+        data = pull.subscription.data
+        request.queue_offset = pull.queue_offset
+        way = self._state.way
+        request.sys_flag = way.flags
+        request.sub_version = data.sub_version if way.sends_version or data.expression_type != TAG else 0
+        request.expression_type = data.expression_type
+        if pull.broker_id == MASTER_ID:
+            request.commit_offset = self._offsets.ride_along(queue.queue, connection)
+            if request.commit_offset:
+                request.sys_flag |= FLAG_COMMIT_OFFSET
+        else:
+            request.commit_offset = 0
+        if self._state.settings.post_subscription_when_pull:
+            request.sys_flag |= FLAG_SUBSCRIPTION
+            request.subscription = data.sub_string
+
+    def _new_request(self, queue: Queue) -> PullMessage:
+        settings = self._state.settings
+        request = self._requests[queue] = self._state.way.request(
+            consumer_group=self._state.group,
+            topic=queue.queue.topic,
+            queue_id=queue.queue.queue_id,
+            queue_offset=0,
+            max_msg_nums=settings.pull_batch_size,
+            sys_flag=self._state.way.flags,
+            suspend_timeout_millis=settings.broker_suspend_max_ms,
+            max_msg_bytes=settings.pull_batch_size_in_bytes,
+            bname=queue.queue.broker_name,
+        )
+        return request
+
+    def _answered(
+        self, queue: Queue, pull: Pull, connection: Connection, call: PullCall | None, outcome: Reply
+    ) -> None:
+        is_gone = queue.is_dropped or self._state.is_over
+        if is_gone and call is None:
+            return
+        try:
+            if not isinstance(outcome, Answer):
+                raise outcome
+            host = packed_address(connection.peer.address)
+            result = read_pull(outcome, queue.queue, pull.subscription.tags, host)
+        except StaticfireError as error:
+            self._told_after(call, queue, error=error)
+            if not is_gone:
+                self._failed(queue, error)
+        else:
+            self._told_after(call, queue, result)
+            if not is_gone:
+                self.carry_out(queue, queue.pulled(result, self._clock.uptime_ms()))
+
+    def _told_before(self, queue: Queue, pull: Pull) -> PullCall | None:
+        assert self._hooks is not None
+        call = PullCall(self._state.group, queue.queue, pull.queue_offset)
+        self._hooks.call("before_pull", call)
+        return call
+
+    def _told_after(
+        self, call: PullCall | None, queue: Queue, result: PullResult | None = None, error: Exception | None = None
+    ) -> None:
+        """Tell hooks what came of a pull, if they hear of pulls at all."""
+        if call is None or self._hooks is None:
+            return
+        call.error, call.took_ms = error, self._clock.uptime_ms() - queue.last_pull_ms
+        if result is not None:
+            call.status, call.messages, call.next_offset = result.status, len(result.messages), result.next_offset
+        self._hooks.call("after_pull", call)
+
+    def _failed(self, queue: Queue, error: StaticfireError) -> None:
+        self._offsets.pull_failed(queue.queue)
+        self.carry_out(queue, queue.pull_failed(error, self._clock.uptime_ms()))
+
+    # -- offsets -------------------------------------------------------------------------------------------------
+
+    def _commit(self, queue: Queue, commit: Commit) -> None:
+        self._offsets.update(queue.queue, commit.queue_offset, increase_only=not commit.may_go_back)
+        if commit.is_drained:
+            self._offsets.drained(queue.queue)
+
+    async def let_pulls_commit(self, queues: Iterable[Queue]) -> None:
+        """Wait for pulls under way that carry an older offset: RocketMQ stores what comes last, not what is most."""
+        self.listening.settle()
+        behind = [
+            (queue, request)
+            for queue in queues
+            if (request := self._requests.get(queue)) is not None
+            and 0 < (request.commit_offset or 0) < self._offsets.memory(queue.queue)
+        ]
+        await asyncio.gather(*(self._overtake(queue, request.sub_version) for queue, request in behind))
+
+    async def _overtake(self, queue: Queue, sub_version: int) -> None:
+        """Wait until the broker has worked on the last pull, which it may be holding.
+
+        Pulls wait in one line there. So one that isn't held is answered when those before it have been looked at.
+        """
+        request = PullMessage(
+            consumer_group=self._state.group,
+            topic=queue.queue.topic,
+            queue_id=queue.queue.queue_id,
+            queue_offset=queue.next_offset,
+            max_msg_nums=1,
+            sys_flag=0,
+            sub_version=sub_version,
+            bname=queue.queue.broker_name,
+        )
+        with suppress(NetworkError, BrokerAnswer):
+            await self._client.ask_broker(queue.queue, request, self._state.settings.offset_timeout_ms)

@@ -1,0 +1,174 @@
+"""What a program can have called around pulls, rebalances and consumption. RocketMQ: ConsumeMessageHook.
+
+    class Spans(ConsumerHook):
+        def after_consume(self, call: ConsumeCall) -> None:
+            print(call.queue, len(call.messages), call.outcome, call.took_ms)
+
+    consumer.add_hook(Spans())
+
+A hook has the methods that it overrides; the others cost nothing. What it raises is swallowed, and told in the log.
+Those around consumption are called where the listener is: for a plain function that is a thread.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+from staticfire.client.cluster.pull_answers import PullStatus
+from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.results.consume_results import ConsumeStatus
+from staticfire.client.consume.results.listener_errors import is_told, place_of, words_of
+from staticfire.client.consume.results.ordered_results import OrderedStatus
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.runtime.log import logger
+
+log = logger("client")
+
+
+class ConsumeReturnType(Enum):
+    """How a call of a listener ended. RocketMQ: ConsumeReturnType."""
+
+    SUCCESS = "SUCCESS"
+    TIME_OUT = "TIME_OUT"
+    """It took the consume timeout or longer, whatever it said then."""
+    EXCEPTION = "EXCEPTION"
+    RETURNNULL = "RETURNNULL"
+    FAILED = "FAILED"
+    """It said that its messages are to come again, or something that is no status."""
+
+
+_SUCCESSES = (ConsumeStatus.CONSUME_SUCCESS, OrderedStatus.SUCCESS, OrderedStatus.COMMIT)
+
+
+def return_type(status: object, error: BaseException | None, took_ms: int, timeout_ms: int) -> ConsumeReturnType:
+    """Return how a call ended that said `status` or raised `error`."""
+    if took_ms >= timeout_ms:
+        return ConsumeReturnType.TIME_OUT
+    if error is not None:
+        return ConsumeReturnType.EXCEPTION
+    if status is None:
+        return ConsumeReturnType.RETURNNULL
+    return ConsumeReturnType.SUCCESS if status in _SUCCESSES else ConsumeReturnType.FAILED
+
+
+class ConsumeCall:
+    """A call of the listener, or a poll. Before it, nothing is known of its end. RocketMQ: ConsumeMessageContext."""
+
+    __slots__ = ("error", "group", "messages", "outcome", "queue", "status", "took_ms")
+
+    def __init__(self, group: str, queue: MessageQueue, messages: Sequence[ReceivedMessage]) -> None:
+        self.group = group
+        self.queue = queue
+        self.messages = messages
+        self.outcome: ConsumeReturnType | None = None
+        self.status: object = None
+        """What the listener returned."""
+        self.error: BaseException | None = None
+        """What it raised."""
+        self.took_ms = 0
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the listener said that its messages are done, however long it took."""
+        return self.status in _SUCCESSES
+
+
+class PullCall:
+    """A pull that leaves, and what came of it."""
+
+    __slots__ = ("error", "group", "messages", "next_offset", "queue", "queue_offset", "status", "took_ms")
+
+    def __init__(self, group: str, queue: MessageQueue, queue_offset: int) -> None:
+        self.group = group
+        self.queue = queue
+        self.queue_offset = queue_offset
+        """From where on."""
+        self.status: PullStatus | None = None
+        """None before the answer, and where there was none."""
+        self.error: BaseException | None = None
+        """Why there was none."""
+        self.messages = 0
+        self.next_offset = -1
+        self.took_ms = 0
+
+
+class RebalanceCall:
+    """A change of which queues of a topic are this member's."""
+
+    __slots__ = ("dropped", "group", "owned", "queues", "taken", "topic")
+
+    def __init__(self, group: str, topic: str, queues: Sequence[MessageQueue], owned: Sequence[MessageQueue]) -> None:
+        self.group = group
+        self.topic = topic
+        self.queues = queues
+        """All of the topic."""
+        self.owned = owned
+        """Before it what was owned, after it what is."""
+        self.dropped: Sequence[MessageQueue] = ()
+        self.taken: Sequence[MessageQueue] = ()
+        """Before it what is to be taken, after it what could be."""
+
+
+class ConsumerHook:
+    """Override what you want to hear of."""
+
+    def before_pull(self, call: PullCall) -> None:
+        """Hear of a pull that leaves."""
+
+    def after_pull(self, call: PullCall) -> None:
+        """Hear of its answer, or that there is none."""
+
+    def before_rebalance(self, call: RebalanceCall) -> None:
+        """Hear of a change that is decided."""
+
+    def after_rebalance(self, call: RebalanceCall) -> None:
+        """Hear that it is done."""
+
+    def before_consume(self, call: ConsumeCall) -> None:
+        """Hear of a call of the listener."""
+
+    def after_consume(self, call: ConsumeCall) -> None:
+        """Hear how it ended."""
+
+
+Heard = Callable[[Any], None]
+KINDS = ("pull", "rebalance", "consume")
+
+
+class ConsumerHooks:
+    """All hooks of one consumer."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._methods: dict[str, list[Heard]] = {}
+        self._failed = 0
+
+    def add(self, hook: ConsumerHook) -> None:
+        """Call whatever it overrides, behind the hooks that are there."""
+        for kind in KINDS:
+            for name in (f"before_{kind}", f"after_{kind}"):
+                if getattr(type(hook), name) is not getattr(ConsumerHook, name) or name in vars(hook):
+                    self._methods.setdefault(name, []).append(getattr(hook, name))
+
+    def hears_of(self, kind: str) -> bool:
+        """Whether any hook is called around this kind of thing."""
+        return f"before_{kind}" in self._methods or f"after_{kind}" in self._methods
+
+    def call(self, name: str, call: Any) -> None:
+        """Call the hooks' methods of that name."""
+        for method in self._methods.get(name, ()):
+            try:
+                method(call)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 (nothing in a plain function is this consumer's own end)
+                self._failed = times = self._failed + 1
+                if is_told(times):
+                    words, at = words_of(error), place_of(error)
+                    log.warning("hook_raised", group=self._group, hook=name, error=words, times=times, at=at)
+
+    def consumed(self, call: ConsumeCall, status: object, error: BaseException | None, limit_ms: int) -> None:
+        """Tell of the end of a listener's call, whose `took_ms` is set."""
+        call.status, call.error = status, error
+        call.outcome = return_type(status, error, call.took_ms, limit_ms)
+        self.call("after_consume", call)

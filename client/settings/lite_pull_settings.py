@@ -1,0 +1,93 @@
+"""Settings of lite pull consumers: frozen values with RocketMQ's names and defaults. RocketMQ: DefaultLitePullConsumer.
+
+There are no threads to pull in, so `pullThreadNums` has nothing to say here.
+"""
+
+from dataclasses import dataclass, field
+
+from staticfire.client.cluster.settings import ClientSettings
+from staticfire.client.settings.allocation import AVERAGELY, AllocateStrategy
+from staticfire.client.settings.push_settings import ConsumeFromWhere, MessageModel, PushSettings
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.limits import PULL_BYTES_MAX
+from staticfire.protocol.times import MessageMs
+from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
+
+NEVER_IDLE_MS = INT32_MAX
+# A queue that isn't pulled isn't stuck: the program has paused it, or doesn't poll.
+
+
+@dataclass(frozen=True, slots=True)
+class LitePullSettings:
+    """How a lite pull consumer pulls, commits and shares queues."""
+
+    client: ClientSettings = field(default_factory=ClientSettings)
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
+    consume_timestamp_ms: MessageMs | None = field(default=None, metadata=within(0, INT64_MAX))
+    """Where ConsumeFromWhere.TIMESTAMP begins: milliseconds since 1970; half an hour before the start when None."""
+    skip_young_history: bool = False
+    """LAST_OFFSET skips what a young queue holds, too. RocketMQ starts at 0 where the first message is still there."""
+    allocate_strategy: AllocateStrategy = AVERAGELY
+    """How the members of a group share queues; where queues are assigned by hand it isn't asked."""
+
+    poll_timeout_ms: int = field(default=5_000, metadata=PERIOD_OR_NONE)
+    """How long `poll` waits unless it is told."""
+    auto_commit: bool = True
+    """What was polled is committed by a later poll: asking for more says that what came before is done."""
+    auto_commit_interval_ms: int = field(default=5_000, metadata=within(1_000, INT32_MAX))
+
+    pull_batch_size: int = field(default=10, metadata=within(1, 1_024))
+    """How many messages a pull, and so a poll, brings at most; brokers give 32 at most unless told otherwise."""
+    pull_batch_size_in_bytes: int = field(default=PULL_BYTES_MAX, metadata=within(1, INT32_MAX))
+    pull_threshold_for_all: int = field(default=10_000, metadata=within(1, 6_553_500))
+    """Above so many messages that wait to be polled nothing is pulled."""
+    pull_threshold_for_queue: int = field(default=1_000, metadata=within(1, 65_535))
+    pull_threshold_size_for_queue_mib: int = field(default=100, metadata=within(1, 1_024))
+    consume_max_span: int = field(default=2_000, metadata=within(1, 65_535))
+    flow_control_pause_ms: int = field(default=50, metadata=PERIOD)
+    pull_error_pause_ms: int = field(default=1_000, metadata=PERIOD)
+    broker_suspend_max_ms: int = field(default=20_000, metadata=PERIOD_OR_NONE)
+    """How long a broker may hold a pull that finds nothing. RocketMQ: brokerSuspendMaxTimeMillis."""
+    pull_timeout_ms: int = field(default=30_000, metadata=PERIOD)
+    """RocketMQ: consumerTimeoutMillisWhenSuspend."""
+
+    offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
+    persist_first_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
+    persist_interval_ms: int = field(default=5_000, metadata=PERIOD)
+    local_offset_store_dir: str = ".rocketmq_offsets"
+    """Where BROADCASTING keeps its offsets: <dir>/<ip@instance>/<group>/offsets.json."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        if self.broker_suspend_max_ms >= self.pull_timeout_ms:
+            raise UsageError(
+                f"pull_timeout_ms={self.pull_timeout_ms} has to be more than broker_suspend_max_ms="
+                f"{self.broker_suspend_max_ms}: else a pull is given up while its broker still holds it"
+            )
+
+    def as_push(self) -> PushSettings:
+        """Return what the parts that it has in common with push consumers go by."""
+        return PushSettings(
+            client=self.client,
+            message_model=self.message_model,
+            consume_from_where=self.consume_from_where,
+            consume_timestamp_ms=self.consume_timestamp_ms,
+            skip_young_history=self.skip_young_history,
+            allocate_strategy=self.allocate_strategy,
+            consume_concurrently_max_span=self.consume_max_span,
+            pull_batch_size=self.pull_batch_size,
+            pull_batch_size_in_bytes=self.pull_batch_size_in_bytes,
+            pull_threshold_for_queue=self.pull_threshold_for_queue,
+            pull_threshold_size_for_queue_mib=self.pull_threshold_size_for_queue_mib,
+            flow_control_pause_ms=self.flow_control_pause_ms,
+            pull_error_pause_ms=self.pull_error_pause_ms,
+            broker_suspend_max_ms=self.broker_suspend_max_ms,
+            pull_timeout_ms=self.pull_timeout_ms,
+            post_subscription_when_pull=True,
+            pull_idle_ms_max=NEVER_IDLE_MS,
+            offset_timeout_ms=self.offset_timeout_ms,
+            persist_first_ms=self.persist_first_ms,
+            persist_interval_ms=self.persist_interval_ms,
+            local_offset_store_dir=self.local_offset_store_dir,
+        )

@@ -1,0 +1,155 @@
+"""The rules of one server, and what they say. Pure: times are passed in, chance comes of each rule's seed.
+
+Rules are looked at in the order in which they were added. Delays add up; the first rule that ends a request (drop,
+refuse, close) has the last word, and those behind it aren't asked. A rule hits when it means the request, its time is
+there, it hasn't hit as often as it may, and chance says so. So `times` counts hits, not requests.
+"""
+
+from random import Random
+
+import msgspec
+
+from staticfire.faults import actions
+from staticfire.faults.matching import Subject, is_meant, is_meant_of
+from staticfire.protocol.requests.faults import FaultRule, FaultState
+from staticfire.protocol.times import MessageMs, UptimeMs
+
+RULES_MAX = 1_000
+
+REFUSALS = frozenset({actions.REFUSE, actions.READ_ONLY})
+ENDS = REFUSALS | {actions.DROP, actions.CLOSE, actions.PARTITION}
+
+
+class Ruling(msgspec.Struct, gc=False):
+    """What becomes of a request, of an answer, or of a request of the server's own."""
+
+    delay_ms: int = 0
+    end: FaultRule | None = None
+    """The rule that ends it here."""
+    refused: dict[int, FaultRule] = {}
+    """Of a request that brings many messages: those that are refused, by their places."""
+    skew_ms: int = 0
+    duplicates: int = 0
+    bytes_per_second: int = 0
+    damage: Random | None = None
+    """Where a byte is changed, says this."""
+
+
+class ActiveRule:
+    """A rule on this server."""
+
+    def __init__(self, rule: FaultRule, name: str, uptime_ms: UptimeMs) -> None:
+        """`name`: of the server, so that two of them don't do the same."""
+        self.rule = rule
+        self.hits = 0
+        self.ends_ms = UptimeMs(uptime_ms + rule.lifetime_ms) if rule.lifetime_ms else None
+        self.random = Random(f"{rule.seed}/{name}")
+
+    def may_hit(self, direction: str, uptime_ms: UptimeMs, message_ms: MessageMs) -> bool:
+        """Tell whether it is the rule's time, whatever the request is."""
+        rule = self.rule
+        if rule.direction not in (direction, actions.EVERYTHING) or (rule.times and self.hits >= rule.times):
+            return False
+        if rule.action == actions.DISK_FULL:
+            return False  # The store itself refuses.
+        if self.ends_ms is not None and uptime_ms >= self.ends_ms:
+            return False
+        return rule.from_ms <= message_ms and (rule.until_ms < 0 or message_ms < rule.until_ms)
+
+    def hits_now(self) -> bool:
+        """Throw the dice, and count."""
+        rule = self.rule
+        if (rule.times and self.hits >= rule.times) or (
+            rule.probability < 1 and self.random.random() >= rule.probability
+        ):
+            return False
+        self.hits += 1
+        return True
+
+    def state(self, uptime_ms: UptimeMs) -> FaultState:
+        """Return the rule as it is shown."""
+        return FaultState(self.rule, self.hits, -1 if self.ends_ms is None else max(0, self.ends_ms - uptime_ms))
+
+
+class RuleBook:
+    """All rules of one server, in the order in which they were added."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rules: dict[int, ActiveRule] = {}
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._rules
+
+    def add(self, rule: FaultRule, uptime_ms: UptimeMs) -> None:
+        """Put a rule behind the others, under its number."""
+        self._rules[rule.number] = ActiveRule(rule, self._name, uptime_ms)
+
+    def remove(self, number: int) -> FaultRule | None:
+        """Take a rule out; None when there is none of that number."""
+        active = self._rules.pop(number, None)
+        return None if active is None else active.rule
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all rules."""
+        return list(self._rules)
+
+    def has(self, action: str) -> bool:
+        """Tell whether there is a rule with an action."""
+        return any(active.rule.action == action for active in self._rules.values())
+
+    def states(self, uptime_ms: UptimeMs) -> list[FaultState]:
+        """Return all rules as they are shown."""
+        return [active.state(uptime_ms) for active in self._rules.values()]
+
+    def judge(self, direction: str, subject: Subject, uptime_ms: UptimeMs, message_ms: MessageMs) -> Ruling | None:
+        """Return what becomes of a request, an answer, or a request of the server's own; None: nothing. Counts hits."""
+        ruling: Ruling | None = None
+        for active in self._rules.values():
+            if not active.may_hit(direction, uptime_ms, message_ms) or not is_meant(active.rule, subject):
+                continue
+            if active.rule.action in REFUSALS and subject.parts:
+                refused = _refused(active, subject, ruling)
+                if refused:
+                    ruling = ruling or Ruling()
+                    ruling.refused = ruling.refused | refused
+                continue
+            if active.hits_now():
+                ruling = _with(ruling or Ruling(), active)
+                if ruling.end is not None:
+                    break
+        return ruling
+
+
+def _refused(active: ActiveRule, subject: Subject, ruling: Ruling | None) -> dict[int, FaultRule]:
+    """Return which messages of a request a rule refuses: each of them is a send, and counts."""
+    done = {} if ruling is None else ruling.refused
+    return {
+        index: active.rule
+        for index, part in enumerate(subject.parts)
+        if index not in done and is_meant_of(active.rule, part.topic, part.queue_id) and active.hits_now()
+    }
+
+
+def _with(ruling: Ruling, active: ActiveRule) -> Ruling:
+    """Return a ruling with what one more rule says."""
+    rule = active.rule
+    if rule.action in ENDS:
+        ruling.end = rule
+    elif rule.action == actions.DELAY:
+        ruling.delay_ms += rule.delay_ms
+        if rule.jitter_ms:
+            ruling.delay_ms += active.random.randint(-rule.jitter_ms, rule.jitter_ms)
+    elif rule.action == actions.DUPLICATE:
+        ruling.duplicates += 1
+    elif rule.action == actions.SKEW:
+        ruling.skew_ms += rule.skew_ms
+    elif rule.action == actions.BANDWIDTH:
+        slowest = ruling.bytes_per_second or rule.bytes_per_second
+        ruling.bytes_per_second = min(slowest, rule.bytes_per_second)
+    elif rule.action == actions.CORRUPT:
+        ruling.damage = active.random
+    return ruling

@@ -1,0 +1,122 @@
+"""Rules come and go, on one server. They live in its memory: a process that starts has none.
+
+Behaviour
+- A rule counts from its answer on. The first nameserver gives their numbers to who adds them; none comes twice, so that
+  nobody removes another one's rule whose own is gone already.
+- A rule about requests that this server doesn't handle isn't taken: another one may.
+- Its lifetime over, a rule is removed as by hand. What it holds back at that moment still comes.
+"""
+
+import asyncio
+
+from staticfire.faults import actions
+from staticfire.faults.book import RULES_MAX, RuleBook
+from staticfire.faults.gate import FaultGate
+from staticfire.faults.parsing import checked
+from staticfire.faults.showing import in_words
+from staticfire.faults.site import FaultSite
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.faults import (
+    FaultAdded,
+    FaultAddedAnswer,
+    FaultRemovedAnswer,
+    FaultRule,
+    FaultsAnswer,
+    FaultsThere,
+)
+from staticfire.runtime.dispatcher import Call
+from staticfire.runtime.log import logger
+
+log = logger("faults")
+
+
+class FaultDesk:
+    """Takes rules, shows them and removes them."""
+
+    def __init__(self, site: FaultSite) -> None:
+        self._site = site
+        self._book = RuleBook(site.name)
+        self._gate = FaultGate(site, self._book)
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._last_number = 0
+
+    def add(self, call: Call) -> Answer:
+        """Take one more rule."""
+        rule: FaultRule = call.request.body
+        site, book = self._site, self._book
+        try:
+            checked(rule)
+        except UsageError as error:
+            return refusal(ResponseCode.INVALID_PARAMETER, str(error))
+        why_not = self._why_not(rule)
+        if why_not:
+            return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, why_not)
+        if rule.number in book or rule.number < 1 or len(book) >= RULES_MAX:
+            words = f"there is a rule {rule.number} already, or there are {RULES_MAX}"
+            return refusal(ResponseCode.ILLEGAL_OPERATION, words)
+        unseen = site.unseen(rule)
+        if 0 <= rule.until_ms <= site.message_ms():
+            unseen.append("until")
+        uptime_ms = site.clock.uptime_ms()
+        book.add(rule, uptime_ms)
+        self._gate.shut()
+        self._gate.let_pass(call)
+        if rule.action in site.switches:
+            site.switches[rule.action](True)
+        if rule.lifetime_ms:
+            at_s = (uptime_ms + rule.lifetime_ms) / 1_000
+            self._timers[rule.number] = asyncio.get_running_loop().call_at(at_s, self._expire, rule.number)
+        log.warning("fault_added", server=site.name, number=rule.number, rule=in_words(rule))
+        return FaultAddedAnswer(body=FaultAdded(unseen))
+
+    def get(self, call: Call) -> Answer:
+        """Show all rules, and give the number of a new one away."""
+        states, number = self._book.states(self._site.clock.uptime_ms()), 0
+        if call.request.number_from > 0:
+            number = self._last_number = max(self._last_number + 1, call.request.number_from)
+        return FaultsAnswer(body=FaultsThere(states, self._site.brokers(call.connection), number))
+
+    def remove(self, call: Call) -> Answer:
+        """Remove one rule, or all."""
+        number: int = call.request.number
+        removed = [self._remove(one, "removed") for one in (self._book.numbers() if number == 0 else [number])]
+        return FaultRemovedAnswer(sum(removed))
+
+    def _why_not(self, rule: FaultRule) -> str:
+        """Say why a rule can't be about this server; nothing when it can."""
+        site = self._site
+        if rule.action in actions.SWITCHES and rule.action not in site.switches:
+            return f"{site.name} can't be {rule.action}"
+        if actions.ACTIONS[rule.action].is_of_process:
+            return f"{rule.action} is done by who has started the process"
+        handlers = site.dispatcher.routes.handlers
+        is_of_requests = rule.direction in (actions.REQUEST, actions.ANSWER) and rule.action not in actions.SWITCHES
+        if rule.codes and is_of_requests and not any(code in handlers for code in rule.codes):
+            return f"{site.name} doesn't handle {rule.code}"
+        return ""
+
+    def _expire(self, number: int) -> None:
+        self._remove(number, "its lifetime is over")
+
+    def _remove(self, number: int, why: str) -> bool:
+        """Take a rule out and undo what it does; False when it isn't there."""
+        timer = self._timers.pop(number, None)
+        if timer is not None:
+            timer.cancel()
+        rule = self._book.remove(number)
+        if rule is None:
+            return False
+        if rule.action in self._site.switches and not self._book.has(rule.action):
+            self._site.switches[rule.action](False)
+        if not len(self._book):
+            self._gate.unshut()
+        log.warning("fault_removed", server=self._site.name, number=number, rule=in_words(rule), reason=why)
+        return True
+
+    def close(self) -> None:
+        """Forget all rules' lifetimes: the server stops."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()

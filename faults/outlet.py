@@ -1,0 +1,235 @@
+"""What leaves a server with rules: answers and requests of its own, frame by frame.
+
+Stands in the place of a connection's transport, so that nothing passes by it, however it was written. An answer is
+judged by what was asked, which the gate notes here. What was asked before the server had any rule is known by its
+connection alone: client, address, language.
+
+A frame that is slow on its way holds up all that are behind it, as on a real line; one that is delayed holds up those
+that are delayed, too. Delayed requests wait here as well, in a row of their own: they hold up no answer.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from struct import Struct
+from typing import Any, Protocol
+
+import msgspec
+
+from staticfire.faults import actions
+from staticfire.faults.book import Ruling
+from staticfire.faults.bundles import Refused, together
+from staticfire.faults.matching import Asker, Subject, subject_of
+from staticfire.protocol.codecs import ANSWER_FLAG, Codec, Envelope, codec_for
+from staticfire.protocol.command import REQUESTS, answer_shape
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.requests.send import SendManyAnswer
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.machine import Clock
+
+ASKED_MAX = 100_000
+# Of one connection's requests that wait for their answers; of older ones the connection alone is known.
+DELAYED_MAX = 100_000
+# Of one connection: whoever sends more than that into a long delay is cut off.
+QUEUED_BYTES_MAX = 4 * 1024 * 1024
+# Above that the connection is told that its peer doesn't take what is written.
+STEPS_PER_SECOND = 20
+HEAD_BYTES = 8
+_head = Struct(">II").unpack_from
+
+
+class Judge(Protocol):
+    """Who says what becomes of something."""
+
+    def judge(self, direction: str, subject: Subject) -> Ruling | None:
+        """Return what becomes of it; None: nothing."""
+
+
+class OpenRequest(msgspec.Struct, gc=False):
+    """A request that waits for its answer."""
+
+    subject: Subject | None
+    """None: no rule is about it."""
+    refused: Refused = {}
+    """Messages of it that were taken out."""
+
+
+class Outlet:
+    """One connection's way out."""
+
+    def __init__(self, connection: Connection, transport: asyncio.Transport, judge: Judge, clock: Clock) -> None:
+        self.transport = transport
+        """What it stands for."""
+        self.asker = Asker(connection.peer.address)
+        self._connection = connection
+        self._judge = judge
+        self._clock = clock
+        self._asked: dict[int, OpenRequest] = {}
+        self._slow: deque[tuple[bytes, int]] = deque()
+        self._slow_bytes = 0
+        self._is_pausing = False
+        self._delayed = 0
+        self._delayed_to_s = {actions.REQUEST: 0.0, actions.ANSWER: 0.0}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits here."""
+        return not self._slow and not self._delayed
+
+    def who(self) -> Asker:
+        """Return who is on the other side, as far as that is known by now."""
+        asker, connection = self.asker, self._connection
+        asker.language = connection.peer.language
+        asker.client = connection.client_id or asker.client
+        return asker
+
+    def note(self, opaque: int, asked: OpenRequest) -> None:
+        """Remember what was asked, until its answer leaves."""
+        if len(self._asked) >= ASKED_MAX:
+            del self._asked[next(iter(self._asked))]
+        self._asked[opaque] = asked
+
+    # -- in the place of a transport ---------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Let whole frames leave, as rules have it."""
+        at, end = 0, len(data)
+        while at < end:
+            length, word = _head(data, at)
+            frame = data[at : at + 4 + length]
+            self._leave(frame, HEAD_BYTES + (word & 0xFFFFFF), word >> 24)
+            at += 4 + length
+
+    def close(self) -> None:
+        """Write what is slow at once, and close behind it."""
+        while self._slow:
+            self.transport.write(self._slow.popleft()[0])
+        self.transport.close()
+
+    # -- frames ------------------------------------------------------------------------------------------------------
+
+    def _leave(self, frame: bytes, body_at: int, codec_byte: int) -> None:
+        codec = codec_for(codec_byte)
+        envelope = codec.decode_envelope(frame[HEAD_BYTES:body_at])
+        if not envelope.flag & ANSWER_FLAG:
+            asks = self._subject_of_ours(codec, envelope, frame[body_at:])
+            self._carry_out(frame, body_at, self._judge.judge(actions.SERVER, asks))
+            return
+        asked = self._asked.pop(envelope.opaque, None)
+        if asked is not None and asked.refused:
+            frame = _whole_answer(codec, envelope, frame[body_at:], asked.refused)
+        subject: Subject | None = self.who().unknown() if asked is None else asked.subject
+        ruling = None if subject is None else self._judge.judge(actions.ANSWER, subject)
+        self._carry_out(frame, body_at, ruling)
+
+    def _subject_of_ours(self, codec: Codec, envelope: Envelope, body: bytes) -> Subject:
+        """Return what rules look at of a request of the server's own."""
+        who = self.who()
+        asker = Asker(who.address, who.language, who.client, who.broker)
+        request = None
+        if envelope.code in REQUESTS:
+            try:
+                request = codec.decode_request(REQUESTS[envelope.code], envelope, body)
+            except ProtocolError:
+                pass  # Ours to say and not to read: it is known by its code.
+        return subject_of(envelope.code, request, asker)
+
+    def _carry_out(self, frame: bytes, body_at: int, ruling: Ruling | None) -> None:
+        if ruling is None:
+            self._put(frame, 0)
+            return
+        if ruling.end is not None:
+            if ruling.end.action == actions.CLOSE:
+                self.transport.abort()
+            return
+        if ruling.damage is not None:
+            frame = _damaged(frame, body_at, ruling.damage)
+        data = frame * (1 + ruling.duplicates)
+        if ruling.delay_ms:
+            self.later(actions.ANSWER, ruling.delay_ms, partial(self._put, data, ruling.bytes_per_second))
+        else:
+            self._put(data, ruling.bytes_per_second)
+
+    def later(self, way: str, delay_ms: int, act: Callable[[], object]) -> None:
+        """Do something after a delay, behind whatever of the same way is delayed already.
+
+        `way`: REQUEST for what comes in, ANSWER for all that leaves.
+        """
+        if self._delayed >= DELAYED_MAX:
+            self._connection.reject(f"{DELAYED_MAX} of its requests and answers are delayed by fault rules")
+            return
+        self._delayed += 1
+        at_s = self._delayed_to_s[way] = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s[way] + 1e-6)
+        asyncio.get_running_loop().call_at(at_s, self._act, act)
+
+    def _act(self, act: Callable[[], object]) -> None:
+        self._delayed -= 1
+        act()
+
+    # -- a slow line -------------------------------------------------------------------------------------------------
+
+    def _put(self, data: bytes, bytes_per_second: int) -> None:
+        """Write, now or behind what is slow."""
+        if self.transport.is_closing():
+            return  # It was delayed for too long.
+        if not bytes_per_second and not self._slow:
+            self.transport.write(data)
+            return
+        self._slow.append((data, bytes_per_second))
+        self._slow_bytes += len(data)
+        if self._slow_bytes > QUEUED_BYTES_MAX and not self._is_pausing:
+            self._is_pausing = True
+            self._connection.pause_writing()
+        if len(self._slow) == 1:
+            self._step()
+
+    def _step(self) -> None:
+        """Write what needs no time, and plan the next part of what does."""
+        while self._slow:
+            data, rate = self._slow[0]
+            if rate:
+                part = max(1, rate // STEPS_PER_SECOND)
+                at_s = self._now_s() + min(part, len(data)) / rate
+                asyncio.get_running_loop().call_at(at_s, self._write_part, part)
+                break
+            self._slow.popleft()
+            self._written(data)
+        if self._is_pausing and self._slow_bytes <= QUEUED_BYTES_MAX // 2:
+            self._is_pausing = False
+            self._connection.resume_writing()
+
+    def _write_part(self, part: int) -> None:
+        if not self._slow:
+            return  # It was closed meanwhile.
+        data, rate = self._slow.popleft()
+        if len(data) > part:
+            self._slow.appendleft((data[part:], rate))
+        self._written(data[:part])
+        self._step()
+
+    def _written(self, data: bytes) -> None:
+        self._slow_bytes -= len(data)
+        self.transport.write(data)
+
+    def _now_s(self) -> float:
+        return self._clock.uptime_ns() / 1e9
+
+
+def _whole_answer(codec: Codec, envelope: Envelope, body: bytes, refused: Refused) -> bytes:
+    """Return the answer to many messages with the refusals of those that were taken out."""
+    answer = codec.decode_answer(answer_shape(SendManyAnswer), envelope, body)
+    if isinstance(answer, SendManyAnswer) and answer.body is not None:
+        answer.body = together(answer.body, refused)
+    return codec.encode_answer(answer, envelope.opaque, b"")
+
+
+def _damaged(frame: bytes, body_at: int, random: Random) -> bytes:
+    """Return a frame with one bit changed: of its body, or without one of its header. Its length stays true."""
+    begin = body_at if body_at < len(frame) else HEAD_BYTES
+    at = random.randrange(begin, len(frame))
+    return frame[:at] + bytes([frame[at] ^ 1 << random.randrange(8)]) + frame[at + 1 :]

@@ -1,0 +1,344 @@
+"""A rule from what a person says: the same words for the command line, HTTP and Python.
+
+parse_fault({"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3})
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from staticfire.faults import actions
+from staticfire.faults.actions import ACTIONS, DIRECTIONS, Action
+from staticfire.faults.codes import (
+    ASKED_BY_SERVERS,
+    OF_SERVERS,
+    is_told,
+    language_code,
+    request_codes,
+    response_code,
+)
+from staticfire.faults.matching import names
+from staticfire.protocol.codes import LanguageCode, ResponseCode
+from staticfire.protocol.durations import DURATION_FORMS, DURATION_MS_MAX, ms_of, parse_duration, parse_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.faults import FaultRule
+from staticfire.runtime.addresses import format_address, parse_address, plain_host
+
+READ_ONLY_REMARK = "sending messages to this broker is forbidden"
+BANDWIDTH_MAX = 1 << 40
+# Bytes per second.
+NUMBER_MAX = (1 << 63) - 1
+SEED_MAX = 1 << 31
+
+
+class WantedFault(NamedTuple):
+    """A rule, and where it is to be."""
+
+    rule: FaultRule
+    places: tuple[str, ...] = ()
+    """Names of brokers, or the nameserver; none: wherever it can matter."""
+    sides: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Of a partition: who doesn't hear of whom."""
+
+
+_ACTION_WORDS = {
+    "delay": actions.DELAY,
+    "drop": actions.DROP,
+    "answer": actions.REFUSE,
+    "close": actions.CLOSE,
+    "corrupt": actions.CORRUPT,
+    "bandwidth": actions.BANDWIDTH,
+    "duplicate": actions.DUPLICATE,
+    "skew": actions.SKEW,
+    "partition": actions.PARTITION,
+    "read_only": actions.READ_ONLY,
+    "disk_full": actions.DISK_FULL,
+    "freeze": actions.FREEZE,
+    "kill": actions.KILL,
+}
+_WHOM = ("code", "client", "group", "topic", "queue", "address", "language", "direction")
+_HOW = ("jitter", "remark")
+_CHANCE = ("probability", "seed", "times", "from", "until")
+WORDS = ("broker", *_WHOM, *_ACTION_WORDS, *_HOW, *_CHANCE, "lifetime")
+"""All that can be said."""
+
+
+def parse_fault(said: Mapping[str, object]) -> WantedFault:
+    """Return the rule that was meant. Nothing is said by None, False and "". Raises: UsageError."""
+    words = {_word(name): value for name, value in said.items() if _is_said(value)}
+    named = [word for word in _ACTION_WORDS if word in words]
+    if len(named) != 1:
+        there = ", ".join(word.replace("_", "-") for word in _ACTION_WORDS)
+        wrong = f"{named[0]} and {named[1]} are two" if named else "nothing is said to go wrong"
+        raise UsageError(f"a rule has one action, {wrong}; there are {there}")
+    name, value = _ACTION_WORDS[named[0]], words.pop(named[0])
+    action = ACTIONS[name]
+    _refuse_out_of_place(named[0], action, words)
+    fields: dict[str, Any] = {"action": name, **_whom(words), **_chance(words)}
+    fields["direction"] = _direction(action, value, words, fields)
+    fields |= _details(name, value, words)
+    fields |= _lifetime(name, value, words)
+    places = _names(words["broker"], "broker") if "broker" in words else ()
+    sides = _sides(value) if name == actions.PARTITION else ((), ())
+    if action.is_of_process and not places:
+        raise UsageError(f"{named[0]} needs whom: --broker broker-a, or --broker {actions.NAMESERVER}")
+    return WantedFault(checked(FaultRule(**fields)), places, sides)
+
+
+def checked(rule: FaultRule) -> FaultRule:
+    """Return a rule that makes sense, whoever has made it. Raises: UsageError."""
+    action = ACTIONS.get(rule.action)
+    if action is None:
+        raise UsageError(f"there is no action {rule.action!r}; there are {', '.join(ACTIONS)}")
+    if action.directions and rule.direction not in action.directions:
+        raise UsageError(f"{rule.action} goes with {' or '.join(action.directions)}, not with {rule.direction!r}")
+    if not (math.isfinite(rule.probability) and 0 < rule.probability <= 1):
+        raise UsageError(f"probability={rule.probability}: a number above 0, up to 1, is needed")
+    numbers = {
+        "times": rule.times, "lifetime": rule.lifetime_ms, "delay": rule.delay_ms, "jitter": rule.jitter_ms,
+        "from": rule.from_ms, "until": rule.until_ms + 1,
+    }  # fmt: skip
+    wrong = next((name for name, number in numbers.items() if number < 0), None)
+    if wrong is not None:
+        raise UsageError(f"{wrong}={numbers[wrong]}: it can't be below zero")
+    if rule.jitter_ms > rule.delay_ms:
+        raise UsageError(f"a jitter of {rule.jitter_ms} ms around a delay of {rule.delay_ms} ms would answer too early")
+    if rule.action == actions.BANDWIDTH and not 0 < rule.bytes_per_second <= BANDWIDTH_MAX:
+        raise UsageError(f"bandwidth={rule.bytes_per_second}: bytes per second are needed, up to {BANDWIDTH_MAX}")
+    if rule.language >= 0 and rule.language not in frozenset(LanguageCode):
+        raise UsageError(f"there is no language {rule.language}")
+    if max(rule.delay_ms, abs(rule.skew_ms), rule.lifetime_ms) > DURATION_MS_MAX:
+        raise UsageError("a duration of more than a hundred years: whoever means that has taken the wrong unit")
+    if rule.until_ms == 0:
+        raise UsageError("no message time is before until: the rule would never hit")
+    if 0 < rule.until_ms <= rule.from_ms:
+        raise UsageError("until comes before from: the rule would never hit")
+    if rule.action == actions.REFUSE and not is_told(rule.answer_code):
+        raise UsageError(f"there is no refusal with code {rule.answer_code}")
+    _refuse_matching_nothing(rule)
+    return rule
+
+
+def _refuse_matching_nothing(rule: FaultRule) -> None:
+    """Refuse a rule that no request can ever be meant by, whatever cluster it is for. Raises: UsageError."""
+    if rule.address:
+        _address(rule.address)
+    if not rule.codes:
+        return
+    what = rule.code or ", ".join(map(str, rule.codes))
+    if rule.direction == actions.SERVER and ASKED_BY_SERVERS.isdisjoint(rule.codes):
+        there = ", ".join(sorted(code.name for code in ASKED_BY_SERVERS))
+        raise UsageError(f"no server asks {what} by itself; servers ask {there}")
+    said = {"topic": rule.topic != "", "group": rule.group != "", "queue": rule.queue_id >= 0}
+    for word, is_said in said.items():
+        if is_said and not any(names(code, word) for code in rule.codes):
+            raise UsageError(f"{what} names no {word}: the rule would never hit; leave {word} out")
+
+
+def _is_said(value: object) -> bool:
+    return value is not None and value is not False and value != ""
+
+
+def _refuse_out_of_place(said: str, action: Action, words: Mapping[str, object]) -> None:
+    """Refuse words that say nothing beside this action. Raises: UsageError."""
+    name = _ACTION_WORDS[said]
+    wrong = [word for word in _CHANCE if word in words and not action.is_chancy]
+    wrong += [word for word in _WHOM if word in words and not action.is_chancy]
+    wrong += ["jitter"] if "jitter" in words and name != actions.DELAY else []
+    wrong += ["remark"] if "remark" in words and name != actions.REFUSE else []
+    wrong += ["broker"] if "broker" in words and name == actions.PARTITION else []
+    if wrong:
+        raise UsageError(f"{wrong[0]} doesn't go with {said.replace('_', '-')}")
+
+
+# -- whom ------------------------------------------------------------------------------------------------------------
+
+
+def _whom(words: Mapping[str, object]) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        word: _text(word, words[word]) for word in ("client", "group", "topic", "address") if word in words
+    }
+    if "address" in fields:
+        fields["address"] = _address(fields["address"])
+    if "code" in words:
+        code = _text_or_number("code", words["code"])
+        fields |= {"code": code, "codes": request_codes(code)}
+    if "queue" in words:
+        fields["queue_id"] = _whole("queue", words["queue"], (1 << 31) - 1)
+    if "language" in words:
+        fields["language"] = language_code(_text_or_number("language", words["language"]))
+    return fields
+
+
+def _direction(action: Action, value: object, words: Mapping[str, object], fields: Mapping[str, Any]) -> str:
+    """Return what it is about: said, or usual. Raises: UsageError."""
+    if not action.directions:
+        return actions.REQUEST
+    said = {str(one) for one in (words.get("direction"), value) if one in DIRECTIONS}
+    if "direction" in words and words["direction"] not in DIRECTIONS:
+        raise UsageError(f"direction={words['direction']}: there are {', '.join(DIRECTIONS)}")
+    if len(said) > 1:
+        raise UsageError(f"{' and '.join(sorted(said))} are two directions; a rule has one")
+    if said:
+        return said.pop()
+    codes = fields.get("codes", [])
+    if codes and OF_SERVERS.issuperset(codes) and actions.SERVER in action.directions:
+        return actions.SERVER
+    return action.directions[0]
+
+
+def _sides(value: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return who is on either side of a partition. Raises: UsageError."""
+    one, _, other = _text("partition", value).partition("/")
+    if not one.strip(" ,") or not other.strip(" ,"):
+        raise UsageError(f"partition={value}: two sets with a slash between them, like broker-a,billing-2/nameserver")
+    sides = _names(one, "partition"), _names(other, "partition")
+    both = sorted(set(sides[0]) & set(sides[1]))
+    if both:
+        raise UsageError(f"partition={value}: {both[0]} is on both sides")
+    return sides
+
+
+def _names(value: object, what: str) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    found: tuple[str, ...] = ()
+    if isinstance(given, list | tuple | set | frozenset) and all(isinstance(name, str) for name in given):
+        found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+    if not found:
+        raise UsageError(f"{what}={value}: names are needed, with commas between them")
+    return found
+
+
+# -- how and how often -----------------------------------------------------------------------------------------------
+
+
+def _details(name: str, value: object, words: Mapping[str, object]) -> dict[str, Any]:
+    """Return what an action needs to know. Raises: UsageError."""
+    if name == actions.DELAY:
+        return {"delay_ms": _ms("delay", value), "jitter_ms": _ms("jitter", words.get("jitter", "0s"))}
+    if name == actions.REFUSE:
+        code = response_code(_text_or_number("answer", value))
+        return {"answer_code": code, "remark": _text("remark", words.get("remark", ""))}
+    if name == actions.BANDWIDTH:
+        return {"bytes_per_second": _bytes("bandwidth", value)}
+    if name == actions.SKEW:
+        text = str(value).strip() if isinstance(value, str) else value
+        is_back = isinstance(text, str) and text.startswith("-")
+        ms = _ms("skew", text[1:] if is_back and isinstance(text, str) else text)
+        return {"skew_ms": -ms if is_back else ms}
+    if name == actions.READ_ONLY:
+        codes = [*request_codes("SEND_MESSAGE"), *request_codes("SEND_REPLY_MESSAGE")]
+        return {"codes": codes, "answer_code": int(ResponseCode.NO_PERMISSION), "remark": READ_ONLY_REMARK}
+    takes_words = (actions.PARTITION, actions.FREEZE, actions.KILL)
+    if name not in takes_words and value not in (True, "true", *DIRECTIONS):
+        raise UsageError(f"{name}={value}: {', '.join(DIRECTIONS)}, or nothing at all, goes with it")
+    return {}
+
+
+def _lifetime(name: str, value: object, words: Mapping[str, object]) -> dict[str, Any]:
+    """Return how long it lasts; `freeze` and `kill` may say it themselves. Raises: UsageError."""
+    said = words.get("lifetime")
+    if name in (actions.FREEZE, actions.KILL) and value not in (True, "true"):
+        if said is not None:
+            raise UsageError(f"{name}={value} says already how long it lasts: leave lifetime out")
+        said = value
+    if said is None:
+        return {}
+    word = "lifetime" if said is not value else name
+    lifetime_ms = _ms(word, said)
+    if not lifetime_ms:
+        raise UsageError(f"{word}={said}: that is no time at all; leave it out, and the rule stays until it is removed")
+    return {"lifetime_ms": lifetime_ms}
+
+
+def _chance(words: Mapping[str, object]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if "probability" in words:
+        try:
+            fields["probability"] = float(str(words["probability"]))
+        except ValueError:
+            raise UsageError(f"probability={words['probability']}: a number above 0, up to 1, is needed") from None
+    if "seed" in words:
+        fields["seed"] = _whole("seed", words["seed"], SEED_MAX)
+    if "times" in words:
+        fields["times"] = _whole("times", words["times"], NUMBER_MAX, least=1)
+    for word in ("from", "until"):
+        if word in words:
+            fields[f"{word}_ms"] = _moment_ms(word, words[word])
+    return fields
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def _word(name: str) -> str:
+    """Return a name as it stands here: `read-only`, `readOnly`, `from_` are fine. Raises: UsageError."""
+    word = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower().replace("-", "_").rstrip("_")
+    if word not in WORDS:
+        meant = get_close_matches(word, WORDS, 1)
+        way_out = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(WORDS)}"
+        raise UsageError(f"{name} is unknown here; {way_out}")
+    return word
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name}={value}: a text is needed")
+    return value
+
+
+def _text_or_number(name: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise UsageError(f"{name}={value}: a text or a number is needed")
+    return str(int(value)) if isinstance(value, int) else value
+
+
+def _address(text: str) -> str:
+    """Return an IP address, or one with a port, as connections show it. Raises: UsageError."""
+    try:
+        try:
+            return str(ip_address(plain_host(text.removeprefix("[").removesuffix("]"))))
+        except ValueError:
+            host, port = parse_address(text)
+            return format_address(str(ip_address(plain_host(host))), port)
+    except (UsageError, ValueError):
+        words = "an IP address is needed, alone or with a port, like 127.0.0.1 or 127.0.0.1:4711"
+        raise UsageError(f"address={text}: {words}; connections have no names") from None
+
+
+def _ms(name: str, value: object) -> int:
+    if isinstance(value, timedelta) and value >= timedelta():
+        return round(value / timedelta(milliseconds=1))
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+    raise UsageError(f"{name}={value!r}: a duration is needed, like {DURATION_FORMS}")
+
+
+def _moment_ms(name: str, value: object) -> int:
+    if isinstance(value, datetime):
+        return ms_of(value)
+    try:
+        return parse_moment(str(value))
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _whole(name: str, value: object, most: int, least: int = 0) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not (text.isdecimal() and text.isascii()) or not least <= int(text) <= most:
+        raise UsageError(f"{name}={value}: a whole number from {least} to {most} is needed")
+    return int(text)
+
+
+def _bytes(name: str, value: object) -> int:
+    found = re.fullmatch(r"([0-9]{1,12})([kKmM]?)[bB]?(?:/s)?", str(value))
+    if found is None:
+        raise UsageError(f"{name}={value}: bytes per second are needed, like 500, 10k or 1m")
+    return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[found[2].lower()]

@@ -1,0 +1,111 @@
+"""Where the settings of a program come from: flag > environment (STATICFIRE_<NAME>) > file > default.
+
+A file is TOML, or RocketMQ's `key=value` lines when its name doesn't end in .toml. What isn't understood is an error
+that says how to fix it: a setting that is silently ignored costs an afternoon. A program takes only its own settings
+from the environment; `staticfire/launch/environment.py` finds misspelt ones, as it knows all programs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of, variable_of
+from staticfire.runtime.ranges import shown
+
+S = TypeVar("S")
+
+TOML = ".toml"
+ENVIRONMENT = "the environment"
+
+
+def load_settings(
+    cls: type[S],
+    overrides: Mapping[str, str],
+    environment: Mapping[str, str],
+    file: str | None,
+    others: tuple[type, ...] = (),
+    tell: Callable[[str], None] | None = None,
+    defaults: Mapping[str, str] | None = None,
+    source: str = "--set",
+) -> S:
+    """Return the settings. `others`: programs whose settings may stand in the same flags and file.
+
+    `defaults`: values of what isn't set, where they aren't those of the class.
+    `tell`: is called with what isn't understood in a file that isn't TOML, so probably RocketMQ's; without it that is
+    an error. `source`: how a person gives the overrides.
+    Raises: UsageError (unknown key, bad value, unreadable file), in words for a person.
+    """
+    values: dict[str, Any] = {}
+    sources = [(file or "", _read_file(file))] if file else []
+    if file and tell is not None and not file.endswith(TOML):
+        from staticfire.runtime.foreign_conf import understood  # here, since most starts read no file
+
+        sources = [(file, understood(sources[0][1], file, (cls, *others), tell))]
+    for place, given in [
+        ("defaults", defaults or {}),
+        *sources,
+        (ENVIRONMENT, _from_environment(cls, environment)),
+        (source, overrides),
+    ]:
+        for key, text in given.items():
+            name = field_of(cls, key)
+            if name is None:
+                if not any(field_of(other, key) for other in others):
+                    raise UsageError(_unknown(key, place, (cls, *others)))
+                continue
+            try:
+                values[name] = parse_value(text, cls, field_named(cls, name))
+            except Unparsable as wrong:
+                given_as = variable_of(key) if place == ENVIRONMENT else key
+                words = f"{given_as}={shown(text)} ({place}) is no value for this setting: it takes {wrong}"
+                raise UsageError(words) from None
+    return cls(**values)
+
+
+def _from_environment(cls: type, environment: Mapping[str, str]) -> dict[str, str]:
+    names = {one.name: variable_of(one.name) for one in fields(cls)}
+    return {name: environment[variable] for name, variable in names.items() if variable in environment}
+
+
+def _read_file(path: str) -> dict[str, str]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode(errors="strict" if path.endswith(TOML) else "replace")
+            # What isn't UTF-8 in a broker.conf is somebody's comment.
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+    return _toml_values(path, text) if path.endswith(TOML) else _line_values(path, text)
+
+
+def _toml_values(path: str, text: str) -> dict[str, str]:
+    import tomllib  # here, since most starts read no file
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is no TOML: {error}") from None
+    nested = [key for key, value in table.items() if isinstance(value, dict)]
+    if nested:
+        raise UsageError(f"{path}: [{nested[0]}] is a table; settings stand at the top level, as key = value")
+    return {key: text_of(tuple(value) if isinstance(value, list) else value) for key, value in table.items()}
+
+
+def _line_values(path: str, text: str) -> dict[str, str]:
+    """Read RocketMQ's broker.conf, a Java properties file. Raises: UsageError for a key without a value."""
+    from staticfire.protocol.java_properties import read_properties  # here, since most starts read no file
+
+    values = read_properties(text)
+    for number, line in enumerate(text.splitlines(), 1):
+        if values.get(line.strip()) == "":
+            raise UsageError(f"{path}, line {number}: {line.strip()!r} is no key=value")
+    return {key: value.strip() for key, value in values.items()}
+
+
+def _unknown(key: str, source: str, classes: tuple[type, ...]) -> str:
+    import difflib  # here, since most starts need no help
+
+    known = {key_of(one).lower(): key_of(one) for cls in classes for one in fields(cls)}
+    alike = difflib.get_close_matches(shown(key).replace("_", "").lower(), known, n=1, cutoff=0.6)
+    hint = f"did you mean {known[alike[0]]}?" if alike else "`staticfire broker --settings` lists all"
+    return f"unknown setting {shown(key)} ({source}): {hint}"

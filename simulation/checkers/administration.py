@@ -1,0 +1,160 @@
+"""What administrators want while a cluster runs: what they forbid doesn't happen, and what they reset comes again."""
+
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import (
+    CallBegan,
+    CallEnded,
+    FaultBegan,
+    FaultEnded,
+    NotSettled,
+    OffsetsReset,
+    PermissionRestored,
+    PermissionWithdrawn,
+    ProcessBegan,
+    ProcessEnded,
+    QueuePlace,
+    RunEvent,
+    SendAcknowledged,
+    SendBegan,
+)
+from staticfire.simulation.checkers.unrest import TroubledTimes
+from staticfire.simulation.workload.description import Workload
+from staticfire.simulation.workload.strikes import ADMINISTRATION
+
+ROUTES_KNOWN_MS = 40_000
+# Clients ask for routes every 30 s; a send that waits may have begun before.
+AROUND_RESET_MS = 60_000
+# A reset is carried out by brokers and members together: members learn of it within the time of a rebalance, and what
+# is broken until then may keep them from it.
+
+
+class ForbiddenKept(Checker):
+    """Nothing is stored in a topic that may not be written, and nothing new is consumed where that is forbidden.
+
+    A message is new when its send began after all brokers had agreed; what was pulled before may still be consumed.
+    Brokers take sends to a topic that may not be written, as RocketMQ's do: producers have to know, and look at routes
+    every 30 s. What keeps them from that, a fault or a start, excuses them.
+    """
+
+    promise = "what an administrator has forbidden does not happen until it is allowed again"
+    hears = (
+        PermissionWithdrawn, PermissionRestored, SendBegan, SendAcknowledged, CallBegan, FaultBegan, FaultEnded,
+        ProcessBegan, ProcessEnded,
+    )  # fmt: skip
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._since_ms: dict[tuple[str, str], int] = {}
+        self._began: dict[str, SendBegan] = {}
+        self._times = TroubledTimes()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case PermissionWithdrawn(at_ms, what, target):
+                self._since_ms[what, target] = at_ms
+            case PermissionRestored(what=what, target=target):
+                self._since_ms.pop((what, target), None)
+            case FaultBegan(what=what) | FaultEnded(what=what) if what in ADMINISTRATION:
+                pass
+            case SendBegan(name=name):
+                self._began[name] = event
+            case SendAcknowledged(at_ms=at_ms, name=name, place=(broker, topic, _)):
+                since_ms = self._since_ms.get(("writing", topic), at_ms)
+                is_known = self._began[name].at_ms > since_ms + ROUTES_KNOWN_MS
+                if is_known and self._times.during(since_ms - ROUTES_KNOWN_MS, at_ms) is None:
+                    self.broken(at_ms, f"{name} was stored in {topic} on {broker}, where writing was forbidden")
+            case CallBegan(at_ms=at_ms, group=group, messages=messages):
+                for seen in messages:
+                    self._consumed(at_ms, group, seen.name)
+            case _:
+                self._times.see(event)
+
+    def _consumed(self, at_ms: int, group: str, name: str) -> None:
+        if self._is_new(name, "consuming", group):
+            self.broken(at_ms, f"{group} got {name}, which was sent after the group had been switched off")
+        began = self._began.get(name)
+        if began is not None and self._is_new(name, "reading", began.topic):
+            self.broken(at_ms, f"{group} got {name}, which was sent after reading {began.topic} had been forbidden")
+
+    def _is_new(self, name: str, what: str, target: str) -> bool:
+        since_ms, began = self._since_ms.get((what, target)), self._began.get(name)
+        return since_ms is not None and began is not None and began.at_ms > since_ms
+
+
+class ResetsCarriedOut(Checker):
+    """What a group had consumed of what its offsets were reset to comes again, and the reset begins early enough.
+
+    What was broken from a moment before the reset until it had to be known everywhere excuses that it was lost: who
+    does it sees that in the group's offsets. Members that come and go excuse nothing.
+    """
+
+    promise = "after a reset of its offsets a group gets again all that was stored since that time"
+    hears = (
+        SendBegan, SendAcknowledged, CallBegan, CallEnded, OffsetsReset, FaultBegan, FaultEnded, ProcessBegan,
+        ProcessEnded, NotSettled,
+    )  # fmt: skip
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._times = TroubledTimes()
+        self._members = {member for group in workload.groups for member in group.member_names}
+        self._began_ms: dict[str, int] = {}
+        self._lies: dict[QueuePlace, dict[int, str]] = {}
+        self._calls: dict[int, CallBegan] = {}
+        self._done: dict[str, set[tuple[QueuePlace, int]]] = {group: set() for group in self.groups}
+        self._due: list[tuple[OffsetsReset, set[tuple[QueuePlace, int]]]] = []
+        self._has_settled = True
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(at_ms=at_ms, name=name):
+                self._began_ms[name] = at_ms
+            case SendAcknowledged(name=name, place=place, offset=offset):
+                self._lies.setdefault(place, {})[offset] = name
+            case CallBegan(call=call, group=group, place=place):
+                self._calls[call] = event
+                for reset, due in self._due:
+                    if reset.group == group:
+                        due.difference_update((place, seen.offset) for seen in event.messages)
+            case CallEnded(call=call, is_success=is_success):
+                began = self._calls.pop(call, None)
+                if began is not None and is_success:
+                    self._done[began.group] |= {(began.place, seen.offset) for seen in began.messages}
+            case OffsetsReset():
+                self._reset(event)
+            case NotSettled():
+                self._has_settled = False
+            case FaultBegan(what=what) | FaultEnded(what=what) if what in ADMINISTRATION or what.endswith("member"):
+                if not what.startswith(("kill", "restart", "reset offsets")):
+                    self._times.see(event)
+            case ProcessBegan(who=who) | ProcessEnded(who=who) if who in self._members:
+                pass
+            case _:
+                self._times.see(event)
+
+    def _reset(self, reset: OffsetsReset) -> None:
+        due = {
+            (place, offset)
+            for place, offset in self._done[reset.group]
+            if place in reset.offsets and offset >= reset.offsets[place]
+        }
+        self._due.append((reset, due))
+        for place, first in reset.offsets.items():
+            self._check_begin(reset, place, first)
+
+    def _check_begin(self, reset: OffsetsReset, place: QueuePlace, first: int) -> None:
+        skipped = (name for offset, name in self._lies.get(place, {}).items() if offset < first)
+        for name in skipped:
+            if self._began_ms.get(name, 0) > reset.since_ms and not self._times.during(0, reset.at_ms):
+                self.broken(
+                    reset.at_ms, f"{reset.group} was reset to {reset.since_ms} ms, which is {first} in {place}, behind "
+                    f"{name}, sent at {self._began_ms[name]} ms",
+                )  # fmt: skip
+
+    def finish(self) -> None:
+        for reset, due in self._due if self._has_settled else ():
+            until_ms = reset.at_ms + AROUND_RESET_MS
+            if due and self._times.during(reset.asked_ms - AROUND_RESET_MS, until_ms) is None:
+                place, offset = min(due)
+                words = f"{len(due)} messages didn't come again, the first one offset {offset} of {place}"
+                self.broken(reset.at_ms, f"{reset.group} was reset in {reset.topic}, and {words}")

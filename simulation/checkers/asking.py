@@ -1,0 +1,93 @@
+"""That producers are asked about open transactions in time, and that no send fails while nothing is broken."""
+
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import (
+    NotSettled,
+    RunEvent,
+    SendAcknowledged,
+    SendBegan,
+    SendFailed,
+    Settled,
+    TransactionEnded,
+)
+from staticfire.simulation.checkers.lateness import ARRIVES_MS, TROUBLE, fellows_of
+from staticfire.simulation.checkers.unrest import CalmTimes
+from staticfire.simulation.workload.description import Workload
+
+TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
+# RocketMQ: transactionTimeOut, transactionCheckInterval.
+
+
+class AskedInTime(Checker):
+    """A transaction that its producer hasn't ended is asked about when its time is over."""
+
+    promise = "a broker asks about an open transaction within its time-out and one check interval"
+    hears = (SendBegan, SendAcknowledged, TransactionEnded, *TROUBLE, Settled, NotSettled)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._calm = CalmTimes(workload)
+        settings = workload.brokers.settings
+        self._takes_ms = (
+            settings.get("transaction_time_out", TRANSACTION_TIME_OUT_MS)
+            + settings.get("transaction_check_interval", TRANSACTION_CHECK_MS)
+            + ARRIVES_MS
+        )
+        self._halves: set[str] = set()
+        self._ended: set[str] = set()
+        self._open: dict[str, SendAcknowledged] = {}
+        self._fellows = fellows_of(workload)
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(name=name, is_half=True):
+                self._halves.add(name)
+            case SendBegan():
+                pass
+            case SendAcknowledged(name=name):
+                if name in self._halves and name not in self._ended:
+                    self._open[name] = event
+            case TransactionEnded(at_ms=at_ms, name=name):
+                self._ended.add(name)
+                sent = self._open.pop(name, None)
+                if sent is not None:
+                    self._check(sent, at_ms)
+            case _:
+                for name in [name for name, sent in self._open.items() if self._check(sent, event.at_ms)]:
+                    del self._open[name]
+                self._calm.see(event)
+
+    def _check(self, sent: SendAcknowledged, at_ms: int) -> bool:
+        """Tell whether it should have been asked about before."""
+        if at_ms <= sent.at_ms + self._takes_ms:
+            return False
+        machines = (sent.place[0], "nameserver", "", *self._fellows.get(sent.name.partition("/")[0], ()))
+        late_ms = at_ms - max(sent.at_ms, self._calm.excused_until(machines)) - self._takes_ms
+        if late_ms <= 0:
+            return False
+        self.broken(at_ms, f"nobody has asked about {sent.name} for {at_ms - sent.at_ms} ms, {round(late_ms)} too many")
+        return True
+
+
+class SendsSucceed(Checker):
+    """A send is acknowledged when nothing is broken that it could meet: servers, links, or the program itself."""
+
+    promise = "no send fails while nothing is broken"
+    hears = (SendBegan, SendFailed, *TROUBLE)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._calm = CalmTimes(workload)
+        self._servers = (*workload.brokers.names, "nameserver", "")
+        self._began_ms: dict[str, int] = {}
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(at_ms=at_ms, name=name):
+                self._began_ms[name] = at_ms
+            case SendFailed(at_ms=at_ms, name=name, reason=reason):
+                until_ms = self._calm.excused_until((*self._servers, name.partition("/")[0]))
+                if self._began_ms.get(name, 0) > until_ms:
+                    self.broken(at_ms, f"the send of {name} failed, and nothing was broken: {reason}")
+            case _:
+                self._calm.see(event)

@@ -1,0 +1,68 @@
+"""Which members have time for a message: what excuses a delay beside what is broken."""
+
+from math import inf
+
+from staticfire.simulation.checkers.events import CallBegan, CallEnded, ProcessEnded, QueuePlace, RunEvent
+from staticfire.simulation.workload.description import Group, Workload
+
+THREADS = 20
+# RocketMQ: consumeThreadMin.
+SUSPENDED_MS = 500
+# Runs give it to ordered groups as suspendCurrentQueueTimeMillis.
+POP_INVISIBLE_MS = 60_000
+# RocketMQ: popInvisibleTime. What a busy member had no time for by then comes again after so long.
+
+
+class BusyMembers:
+    """Calls that run, and until when each group had no time for all that it has."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._calls: dict[int, CallBegan] = {}
+        self._running: dict[str, int] = {}
+        self._free_ms: dict[str, float] = {}
+        self._queue_free_ms: dict[tuple[str, QueuePlace], float] = {}
+        """Of ordered groups: until when others of the queue had to wait."""
+        self._threads = {group.name: _threads(group) for group in workload.groups}
+        self._groups = {group.name: group for group in workload.groups}
+
+    def began(self, call: CallBegan) -> None:
+        """Note a call of a listener."""
+        self._calls[call.call] = call
+        self._running[call.member] = self._running.get(call.member, 0) + 1
+        if call.is_ordered:
+            self._queue_free_ms[call.group, call.place] = inf
+
+    def ended(self, ended: CallEnded) -> CallBegan | None:
+        """Note its answer; return the call."""
+        began = self._calls.pop(ended.call, None)
+        if began is None:
+            return None
+        group = self._groups[began.group]
+        if self._running[began.member] >= self._threads[group.name]:
+            invisible_ms = group.settings.get("pop_invisible_time_ms", POP_INVISIBLE_MS) if group.popped else 0
+            self._free_ms[group.name] = max(self._free_ms.get(group.name, 0), ended.at_ms + invisible_ms)
+        self._running[began.member] -= 1
+        if group.ordered:
+            self._queue_free_ms[group.name, began.place] = ended.at_ms + (0 if ended.is_success else SUSPENDED_MS)
+        return began
+
+    def see(self, event: RunEvent) -> None:
+        """Hear of a member that is gone with its calls."""
+        if isinstance(event, ProcessEnded) and self._running.pop(event.who, 0):
+            for number, call in list(self._calls.items()):
+                if call.member == event.who:
+                    del self._calls[number]
+                    if call.is_ordered:
+                        self._queue_free_ms[call.group, call.place] = event.at_ms
+
+    def until(self, group: Group, place: QueuePlace | None) -> float:
+        """Return until when some member had no thread for a further message of a queue; infinity: one has none now."""
+        threads = self._threads[group.name]
+        if any(self._running.get(member, 0) >= threads for member in group.member_names):
+            return inf
+        queue_free_ms = self._queue_free_ms.get((group.name, place), 0) if place else 0
+        return max(self._free_ms.get(group.name, 0), queue_free_ms)
+
+
+def _threads(group: Group) -> int:
+    return int(group.settings.get("consume_threads", THREADS))

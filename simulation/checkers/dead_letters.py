@@ -1,0 +1,109 @@
+"""Messages that fail whenever they come."""
+
+from staticfire.protocol.names import DLQ_PREFIX
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import (
+    CallBegan,
+    CallEnded,
+    GoneForGood,
+    MessageFound,
+    ProcessEnded,
+    QueuePlace,
+    RunEvent,
+)
+from staticfire.simulation.workload.description import Group, Workload
+
+RETRIES_MAX = 16
+
+
+class DeadAfterMax(Checker):
+    """A message is dead when it has failed as often as the group allows, and not before; and it comes no more.
+
+    With ASYNC_FLUSH a loss of power takes dead letters and retries that were just written. A popped message counts each
+    time that it is handed out, also to a member that died with it or had no time for it: what its dead letter says of
+    that has to be more than its group allows. What has failed before a broker is gone for good, or came from there,
+    may be gone with it.
+    """
+
+    promise = "a message is dead after exactly as many retries as its group allows"
+    hears = (
+        CallBegan,
+        CallEnded,
+        GoneForGood,
+        MessageFound,
+        ProcessEnded,
+    )
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._failed: dict[tuple[str, str], int] = {}
+        self._calls: dict[int, CallBegan] = {}
+        self._dead: dict[tuple[str, str], MessageFound] = {}
+        self._came_from: set[tuple[str, QueuePlace, int]] = set()
+        self._consumed: set[tuple[str, str]] = set()
+        self._gone: set[tuple[str, str]] = set()
+        self._lost_brokers: set[str] = set()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case CallBegan(call=call):
+                self._calls[call] = event
+                self._came(event)
+            case CallEnded(call=call, is_success=is_success):
+                began = self._calls.pop(call, None)
+                if began is not None:
+                    self._ended(began, is_success)
+            case MessageFound(name=name, place=(_, topic, _)) if topic.startswith(DLQ_PREFIX):
+                self._dead[topic.removeprefix(DLQ_PREFIX), name] = event
+            case GoneForGood(who=who):
+                self._lost_brokers.add(who)
+                self._gone |= self._failed.keys()
+            case ProcessEnded(how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
+                self._gone |= self._failed.keys()
+            case _:
+                pass
+
+    def _came(self, call: CallBegan) -> None:
+        retries_max = _retries_max(self.groups[call.group])
+        for seen in call.messages:
+            at = (call.group, call.place, seen.offset)
+            # One that could not be given back is consumed again where it is, and counts on: that is no retry.
+            is_again = at in self._came_from
+            self._came_from.add(at)
+            if retries_max is not None and seen.reconsume_times > retries_max and not is_again:
+                words = f"{seen.name} came to {call.group} with {seen.reconsume_times} retries of {retries_max}"
+                self.broken(call.at_ms, words)
+
+    def _ended(self, began: CallBegan, is_success: bool) -> None:
+        for seen in began.messages:
+            at = (began.group, seen.name)
+            if is_success:
+                self._consumed.add(at)
+            else:
+                self._failed[at] = max(self._failed.get(at, -1), seen.reconsume_times)
+                if began.place[0] in self._lost_brokers:
+                    self._gone.add(at)
+
+    def finish(self) -> None:
+        for (name, message), found in self._dead.items():
+            group = self.groups.get(name)
+            retries_max = None if group is None else _retries_max(group)
+            failed = self._failed.get((name, message), -1)
+            if group is not None and group.popped:
+                failed = max(failed, found.reconsume_times - 1)
+            if retries_max is not None and failed < retries_max:
+                self.broken(
+                    found.at_ms, f"{message} is dead in {name} after {failed + 1} tries; {retries_max + 1} were to be"
+                )
+        for (name, message), failed in self._failed.items():
+            retries_max = _retries_max(self.groups[name])
+            is_last = retries_max is not None and failed >= retries_max and not self.groups[name].ordered
+            is_known = (name, message) in self._dead or (name, message) in self._consumed
+            if is_last and not is_known and (name, message) not in self._gone:
+                self.broken(0, f"{message} has failed {failed + 1} times in {name} and is not among its dead letters")
+
+
+def _retries_max(group: Group) -> int | None:
+    if group.retries_max >= 0:
+        return group.retries_max
+    return None if group.ordered else RETRIES_MAX

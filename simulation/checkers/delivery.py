@@ -1,0 +1,399 @@
+"""That nothing is lost, that all is delivered, and that nothing comes twice without a cause."""
+
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, DLQ_PREFIX
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import (
+    CallBegan,
+    CallEnded,
+    FaultBegan,
+    FaultEnded,
+    GoneForGood,
+    MessageFound,
+    NotSettled,
+    ProcessBegan,
+    ProcessEnded,
+    QueuePlace,
+    RecallEnded,
+    RunEvent,
+    SendAcknowledged,
+    SendBegan,
+    SendFailed,
+    TransactionEnded,
+)
+from staticfire.simulation.checkers.rewinds import Rewinds
+from staticfire.simulation.checkers.unrest import GroupTroubles, TroubledTimes
+from staticfire.simulation.workload.description import Workload
+
+SLOW_SYNC_MS = 2_500
+# So long a sync may still take that has begun on a slow disk, when the disk is as fast as ever.
+
+
+class NothingLost(Checker):
+    """What a broker has acknowledged lies in its queue at the end, whatever happened to it.
+
+    With ASYNC_FLUSH a loss of power takes what the disk hadn't got yet; so does any end of a broker that has answered
+    that the disk was slow, but not what a later sync covered. Of a disk that gives back nothing, or what lies
+    elsewhere, nothing can be promised but that it is told: what is read so counts as damaged. What is due after the
+    end of a run that has not come to rest waits elsewhere; that it does is Settles'.
+    """
+
+    promise = "what was acknowledged is there at the end; with ASYNC_FLUSH but for what a loss of power took"
+    hears = (
+        SendBegan, SendAcknowledged, FaultBegan, GoneForGood, ProcessEnded, MessageFound, NotSettled, RecallEnded,
+    )  # fmt: skip
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._acknowledged: dict[str, SendAcknowledged] = {}
+        self._halves: set[str] = set()
+        self._recalled: set[str] = set()
+        self._began_ms: dict[str, int] = {}
+        self._due_ms: dict[str, int] = {}
+        self._gave_up_ms: int | None = None
+        """When the cluster should have been at rest and wasn't."""
+        self._ends: dict[str, list[tuple[int, int, bool]]] = {}
+        """Of each broker: when it ended, up to where it was synced, whether it took what was acknowledged as safe."""
+        self._found: set[str] = set()
+        self._lying: set[str] = set()
+        """Brokers whose disk has given back something else, or is gone with them."""
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(name=name, is_half=True):
+                self._halves.add(name)  # TransactionsKept has it.
+            case RecallEnded(name=name, outcome="recalled" | "unknown"):
+                self._recalled.add(name)
+            case SendBegan(at_ms=at_ms, name=name, due_ms=due_ms):
+                self._began_ms[name] = at_ms
+                if due_ms:
+                    self._due_ms[name] = due_ms
+            case SendAcknowledged(name=name):
+                self._acknowledged[name] = event
+            case NotSettled(at_ms=at_ms):
+                self._gave_up_ms = at_ms
+            case FaultBegan(what="misdirected reads" | "failing reads", target=who):
+                self._lying.add(who)
+            case GoneForGood(who=who):
+                self._lying.add(who)
+            case ProcessEnded(at_ms=at_ms, who=who, how=how, safe_position=safe):
+                is_taken = how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once
+                self._ends.setdefault(who, []).append((at_ms, safe, is_taken))
+            case MessageFound(name=name, place=place) if not place[1].startswith("%"):
+                self._found.add(name)
+            case _:
+                pass
+
+    def _still_waits(self, name: str) -> bool:
+        return self._gave_up_ms is not None and self._due_ms.get(name, 0) > self._gave_up_ms
+
+    def _may_be_gone(self, name: str, sent: SendAcknowledged) -> bool:
+        """Whether it may be gone with a process; its answer may have been under way when that ended."""
+        began_ms = self._began_ms.get(name, 0)
+        return any(
+            end_ms >= began_ms and sent.log_position >= safe_position and (is_taken or not sent.is_safe)
+            for end_ms, safe_position, is_taken in self._ends.get(sent.place[0], ())
+        )
+
+    def finish(self) -> None:
+        for name, sent in self._acknowledged.items():
+            broker, topic, queue_id = sent.place
+            if name in self._found or name in self._halves or name in self._recalled or broker in self._lying:
+                continue
+            if not self._still_waits(name) and not self._may_be_gone(name, sent):
+                self.broken(
+                    sent.at_ms, f"{name} was acknowledged at offset {sent.offset} of {topic} {queue_id} on {broker} "
+                    "and isn't there at the end",
+                )  # fmt: skip
+
+
+class Intact(Checker):
+    """What a group gets, and what lies in a queue at the end, is what was acknowledged for that place.
+
+    With ASYNC_FLUSH a loss of power gives offsets free again. With SYNC_FLUSH it takes what no producer was told of,
+    and members may have in hand (rewinds.py).
+    """
+
+    promise = "at each offset there is the message whose producer was told that offset, and no other"
+    hears = (SendBegan, SendAcknowledged, CallBegan, MessageFound, ProcessBegan, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._told: dict[tuple[QueuePlace, int], str] = {}
+        self._elsewhere: set[str] = set()
+        self._rewinds = Rewinds(workload)
+
+    def see(self, event: RunEvent) -> None:
+        if not self.workload.brokers.flushes_at_once:
+            return
+        match event:
+            case SendBegan(name=name, due_ms=due_ms, is_half=is_half) if due_ms or is_half:
+                self._elsewhere.add(name)
+            case SendAcknowledged(name=name, place=place, offset=offset) if name not in self._elsewhere:
+                if event.is_safe:
+                    self._told[place, offset] = name
+            case CallBegan(at_ms=at_ms, group=group, place=place, messages=messages):
+                for seen in () if self._rewinds.matter(group, place, at_ms) else messages:
+                    self._check(at_ms, place, seen.offset, seen.name, group)
+            case MessageFound(at_ms=at_ms, name=name, place=place, offset=offset):
+                self._check(at_ms, place, offset, name, "the queue")
+            case _:
+                self._rewinds.see(event)
+
+    def _check(self, at_ms: int, place: QueuePlace, offset: int, name: str, where: str) -> None:
+        told = self._told.get((place, offset), name)
+        if told != name:
+            self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which {told} was told")
+
+
+class ReachesAll(Checker):
+    """What lies in a topic at the end has been consumed by each group, or is dead.
+
+    A loss of power gives offsets free again; who has consumed what was there before may pass over what gets them then
+    (rewinds.py). What was acknowledged and is gone is NothingLost's. With ASYNC_FLUSH the retry of a message that has
+    failed may be gone as well, when its group has gone on.
+    """
+
+    promise = "each group has consumed, or buried, all that is in its topics at the end"
+    hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._rewinds = Rewinds(workload)
+        self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
+        self._retries: dict[tuple[str, str], set[str]] = {}
+        """Of a group and a broker: messages that wait there after they have failed."""
+        self._excused: set[tuple[str, str]] = set()
+        self._consumed: dict[str, set[str]] = {group: set() for group in self.groups}
+        self._calls: dict[int, CallBegan] = {}
+        self._found: dict[str, list[MessageFound]] = {}
+        self._dead: set[tuple[str, str]] = set()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case CallBegan(call=call, group=group, place=place):
+                self._calls[call] = event
+                for seen in event.messages:
+                    self._was_there[group, place, seen.offset] = seen.name
+            case CallEnded(call=call, is_success=is_success):
+                began = self._calls.pop(call, None)
+                if began is not None:
+                    self._ended(began, is_success)
+            case ProcessBegan() | ProcessEnded():
+                self._rewinds.see(event)
+                if isinstance(event, ProcessEnded):
+                    self._process_ended(event)
+            case MessageFound(name=name, place=(_, topic, _)):
+                self._found.setdefault(topic, []).append(event)
+                if topic.startswith(DLQ_PREFIX):
+                    self._dead.add((topic.removeprefix(DLQ_PREFIX), name))
+            case _:
+                pass
+
+    def _process_ended(self, ended: ProcessEnded) -> None:
+        if ended.how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once:
+            for group in self.groups:
+                self._excused |= {(group, name) for name in self._retries.get((group, ended.who), ())}
+
+    def _ended(self, began: CallBegan, is_success: bool) -> None:
+        at, consumed = (began.group, began.place[0]), self._consumed[began.group]
+        for seen in began.messages:
+            if is_success:
+                consumed.add(seen.name)
+                if at in self._retries:
+                    self._retries[at].discard(seen.name)
+            else:
+                self._retries.setdefault(at, set()).add(seen.name)
+
+    def finish(self) -> None:
+        for group in self.groups.values():
+            if group.is_filtering or group.broadcasts:  # FiltersKept and ReachesEach have them.
+                continue
+            for topic in group.topics:
+                for found in self._found.get(topic, []):
+                    self._check(group.name, found)
+
+    def _check(self, group: str, found: MessageFound) -> None:
+        was_there = self._was_there.get((group, found.place, found.offset), found.name)
+        is_passed_over = was_there != found.name and self._rewinds.have_been(group, found.place)
+        if is_passed_over or (group, found.name) in self._excused:
+            return
+        if found.name not in self._consumed[group] and (group, found.name) not in self._dead:
+            words = f"{found.name} lies at offset {found.offset} of {found.place}"
+            self.broken(found.at_ms, f"{words}, and {group} has neither consumed nor buried it")
+
+
+class DuplicatesExplained(Checker):
+    """What a group has consumed doesn't come to it again, unless something that it needs was broken around that time.
+
+    A message that lies in two places was sent twice, which is another thing. Members that come or leave in order are an
+    excuse only in groups that take no locks: there the new owner may ask where to begin before the former one has told.
+    """
+
+    promise = "what was consumed comes again only where a fault, a start or a leave explains it"
+    hears = (
+        CallBegan,
+        CallEnded,
+        FaultBegan,
+        FaultEnded,
+        ProcessBegan,
+        ProcessEnded,
+    )
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._troubles = GroupTroubles(workload)
+        self._done: dict[tuple[str, object, int], int] = {}
+        self._calls: dict[int, CallBegan] = {}
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case CallBegan(call=call):
+                self._calls[call] = event
+                for seen in event.messages:
+                    self._came(event, seen.name, seen.offset)
+            case CallEnded(at_ms, call, is_success):
+                began = self._calls.pop(call, None)
+                if began is not None and is_success:
+                    for seen in began.messages:
+                        self._done[began.group, began.place, seen.offset] = at_ms
+            case _:
+                self._troubles.see(event)
+
+    def _came(self, call: CallBegan, name: str, offset: int) -> None:
+        before_ms = self._done.get((call.group, call.place, offset))
+        if before_ms is not None and self._troubles.of(call.group).cause(before_ms, call.at_ms) is None:
+            self.broken(
+                call.at_ms,
+                f"{name} (offset {offset} of {call.place}) came to {call.group} again, by {call.member}, "
+                f"{call.at_ms - before_ms} ms after it was consumed, and nothing was broken",
+            )
+
+
+class StoredOnce(Checker):
+    """A message lies in its topic once, unless its send was tried again: something was broken while it was under way.
+
+    A producer that died may have tried again, too; and a broker that died between a commit and its end asks once more.
+    """
+
+    promise = "a message lies in its topic once, unless something was broken while it was sent"
+    hears = (SendBegan, SendAcknowledged, SendFailed, MessageFound, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._times = TroubledTimes()
+        self._began: dict[str, SendBegan] = {}
+        self._told: dict[str, int] = {}
+        self._places: dict[str, list[MessageFound]] = {}
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(name=name):
+                self._began[name] = event
+            case SendAcknowledged(at_ms=at_ms, name=name):
+                self._told[name] = at_ms
+            case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
+                self._places.setdefault(name, []).append(event)
+            case _:
+                self._times.see(event)
+
+    def finish(self) -> None:
+        for name, found in self._places.items():
+            began, told_ms = self._began.get(name), self._told.get(name)
+            if len(found) < 2 or began is None or told_ms is None or began.is_half:
+                continue
+            if self._times.during(began.at_ms - SLOW_SYNC_MS, told_ms) is None:
+                places = " and ".join(f"offset {each.offset} of {each.place}" for each in found)
+                self.broken(began.at_ms, f"{name} lies at {places}, and nothing was broken while it was sent")
+
+
+class NothingEarly(Checker):
+    """Nobody gets a delayed message before it is due."""
+
+    promise = "no delayed message is consumed before it is due"
+    hears = (
+        SendBegan,
+        CallBegan,
+    )
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._due: dict[str, int] = {}
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(name=name, due_ms=due_ms) if due_ms:
+                self._due[name] = due_ms
+            case CallBegan(at_ms=at_ms, group=group, messages=messages):
+                for seen in messages:
+                    due_ms = self._due.get(seen.name, 0)
+                    if at_ms < due_ms:
+                        self.broken(at_ms, f"{group} got {seen.name} {due_ms - at_ms} ms before it was due")
+            case _:
+                pass
+
+
+class TransactionsKept(Checker):
+    """A message counts when its transaction was committed, and never when that was rolled back.
+
+    A broker that has asked in vain as often as `transactionCheckMax` says puts the half message aside, where people
+    find it, and logs that: with RocketMQ it counts when nobody was there to be asked, too.
+    """
+
+    promise = "what was committed is delivered, what was rolled back never is"
+    hears = (
+        SendBegan,
+        SendAcknowledged,
+        TransactionEnded,
+        CallBegan,
+        MessageFound,
+        FaultBegan,
+        GoneForGood,
+        ProcessEnded,
+    )
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._halves: set[str] = set()
+        self._acknowledged: dict[str, SendAcknowledged] = {}
+        self._ended: dict[str, bool] = {}
+        self._found: set[str] = set()
+        self._lying: set[str] = set()
+        self._excused: set[str] = set()
+        self._under_way: set[str] = set()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(name=name, is_half=True):
+                self._halves.add(name)
+                self._under_way.add(name)
+            case SendAcknowledged(name=name) if name in self._halves:
+                self._acknowledged[name] = event
+                self._under_way.discard(name)
+            case TransactionEnded(name=name, is_commit=is_commit):
+                self._ended[name] = is_commit
+            case CallBegan(at_ms=at_ms, group=group, messages=messages):
+                for seen in messages:
+                    if seen.name in self._halves and self._ended.get(seen.name) is not True:
+                        is_ended = seen.name in self._ended
+                        words = "was rolled back" if is_ended else "has not been ended"
+                        self.broken(at_ms, f"{group} got {seen.name}, whose transaction {words}")
+            case MessageFound(name=name, place=(_, topic, _)) if topic == CHECK_MAX_TIME_TOPIC:
+                self._excused.add(name)
+            case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
+                self._found.add(name)
+            case FaultBegan(what="misdirected reads" | "failing reads", target=who):
+                self._lying.add(who)
+            case GoneForGood(who=who):
+                self._lying.add(who)
+            case ProcessEnded(who=who, how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
+                # What had been committed a moment ago is open again, or gone with its half.
+                self._excused |= {name for name, sent in self._acknowledged.items() if sent.place[0] == who}
+                self._excused |= self._under_way  # They may have been on their way from there.
+            case _:
+                pass
+
+    def finish(self) -> None:
+        for name, sent in self._acknowledged.items():
+            excused = name in self._excused or sent.place[0] in self._lying or not sent.is_safe
+            if self._ended.get(name) and name not in self._found and not excused:
+                self.broken(sent.at_ms, f"{name} was committed and never came to its topic")

@@ -1,0 +1,66 @@
+"""What is true when it is over."""
+
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import NotSettled, QueuesAdded, RunEvent, TablesSeen, WentWrong
+from staticfire.simulation.workload.description import Workload
+
+SLACK = {"tasks": 28}
+SLACK_OTHERWISE = 4
+# A table may be so much larger at the end than it was. A consumer's 20 workers begin when they are needed; producers
+# connect when they send.
+
+
+class Settles(Checker):
+    """After the last fault the cluster comes to rest in the time that the workload says."""
+
+    promise = "after the last fault the cluster comes to rest in time: all consumed, nothing waits"
+    hears = (NotSettled,)
+
+    def see(self, event: RunEvent) -> None:
+        if isinstance(event, NotSettled):
+            self.broken(event.at_ms, "the cluster has not come to rest: " + "; ".join(event.reasons))
+
+
+class TablesComeBack(Checker):
+    """With the same clients at rest, tables are as large as they were."""
+
+    promise = "tables, tasks and connections come back to the size that they had"
+    hears = (TablesSeen, QueuesAdded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._first: dict[str, dict[str, int]] = {}
+        self._queues = {topic.name: topic.queues for topic in workload.topics}
+
+    def see(self, event: RunEvent) -> None:
+        if isinstance(event, QueuesAdded):
+            self._queues[event.topic] = event.queues
+        if not isinstance(event, TablesSeen):
+            return
+        first = self._first.setdefault(event.who, event.sizes)
+        for name, size in event.sizes.items():
+            slack = SLACK.get(name, SLACK_OTHERWISE) + self._more(name)
+            if size > first.get(name, 0) + slack:
+                self.broken(event.at_ms, f"{event.who} has {size} {name}; in the beginning it had {first.get(name, 0)}")
+
+    def _more(self, name: str) -> int:
+        """Return what a table may have more of than in the beginning, by what the workload has."""
+        if name == "connections":
+            return sum(one.clients for one in self.workload.producers)
+        if name == "queue locks":
+            added = {topic.name: self._queues[topic.name] - topic.queues for topic in self.workload.topics}
+            return sum(added[topic] for group in self.workload.groups for topic in group.topics)
+        if name == "held pulls":  # In the beginning they may just have been answered.
+            return sum(self._queues[topic] for group in self.workload.groups for topic in group.topics)
+        return 0
+
+
+class NothingUnnoticed(Checker):
+    """Nothing crashes, no exception goes unnoticed, nothing is left over."""
+
+    promise = "no process crashes, no exception goes unnoticed, nothing is left over at the end"
+    hears = (WentWrong,)
+
+    def see(self, event: RunEvent) -> None:
+        if isinstance(event, WentWrong):
+            self.broken(event.at_ms, f"{event.who}: {event.words}")

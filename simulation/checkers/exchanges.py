@@ -1,0 +1,103 @@
+"""Messages that are called back before their time, and requests with their replies."""
+
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import (
+    CallBegan,
+    FaultBegan,
+    FaultEnded,
+    MessageFound,
+    ProcessBegan,
+    ProcessEnded,
+    RecallEnded,
+    ReplyReceived,
+    RunEvent,
+    SendAcknowledged,
+    SendBegan,
+    SendFailed,
+)
+from staticfire.simulation.checkers.unrest import TroubledTimes
+from staticfire.simulation.workload.description import Workload
+
+SLOW_SYNC_MS = 2_500
+# A send that waits for a sync that began on a slow disk is tried again, and lies there twice.
+
+
+class RecallsKept(Checker):
+    """A message whose recall a broker has confirmed is never delivered. One whose recall was refused is NothingLost's.
+
+    A message that was sent twice has two handles, and its producer knows one of them: something was broken while it was
+    sent. With ASYNC_FLUSH a loss of power takes recalls that were just stored.
+    """
+
+    promise = "a message that was called back is never delivered"
+    hears = (
+        SendBegan, SendAcknowledged, RecallEnded, CallBegan, MessageFound, FaultBegan, FaultEnded, ProcessBegan,
+        ProcessEnded,
+    )  # fmt: skip
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._began_ms: dict[str, int] = {}
+        self._sent: dict[str, SendAcknowledged] = {}
+        self._recalled: dict[str, int] = {}
+        self._delivered: dict[str, tuple[int, str]] = {}
+        self._rewound_ms: dict[str, int] = {}
+        """When a broker last ended with what it had not synced."""
+        self._times = TroubledTimes()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(at_ms=at_ms, name=name):
+                self._began_ms[name] = at_ms
+            case SendAcknowledged(name=name):
+                self._sent[name] = event
+            case RecallEnded(at_ms=at_ms, name=name, outcome="recalled"):
+                self._recalled[name] = at_ms
+            case CallBegan(at_ms=at_ms, group=group, messages=messages):
+                for seen in messages:
+                    self._delivered.setdefault(seen.name, (at_ms, f"came to {group}"))
+            case MessageFound(at_ms=at_ms, name=name, place=(_, topic, _)) if not topic.startswith("%"):
+                self._delivered.setdefault(name, (at_ms, f"lies in {topic}"))
+            case ProcessEnded(at_ms=at_ms, who=who, how=how):
+                self._times.see(event)
+                if how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once:
+                    self._rewound_ms[who] = at_ms
+            case _:
+                self._times.see(event)
+
+    def finish(self) -> None:
+        for name, recalled_ms in self._recalled.items():
+            sent, delivered = self._sent.get(name), self._delivered.get(name)
+            if sent is None or delivered is None or self._rewound_ms.get(sent.place[0], -1) >= recalled_ms:
+                continue
+            if self._times.during(self._began_ms[name] - SLOW_SYNC_MS, sent.at_ms) is None:
+                at_ms, words = delivered
+                self.broken(at_ms, f"{name} was called back at {recalled_ms} ms, and {words}")
+
+
+class RepliesKept(Checker):
+    """A request gets the reply that was written for it, and gets it in time where nothing was broken."""
+
+    promise = "each request gets its own reply, or none in time where a fault, a start or a leave explains it"
+    hears = (SendBegan, SendFailed, ReplyReceived, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._asking = {one.topic for one in workload.producers if one.asks_ms}
+        self._began_ms: dict[str, int] = {}
+        self._times = TroubledTimes()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(at_ms=at_ms, name=name, topic=topic):
+                if topic in self._asking:
+                    self._began_ms[name] = at_ms
+            case ReplyReceived(at_ms=at_ms, name=name, answers=answers):
+                if answers != name:
+                    self.broken(at_ms, f"{name} got the reply to {answers}")
+            case SendFailed(at_ms=at_ms, name=name, reason=reason):
+                began_ms = self._began_ms.get(name)
+                if began_ms is not None and self._times.cause(began_ms, at_ms) is None:
+                    self.broken(at_ms, f"{name} got no reply, and nothing was broken: {reason}")
+            case _:
+                self._times.see(event)

@@ -1,0 +1,155 @@
+"""Popped messages: nobody else gets them before their time, and what is acknowledged in time doesn't come again."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import (
+    CallBegan,
+    CallEnded,
+    FaultBegan,
+    FaultEnded,
+    MessageFound,
+    ProcessBegan,
+    ProcessEnded,
+    RunEvent,
+    Seen,
+)
+from staticfire.simulation.checkers.unrest import TroubledTimes
+from staticfire.simulation.workload.description import Workload
+
+ACK_MS = 1_000
+# A listener that answers so shortly before the time of its messages is over may be too late for them.
+
+
+class _Popped(NamedTuple):
+    """A message as a member got it."""
+
+    member: str
+    broker: str
+    seen: Seen
+
+
+class PoppedMessages(Checker):
+    """What both promises about popped messages are made of.
+
+    A message whose send was tried again lies there twice, and nobody knows which of the two came: how often it lies
+    there is known at the end, and until then whatever is seen is a suspicion.
+    """
+
+    hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, MessageFound)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._calls: dict[int, CallBegan] = {}
+        self._suspicions: list[tuple[int, str, str]] = []
+        self._copies: Counter[str] = Counter()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case CallBegan(call=call) if event.messages[0].popped_ms >= 0:
+                self._calls[call] = event
+                for seen in event.messages:
+                    self.came(event, seen)
+            case CallEnded(call=call) if call in self._calls:
+                began = self._calls.pop(call)
+                for seen in began.messages:
+                    self.ended(began, seen, event)
+            case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
+                self._copies[name] += 1
+            case _:
+                self.went_on(event)
+
+    def came(self, call: CallBegan, seen: Seen) -> None:
+        """A listener is called with a message."""
+
+    def ended(self, call: CallBegan, seen: Seen, ended: CallEnded) -> None:
+        """It has answered."""
+
+    def went_on(self, event: RunEvent) -> None:
+        """Something broke or works again, somebody came or went."""
+
+    def suspect(self, at_ms: int, seen: Seen, words: str) -> None:
+        """Note a violation, if the message lies there once."""
+        self._suspicions.append((at_ms, seen.name, words))
+
+    def finish(self) -> None:
+        for at_ms, name, words in self._suspicions:
+            if self._copies[name] <= 1:
+                self.broken(at_ms, words)
+
+
+class HeldUntilItsTime(PoppedMessages):
+    """What a member has popped comes to nobody else before its time is over.
+
+    A message that has failed is put off, and what a member has that leaves is put back: then another time counts. What
+    was popped when its broker or its member was in trouble, or before that, is excused: the broker may have forgotten
+    it.
+    """
+
+    promise = "what was popped comes to nobody else before its invisible time is over"
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._held: dict[tuple[str, str, str], _Popped] = {}
+        self._troubled_until_ms: dict[str, float] = {}
+
+    def came(self, call: CallBegan, seen: Seen) -> None:
+        key = _key(call, seen)
+        before = self._held.get(key)
+        if before is None or seen.popped_ms > before.seen.popped_ms:  # Its answer may have come late.
+            self._held[key] = _Popped(call.member, call.place[0], seen)
+            if before is not None and seen.popped_ms < before.seen.until_ms and not self._is_excused(before):
+                words = (
+                    f"{seen.name} was handed out to {call.member} at {seen.popped_ms} ms, and {before.member} had it "
+                    f"in {call.group} until {before.seen.until_ms} ms"
+                )
+                self.suspect(call.at_ms, seen, words)
+
+    def ended(self, call: CallBegan, seen: Seen, ended: CallEnded) -> None:
+        if not ended.is_success:
+            self._held.pop(_key(call, seen), None)
+
+    def went_on(self, event: RunEvent) -> None:
+        match event:
+            case FaultBegan(target=who):
+                self._troubled_until_ms[who] = float("inf")
+            case FaultEnded(at_ms, _, who) | ProcessBegan(at_ms, who) | ProcessEnded(at_ms, who):
+                self._troubled_until_ms[who] = at_ms
+            case _:
+                pass
+
+    def _is_excused(self, taken: _Popped) -> bool:
+        return any(self._troubled_until_ms.get(who, -1) >= taken.seen.popped_ms for who in (taken.member, taken.broker))
+
+
+class AcknowledgedForGood(PoppedMessages):
+    """What a listener has answered in time is acknowledged and comes no more, unless something was broken then."""
+
+    promise = "what was popped and consumed in time comes again only where a fault, a start or a leave explains it"
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._times = TroubledTimes()
+        self._done: dict[tuple[str, str, str], int] = {}
+
+    def came(self, call: CallBegan, seen: Seen) -> None:
+        done_ms = self._done.get(_key(call, seen))
+        if done_ms is not None and self._times.during(done_ms - ACK_MS, call.at_ms) is None:
+            words = (
+                f"{seen.name} came to {call.group} again, by {call.member}, {call.at_ms - done_ms} ms after it was "
+                "consumed in time, and nothing was broken"
+            )
+            self.suspect(call.at_ms, seen, words)
+
+    def ended(self, call: CallBegan, seen: Seen, ended: CallEnded) -> None:
+        if ended.is_success and ended.at_ms + ACK_MS < seen.until_ms:
+            self._done[_key(call, seen)] = ended.at_ms
+
+    def went_on(self, event: RunEvent) -> None:
+        self._times.see(event)
+
+
+def _key(call: CallBegan, seen: Seen) -> tuple[str, str, str]:
+    """Return what a message is known by wherever it comes from: a retry lies in another topic of the same broker."""
+    return call.group, call.place[0], seen.name

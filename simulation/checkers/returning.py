@@ -1,0 +1,99 @@
+"""That a message which has failed, or wasn't acknowledged, comes again in time: neither early nor late."""
+
+from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels, retry_level
+from staticfire.simulation.checkers.events import CallBegan, CallEnded, Seen
+from staticfire.simulation.checkers.lateness import Lateness, Waiting, is_pushed
+from staticfire.simulation.checkers.unrest import SHARED_ANEW_MS
+from staticfire.simulation.workload.description import Workload
+
+LEVELS_SCAN_MS = 100
+# RocketMQ: ScheduleMessageService looks so often at what is due at a level.
+RETURNS_SCAN_MS = 1_000
+# RocketMQ: reviveInterval, at which it looks for popped messages that come again.
+ROUTE_MS = 30_000
+# RocketMQ: pollNameServerInterval. A client learns by then of a topic that a broker has just made: that of POP retries.
+POP_FAILED_DELAYS_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
+# RocketMQ: ConsumeMessagePopConcurrentlyService puts a failed message off for so long, by its reconsumptions.
+
+
+class RetriedInTime(Lateness):
+    """A message that has failed comes again when its level says, not before, and soon after.
+
+    Ordered groups try again at once, and popping ones are ReturnsInTime's. A message that failed where nobody could
+    give it back is consumed again where it is, which is no retry. A listener of one's own may say another level.
+    """
+
+    promise = "a failed message comes again after the delay of its level, within 0.6 s"
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        text = str(workload.brokers.settings.get("message_delay_level", DELAY_LEVELS_DEFAULT))
+        self._levels = DelayLevels.parse(text)
+        self._first: dict[tuple[str, str, int], int] = {}
+
+    def ended(self, began: CallBegan, ended: CallEnded) -> None:
+        group = self.groups[began.group]
+        if ended.is_success or group.ordered or group.popped or group.listener is not None or not is_pushed(group):
+            return
+        for seen in began.messages:
+            if not 0 <= group.retries_max <= seen.reconsume_times:
+                key = (began.group, seen.name, seen.reconsume_times)
+                self._first.setdefault(key, ended.at_ms)
+                due_ms = ended.at_ms + self._delay_ms(seen.reconsume_times) + LEVELS_SCAN_MS
+                what = f"retry {seen.reconsume_times + 1} of {seen.name}"
+                self.expect(began.group, (seen.name, seen.reconsume_times + 1), Waiting(what, due_ms))
+
+    def _delay_ms(self, reconsume_times: int) -> int:
+        return self._levels.delay_ms(self._levels.clamp(retry_level(reconsume_times)))
+
+    def came(self, call: CallBegan, seen: Seen) -> None:
+        before = (call.group, seen.name, seen.reconsume_times - 1)
+        if not seen.is_retry or before not in self._first:
+            return
+        self.arrived(call, (seen.name, seen.reconsume_times))
+        early_ms = self._first[before] + self._delay_ms(seen.reconsume_times - 1) - call.at_ms
+        if early_ms > 0:
+            words = f"retry {seen.reconsume_times} of {seen.name} came to {call.group} {early_ms} ms early"
+            self.broken(call.at_ms, words)
+
+
+class ReturnsInTime(Lateness):
+    """What was popped and not acknowledged is handed out again when its invisible time is over.
+
+    A message that has failed is put off for as long as RocketMQ's consumers do. The first one of a broker comes as late
+    as its group learns of the topic of its retries.
+    """
+
+    promise = "what was popped and not acknowledged comes again within 31.5 s of the end of its invisible time"
+    looks_ahead = False  # A member may have it that has no time for it: then no listener is called.
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._put_off: dict[tuple[str, str, int], int] = {}
+        """Until when, of messages that have failed."""
+
+    def ended(self, began: CallBegan, ended: CallEnded) -> None:
+        group = self.groups[began.group]
+        for seen in began.messages if is_pushed(group) else ():
+            if seen.popped_ms < 0 or (ended.is_success and ended.at_ms < seen.until_ms):
+                continue
+            if not ended.is_success and 0 <= group.retries_max <= seen.reconsume_times:
+                continue
+            delay_s = POP_FAILED_DELAYS_S[min(seen.reconsume_times, len(POP_FAILED_DELAYS_S) - 1)]
+            is_put_off = not ended.is_success and ended.at_ms < seen.until_ms
+            if is_put_off:
+                self._put_off.setdefault((began.group, seen.name, seen.reconsume_times), ended.at_ms + 1_000 * delay_s)
+            due_ms = ended.at_ms + 1_000 * delay_s if is_put_off else seen.until_ms
+            what = f"{seen.name}, popped at {seen.popped_ms} ms,"
+            due_ms += RETURNS_SCAN_MS + ROUTE_MS
+            self.expect(began.group, (seen.name, seen.reconsume_times + 1), Waiting(what, due_ms))
+
+    def came(self, call: CallBegan, seen: Seen) -> None:
+        if seen.popped_ms < 0:
+            return
+        self.arrived(call, (seen.name, seen.reconsume_times))
+        put_off_ms = self._put_off.get((call.group, seen.name, seen.reconsume_times - 1), 0)
+        is_excused = self.calm.group_excused_until(self.groups[call.group]) > seen.popped_ms - SHARED_ANEW_MS
+        if seen.popped_ms < put_off_ms and not is_excused:
+            words = f"{seen.name} failed in {call.group} and comes again {put_off_ms - seen.popped_ms} ms early"
+            self.broken(call.at_ms, words)

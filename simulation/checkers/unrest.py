@@ -1,0 +1,202 @@
+"""When something was broken: what excuses a duplicate or a delay, and what doesn't."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from math import inf
+
+from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, RunEvent
+from staticfire.simulation.workload.description import Group, Workload
+
+AFTERMATH_MS = 150_000
+# A group learns of a dead member after 120 s, of a dead lock after 60 s.
+
+
+class TroubledTimes:
+    """The moments at which something began or ceased to be broken, and the times between them."""
+
+    def __init__(self) -> None:
+        self._moments: list[tuple[int, str]] = []
+        self._open: dict[tuple[str, str], int] = {}
+        self._times: list[tuple[int, int, str]] = []
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case FaultBegan(at_ms, what, target):
+                self._open[what, target] = at_ms
+                self._moments.append((at_ms, f"{what} {target}".rstrip()))
+            case FaultEnded(at_ms, what, target):
+                words = f"{what} {target}".rstrip()
+                self._times.append((self._open.pop((what, target), at_ms), at_ms, words))
+                self._moments.append((at_ms, f"end of {words}"))
+            case ProcessBegan(at_ms, who):
+                self._moments.append((at_ms, f"start of {who}"))
+            case ProcessEnded(at_ms, who, how):
+                self._moments.append((at_ms, f"{who} {how}"))
+            case _:
+                pass
+
+    def cause(self, from_ms: int, to_ms: int) -> str | None:
+        """Return what can explain that something of the first time came again at the second, None: nothing.
+
+        `to_ms`: now.
+        """
+        if self._open:
+            return next(f"{what} {target}" for what, target in self._open)
+        return self._moment(from_ms - AFTERMATH_MS, to_ms)
+
+    def during(self, from_ms: int, to_ms: int) -> str | None:
+        """Return what was broken at some moment between two times, None: nothing."""
+        for begin_ms, end_ms, words in self._times:
+            if begin_ms <= to_ms and from_ms <= end_ms:
+                return words
+        still_open = (words for (words, _), begin_ms in self._open.items() if begin_ms <= to_ms)
+        return next(still_open, None) or self._moment(from_ms, to_ms)
+
+    def _moment(self, from_ms: int, to_ms: int) -> str | None:
+        at = bisect_left(self._moments, (from_ms, ""))
+        return self._moments[at][1] if at < len(self._moments) and self._moments[at][0] <= to_ms else None
+
+
+def senders_of(workload: Workload) -> list[str]:
+    """Return the machines that send."""
+    return [f"{one.program}-{number + 1}" for one in workload.producers for number in range(one.clients)]
+
+
+class GroupTroubles:
+    """The same for each group: what happened to its members, the servers and the links.
+
+    Programs that send and members of other groups have none of its offsets, so what happens to them explains nothing.
+    Nor do members that come and leave in order in a group that takes locks: who gives a queue away stores its offset
+    before it unlocks it, and whoever gets the lock asks for the offset after that.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._times = {group.name: TroubledTimes() for group in workload.groups}
+        self._senders = frozenset(senders_of(workload))
+        self._groups = {member: group for group in workload.groups for member in group.member_names}
+        self._killed: set[str] = set()
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case FaultBegan(what=what, target=who) | FaultEnded(what=what, target=who):
+                is_orderly = what == "restart member"
+            case ProcessEnded(who=who, how=how):
+                is_orderly = how in ("stopping", "stopped")
+                if not is_orderly:
+                    self._killed.add(who)
+            case ProcessBegan(who=who):
+                is_orderly = who not in self._killed
+                self._killed.discard(who)
+            case _:
+                return
+        if who in self._groups:
+            if not (is_orderly and self._groups[who].ordered):
+                self._times[self._groups[who].name].see(event)
+        elif who not in self._senders:
+            for times in self._times.values():
+                times.see(event)
+
+    def of(self, group: str) -> TroubledTimes:
+        """Return when something was broken that a group needs."""
+        return self._times[group]
+
+
+REBALANCE_MS = 20_000
+# RocketMQ: rocketmq.client.rebalance.waitInterval. Members that miss a notification share the queues anew by then.
+SHARED_ANEW_MS = 2 * REBALANCE_MS + 5_000
+# After a join or a leave in order: one round in which the former owner gives a queue away, one for the new owner, which
+# was refused the lock before, and the requests of both.
+NOTIFIED_MS = 5_000
+# The same where brokers notify members: they share the queues at once. The rest is for listeners that have to end.
+LOCK_LIFE_MS = 60_000
+# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. A member that was killed doesn't unlock its queues.
+MEMBER_EXPIRES_MS = 120_000 + 10_000
+# RocketMQ: a client without a heartbeat for 120 s is removed by a scan that runs every 10 s.
+MEMBERS_COME_AND_GO = ("kill member", "restart member")
+# These faults are told by their processes' ends and starts, too, which say more.
+SILENCING = ("freeze member", "isolate member")
+
+
+class CalmTimes:
+    """Since when all works that a group needs, with the time that RocketMQ's intervals take to make good what was.
+
+    A machine excuses a delay while something is broken there, and for a while after it; the empty name stands for
+    all links. A member that was frozen or cut off and never comes back excuses nothing any more when it must have
+    been removed from its group.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._brokers = frozenset(workload.brokers.names)
+        self._members = {member: group for group in workload.groups for member in group.member_names}
+        is_notified = workload.brokers.settings.get("notify_consumer_ids_changed_enable", True)
+        self._shared_ms = NOTIFIED_MS if is_notified else SHARED_ANEW_MS
+        self._until_ms: dict[str, float] = {}
+        self._open: dict[str, dict[str, float]] = {}
+        """Faults that go on, and until when each is an excuse at most, by machine."""
+        self._had_begun: set[str] = set()
+        self._up: set[str] = set()
+        self._servers = (*workload.brokers.names, "nameserver", "")
+        self._machines = frozenset((*self._servers, *self._members, *senders_of(workload)))
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case FaultBegan(what=what) | FaultEnded(what=what) if what in MEMBERS_COME_AND_GO:
+                pass
+            case FaultBegan(at_ms, what, target):
+                is_silent = what in SILENCING and target in self._members
+                until_ms = at_ms + MEMBER_EXPIRES_MS + SHARED_ANEW_MS if is_silent else inf
+                self._open.setdefault(self._machine(target), {})[what] = until_ms
+            case FaultEnded(at_ms, what, target):
+                self._open.get(self._machine(target), {}).pop(what, None)
+                self._excuse(self._machine(target), at_ms + AFTERMATH_MS)
+            case ProcessBegan(at_ms, who):
+                self._open.get(who, {}).pop("gone", None)
+                if who not in self._brokers:
+                    self._excuse(who, at_ms + self._shared_ms)
+                elif who in self._had_begun:
+                    self._excuse(who, at_ms + AFTERMATH_MS)
+                self._had_begun.add(who)
+                self._up.add(who)
+            case ProcessEnded(at_ms, who, how):
+                self._ended(at_ms, who, how)
+            case _:
+                pass
+
+    def _machine(self, target: str) -> str:
+        """Return where a fault is: what hits no machine, but a topic or a group, is everywhere."""
+        return target if target in self._machines else ""
+
+    def _ended(self, at_ms: int, who: str, how: str) -> None:
+        self._up.discard(who)
+        if who in self._brokers:
+            self._open.setdefault(who, {})["gone"] = inf
+        else:
+            group = self._members.get(who)
+            is_locking = group is not None and group.ordered and how == "killed"
+            is_orderly = how in ("stopping", "stopped")
+            shared_ms = self._shared_ms if is_orderly else SHARED_ANEW_MS
+            self._excuse(who, at_ms + shared_ms + (LOCK_LIFE_MS if is_locking else 0))
+
+    def _excuse(self, who: str, until_ms: float) -> None:
+        self._until_ms[who] = max(self._until_ms.get(who, 0), until_ms)
+
+    def excused_until(self, machines: Iterable[str]) -> float:
+        """Return until when trouble at these machines excuses a delay; infinity: as long as it goes on."""
+        until_ms = 0.0
+        for machine in machines:
+            until_ms = max(until_ms, self._until_ms.get(machine, 0), *self._open.get(machine, {}).values())
+        return until_ms
+
+    def is_well(self, machine: str) -> bool:
+        """Whether what runs there is up, and nothing is broken there."""
+        return machine in self._up and not self._open.get(machine)
+
+    def group_excused_until(self, group: Group) -> float:
+        """Return the same of all that a group needs: its members, one of them well, the servers and the links."""
+        is_any_well = any(map(self.is_well, group.member_names))
+        return self.excused_until((*group.member_names, *self._servers)) if is_any_well else inf
+
+    def concerns(self, event: RunEvent, group: Group) -> bool:
+        """Tell whether an event of this kind is about something that a group needs."""
+        who = getattr(event, "target", getattr(event, "who", None))
+        return who not in self._machines or who in self._servers or who in group.member_names

@@ -1,0 +1,222 @@
+"""What administrators do while a cluster runs: queues, permissions, switched-off groups, offsets, settings.
+
+Each act is carried out on every broker that is there, and repeated where one doesn't answer, as a person would do it.
+What was forbidden is allowed again when its time is over. `PermissionWithdrawn` is noted when all brokers have agreed,
+and `PermissionRestored` before the first of them is told otherwise: between the two, what is forbidden must not happen.
+"""
+
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import msgspec
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import Admin
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.permissions import READ, READ_WRITE, WRITE
+from staticfire.protocol.record import decode_records, join_records
+from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.runtime.config import field_named, key_of, text_of
+from staticfire.simulation.checkers.events import (
+    OffsetsReset,
+    PermissionRestored,
+    PermissionWithdrawn,
+    QueuesAdded,
+    WentWrong,
+)
+from staticfire.simulation.runs.cluster import NAMESRV, OBSERVER, RunCluster
+from staticfire.simulation.workload.strikes import Strike
+from staticfire.simulation.world.chance import source_of_chance
+
+TRY_AGAIN_MS = 1_000
+TRIES_MAX = 600
+# Of one act; after that it counts as something that went wrong.
+MORE_QUEUES_MAX = 3
+QUEUES_MAX = 12
+BACK_MS_MAX = 40_000
+# How much further back than what is consumed next a group's offsets are reset.
+ASK_MS = 5_000
+
+SETTINGS: dict[str, tuple[object, ...]] = {
+    "flush_consumer_offset_interval": (100, 5_000),
+    "long_polling_enable": (True, False),
+    "max_transfer_count_on_message_in_memory": (1, 32),
+    "notify_consumer_ids_changed_enable": (True, False),
+    "register_name_server_period": (10_000, 30_000),
+    "transaction_check_interval": (2_000, 10_000),
+}
+"""Settings that a running broker takes, with values that no promise depends on."""
+
+Act = Callable[[Admin, str], Awaitable[None]]
+"""Something that an administrator does to the broker of that name."""
+End = Callable[[], Awaitable[None]]
+
+
+class Administrator:
+    """Does what strikes of this kind say."""
+
+    def __init__(self, cluster: RunCluster, is_over: Callable[[], bool]) -> None:
+        """`is_over`: whether the time for faults has ended, so that nothing new is begun."""
+        self._cluster = cluster
+        self._is_over = is_over
+
+    async def begin(self, strike: Strike) -> End:
+        """Do it; return what takes it back."""
+        target = strike.target
+        chance = source_of_chance(self._cluster.world.seed, "administration", strike.detail)
+        match strike.kind:
+            case "add queues":
+                return await self._add_queues(target, chance)
+            case "fewer write queues":
+                return await self._change_topic(target, write_queues=(self._cluster.queues[target] + 1) // 2)
+            case "fewer read queues":
+                return await self._change_topic(target, read_queues=(self._cluster.queues[target] + 1) // 2)
+            case "forbid writing":
+                return await self._forbid("writing", target, self._topic_act(target, perm=READ))
+            case "forbid reading":
+                return await self._forbid("reading", target, self._topic_act(target, perm=WRITE))
+            case "switch off group":
+                return await self._forbid("consuming", target, self._group_act(target, is_on=False))
+            case "reset offsets":
+                return await self._reset(target, chance)
+            case "change settings":
+                return await self._change_settings(target, chance)
+            case _:
+                raise AssertionError(f"no administrator knows how to {strike.kind}")
+
+    # -- what is done ------------------------------------------------------------------------------------------------
+
+    async def _add_queues(self, topic: str, chance: Random) -> End:
+        before = self._cluster.queues[topic]
+        count = min(before + chance.randint(1, MORE_QUEUES_MAX), QUEUES_MAX)
+        self._cluster.queues[topic] = max(before, count)
+        self._cluster.record.note(QueuesAdded(self._cluster.now_ms, topic, self._cluster.queues[topic]))
+        await self._everywhere(self._topic_act(topic), is_sure=True)
+        return _nothing
+
+    async def _change_topic(self, topic: str, read_queues: int = 0, write_queues: int = 0) -> End:
+        await self._everywhere(self._topic_act(topic, read_queues, write_queues))
+
+        async def end() -> None:
+            await self._everywhere(self._topic_act(topic), is_sure=True)
+
+        return end
+
+    async def _forbid(self, what: str, target: str, act: Act) -> End:
+        cluster = self._cluster
+        cluster.was_forbidden.add(target)
+        if await self._everywhere(act):
+            cluster.record.note(PermissionWithdrawn(cluster.now_ms, what, target))
+
+        async def allow() -> None:
+            cluster.record.note(PermissionRestored(cluster.now_ms, what, target))
+            back = self._group_act(target, is_on=True) if what == "consuming" else self._topic_act(target)
+            await self._everywhere(back, is_sure=True)
+
+        return allow
+
+    async def _reset(self, group: str, chance: Random) -> End:
+        topic = next(one for one in self._cluster.workload.groups if one.name == group).topics[0]
+        clock = self._cluster.world.machine(OBSERVER).clock
+        ago_ms = self._unconsumed_for_ms(group, topic) + chance.randrange(1, BACK_MS_MAX)
+        stored_ms = clock.wall_ms() - ago_ms
+        asked_ms = self._cluster.now_ms
+
+        async def reset(admin: Admin) -> None:
+            moved = await admin.reset_offset_by_time(group, topic, stored_ms, force=False)
+            offsets = {(queue.broker_name, topic, queue.queue_id): offset for queue, offset in moved.items()}
+            now_ms = self._cluster.now_ms
+            self._cluster.record.note(OffsetsReset(now_ms, group, topic, asked_ms, asked_ms - ago_ms, offsets))
+
+        await self._until_done(reset)
+        return _nothing
+
+    def _unconsumed_for_ms(self, group: str, topic: str) -> int:
+        """Return how long ago the oldest message was stored that the group has not consumed yet."""
+        cluster, now_ms = self._cluster, int(self._cluster.world.machine(OBSERVER).clock.wall_ms())
+        if not cluster.up.issuperset(cluster.brokers_there):
+            return cluster.now_ms  # What a broker that is down has is anybody's guess: since the beginning.
+        stored_ms = now_ms
+        for name in cluster.up.intersection(cluster.brokers):
+            state = cluster.brokers[name].state
+            for queue_id in range(cluster.queues[topic]):
+                queue = state.store.queue(topic, queue_id)
+                offset = max(state.offsets.committed(group, topic, queue_id), 0)
+                found = state.store.read(queue, offset, 1)
+                if found.record_count:
+                    for record in decode_records(join_records(state.store.records(found), found.record_count)):
+                        stored_ms = min(stored_ms, record.stored_ms)
+        return now_ms - stored_ms
+
+    async def _change_settings(self, broker: str, chance: Random) -> End:
+        name = chance.choice(sorted(SETTINGS))
+        usual = self._cluster.workload.brokers.settings.get(name, getattr(BrokerSettings(), name))
+        await self._set(broker, name, chance.choice(SETTINGS[name]))
+        return lambda: self._set(broker, name, usual)
+
+    async def _set(self, broker: str, name: str, value: object) -> None:
+        body = f"{key_of(field_named(BrokerSettings, name))}={text_of(value)}\n".encode()
+
+        async def tell(admin: Admin) -> None:
+            address = (await admin.masters(broker_name=broker))[broker]
+            answer = await admin.client.pool.ask(address, UpdateBrokerConfig(body=body), ASK_MS)
+            if answer.code != SUCCESS:
+                words = f"{broker} refused {name}={value}: {answer.remark}"
+                self._cluster.record.note(WentWrong(self._cluster.now_ms, OBSERVER, words))
+
+        await self._until_done(tell)
+
+    # -- on all brokers ----------------------------------------------------------------------------------------------
+
+    def _topic_act(self, topic: str, read_queues: int = 0, write_queues: int = 0, perm: int = READ_WRITE) -> Act:
+        async def change(admin: Admin, broker: str) -> None:
+            count = self._cluster.queues[topic]
+            await admin.create_topic(
+                topic, read_queues or count, write_queues=write_queues or count, perm=perm, broker_name=broker
+            )
+
+        return change
+
+    def _group_act(self, group: str, is_on: bool) -> Act:
+        async def change(admin: Admin, broker: str) -> None:
+            config = await admin.group_config(group, broker)
+            await admin.create_group(msgspec.structs.replace(config, consume_enable=is_on), broker_name=broker)
+
+        return change
+
+    async def _everywhere(self, act: Act, is_sure: bool = False) -> bool:
+        """Do it on all brokers; return whether all have done it. `is_sure`: go on after the time for faults, too."""
+        all_done = True
+        for broker in self._cluster.workload.brokers.names:
+
+            async def once(admin: Admin, broker: str = broker) -> None:
+                await act(admin, broker)
+
+            all_done = await self._until_done(once, broker, is_sure) and all_done
+        return all_done
+
+    async def _until_done(
+        self, act: Callable[[Admin], Awaitable[None]], broker: str = "", is_sure: bool = True
+    ) -> bool:
+        """Try until it is done; return whether it is."""
+        cluster, why = self._cluster, ""
+        for _ in range(TRIES_MAX):
+            if broker in cluster.gone:
+                return True
+            try:
+                async with Admin(NAMESRV, machine=cluster.world.machine(OBSERVER)) as admin:
+                    await act(admin)
+                    return True
+            except (StaticfireError, KeyError) as error:
+                why = repr(error)
+            if self._is_over() and not is_sure:
+                return False
+            await cluster.world.run_for(TRY_AGAIN_MS)
+        words = f"an administrator tried {TRIES_MAX} times in vain: {why}"
+        cluster.record.note(WentWrong(cluster.now_ms, OBSERVER, words))
+        return False
+
+
+async def _nothing() -> None:
+    """What was done stays."""

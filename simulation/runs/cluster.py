@@ -1,0 +1,238 @@
+"""The machines of a run and what runs on them: servers, members, producers, each started again and again."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import Admin
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels
+from staticfire.protocol.errors import StaticfireError, StorageError
+from staticfire.protocol.requests.assignment import MODE_POP
+from staticfire.runtime.service import Service
+from staticfire.simulation.checkers.events import ProcessBegan, ProcessEnded, WentWrong
+from staticfire.simulation.runs.consuming import MemberListener
+from staticfire.simulation.runs.disk_trouble import DiskTrouble
+from staticfire.simulation.runs.members import Member
+from staticfire.simulation.runs.record import RunRecord, Seat
+from staticfire.simulation.runs.sending import SendingProgram
+from staticfire.simulation.workload.description import Group, Producers, Workload
+from staticfire.simulation.world.process import ProcessKilled
+from staticfire.simulation.world.world import SimulatedWorld
+
+NAMESERVER, OBSERVER = "nameserver", "observer"
+NAMESRV = "10.0.0.1:9876"
+START_PAUSE_MS = 1_000
+# Between two attempts to start what can't start yet.
+START_TRIES_MAX = 120
+# While nothing is broken: what can't start as long as something is, is tried again.
+
+
+class RunCluster:
+    """All machines by name, and whether each is up."""
+
+    def __init__(self, world: SimulatedWorld, workload: Workload, record: RunRecord) -> None:
+        self.world = world
+        self.workload = workload
+        self.record = record
+        self.brokers: dict[str, Broker] = {}
+        self.members: dict[str, Member] = {}
+        self.programs: dict[str, SendingProgram] = {}
+        self.lives: dict[str, int] = {}
+        self.up: set[str] = set()
+        self.gone: set[str] = set()
+        """Machines that never come back."""
+        self.queues = {topic.name: topic.queues for topic in workload.topics}
+        """How many each topic has by now, per broker."""
+        self.was_forbidden: set[str] = set()
+        """Topics and groups that an administrator has forbidden something at some time."""
+        self.disks: dict[str, DiskTrouble] = {}
+        self.faults_in_force = 0
+        self.listener = MemberListener(world.run_for)
+        self.started: list[Callable[[], None]] = []
+        """Called when a process is up."""
+        self._watches: set[asyncio.Task[None]] = set()
+        self._starting: set[str] = set()
+        self._levels = DelayLevels.parse(
+            str(workload.brokers.settings.get("message_delay_level", DELAY_LEVELS_DEFAULT))
+        )
+        self._makers: dict[str, Callable[[], Service]] = {}
+        self._names: dict[str, str] = {}
+        """By address."""
+        self._make_machines()
+
+    def _make_machines(self) -> None:
+        """Give each program its machine."""
+        self._add(NAMESERVER, "10.0.0.1", self._nameserver)
+        for number, name in enumerate(self.workload.brokers.names, 1):
+            self._add(name, f"10.0.1.{number}", partial(self._broker, name))
+            self.disks[name] = DiskTrouble(self.world, name)
+        for group in self.workload.groups:
+            for number in range(1, group.members + 1):
+                name = f"{group.name}-{number}"
+                self._add(name, f"10.0.3.{len(self._makers)}", partial(self._member, name, group))
+        for producers in self.workload.producers:
+            for number in range(1, producers.clients + 1):
+                name = f"{producers.program}-{number}"
+                self._add(name, f"10.0.4.{len(self._makers)}", partial(self._program, name, producers))
+        self.world.machine(OBSERVER, "10.0.0.9")
+
+    def _add(self, name: str, host: str, maker: Callable[[], Service]) -> None:
+        self._makers[name] = maker
+        self._names[host] = name
+        self.world.machine(name, host)
+
+    @property
+    def names(self) -> list[str]:
+        """All machines that programs run on."""
+        return list(self._makers)
+
+    def member_of(self, client_id: str) -> str:
+        """Return the machine that a client id names; the id itself if it names none."""
+        return self._names.get(client_id.partition("@")[0], client_id)
+
+    @property
+    def brokers_there(self) -> list[str]:
+        """All brokers but those that are gone for good."""
+        return [name for name in self.workload.brokers.names if name not in self.gone]
+
+    # -- what runs on them -------------------------------------------------------------------------------------------
+
+    def _seat(self, name: str) -> Seat:
+        return Seat(self.world.machine(name), NAMESRV, self.world.seed, self.record)
+
+    def _nameserver(self) -> Service:
+        return Nameserver(self.world.machine(NAMESERVER), NameserverSettings())
+
+    def _broker(self, name: str) -> Service:
+        chosen: dict[str, Any] = {
+            "broker_name": name,
+            "namesrv_addr": NAMESRV,
+            "store_path_root_dir": "/store",
+            "vip_port_enable": False,
+            **self.workload.brokers.settings,
+        }
+        broker = self.brokers[name] = Broker(self.world.machine(name), BrokerSettings(**chosen))
+        return broker
+
+    def _member(self, name: str, group: Group) -> Service:
+        consumer = self.members[name] = self.listener.member(group, self._seat(name))
+        return consumer
+
+    def _program(self, name: str, producers: Producers) -> Service:
+        program = self.programs[name] = SendingProgram(producers, self._seat(name), self._levels, self.was_forbidden)
+        return program
+
+    # -- starts and ends ---------------------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Start the servers, make topics and groups, start the members."""
+        await self.start(NAMESERVER)
+        for name in self.workload.brokers.names:
+            await self.start(name)
+        async with Admin(NAMESRV, machine=self.world.machine(OBSERVER)) as admin:
+            for topic in self.workload.topics:
+                await admin.create_topic(topic.name, queues=topic.queues)
+            for group in self.workload.groups:
+                await admin.create_group(group.name)
+                for name in group.topics if group.popped else ():
+                    await admin.set_consume_mode(name, group.name, MODE_POP)
+        for group in self.workload.groups:
+            for number in range(1, group.members + 1):
+                await self.start(f"{group.name}-{number}")
+
+    async def begin_traffic(self) -> None:
+        """Start who sends."""
+        for producers in self.workload.producers:
+            for number in range(1, producers.clients + 1):
+                await self.start(f"{producers.program}-{number}")
+
+    async def start(self, name: str) -> None:
+        """Start what runs on a machine, as often as it takes."""
+        if name in self._starting or name in self.up or name in self.gone:
+            return
+        self._starting.add(name)
+        try:
+            tries_left = START_TRIES_MAX
+            while tries_left and name not in self.gone:
+                if not self.faults_in_force:
+                    tries_left -= 1
+                if await self._try_to_start(name, is_last=not tries_left):
+                    return
+                await self.world.run_for(START_PAUSE_MS)
+        finally:
+            self._starting.discard(name)
+
+    async def _try_to_start(self, name: str, is_last: bool) -> bool:
+        service = self._makers[name]()
+        try:
+            await self.world.start(name, service)
+        except ProcessKilled:
+            return False
+        except Exception as error:  # noqa: BLE001 (whatever keeps a program from starting is looked for, too)
+            is_expected = isinstance(error, StaticfireError | OSError)
+            if is_last or not is_expected:
+                self.record.note(WentWrong(self.now_ms, name, f"it doesn't start: {error!r}"))
+            return False
+        self.up.add(name)
+        self.lives[name] = self.lives.get(name, 0) + 1
+        self.record.note(ProcessBegan(self.now_ms, name))
+        for told in self.started:
+            told()
+        watch = asyncio.get_running_loop().create_task(self._watch(name, service), name=f"watch over {name}")
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+        return True
+
+    async def _watch(self, name: str, service: Service) -> None:
+        """Start again what has crashed, as whoever runs such programs does."""
+        try:
+            await service.wait()
+            return
+        except Exception as error:  # noqa: BLE001 (whatever it crashed with is what is looked for)
+            is_disk = isinstance(error, StorageError | OSError) and name in self.disks and self.disks[name].was_bad
+            if not is_disk:
+                self.record.note(WentWrong(self.now_ms, name, f"it crashed with {error!r}"))
+        self.kill(name, how="crashed")
+        await self.world.run_for(START_PAUSE_MS)
+        await self.start(name)
+
+    def kill(self, name: str, power_loss: bool = False, how: str = "killed") -> None:
+        """End a process in mid-line, if it is up."""
+        safe_position = -1
+        if name in self.brokers:
+            safe_position = self.brokers[name].state.store.synced_position
+        if name in self.up:
+            self.up.discard(name)
+            self.record.note(ProcessEnded(self.now_ms, name, "without power" if power_loss else how, safe_position))
+        self.world.kill(name, power_loss, torn=power_loss)
+
+    async def stop(self, name: str) -> None:
+        """End a process in order."""
+        self.up.discard(name)
+        self.record.note(ProcessEnded(self.now_ms, name, "stopping"))
+        with suppress(ProcessKilled):
+            try:
+                await self.world.stop(name)
+            except Exception as error:  # noqa: BLE001 (what a program crashed with is what is looked for)
+                if name not in self.disks or not self.disks[name].was_bad:
+                    self.record.note(WentWrong(self.now_ms, name, f"it didn't stop in order: {error!r}"))
+                self.world.kill(name)
+        self.record.note(ProcessEnded(self.now_ms, name, "stopped"))
+
+    async def end(self) -> None:
+        """Stop all that runs: clients first."""
+        for watch in list(self._watches):
+            watch.cancel()
+        for name in reversed(self._makers):
+            if name in self.up:
+                await self.stop(name)
+
+    @property
+    def now_ms(self) -> int:
+        return self.world.uptime_ms

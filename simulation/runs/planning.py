@@ -1,0 +1,81 @@
+"""Which faults a seed has, and when: decided before the run, so that a part of them can be tried alone."""
+
+from random import Random
+
+from staticfire.simulation.workload.description import Nemesis, Workload
+from staticfire.simulation.workload.strikes import FOREVER_MS, LASTING, STRIKES, At, Strike
+
+PAUSE_MS = 1_000
+# Between two faults of one machine.
+DETAILS = 1 << 30
+KEPT_SHARE = 0.5
+# How likely each kind of fault is one of a seed's.
+
+
+def plan_strikes(workload: Workload, chance: Random, run_ms: int) -> list[Strike]:
+    """Return the faults of a seed in their order. No machine has two at once; some kinds never come, by chance."""
+    nemesis = workload.nemesis
+    kinds = [kind for kind in nemesis.kinds if targets(workload, STRIKES[kind].at)]
+    kept = [kind for kind in kinds if chance.random() < KEPT_SHARE] or kinds[:1]
+    strikes: list[Strike] = []
+    free_at: dict[str, int] = {}
+    at_ms = 0
+    while kept:
+        at_ms += 1 + round(chance.expovariate(1 / (nemesis.every_seconds * 1_000)))
+        if at_ms >= run_ms:
+            break
+        strike = _one(workload, chance, chance.choice(kept), at_ms)
+        if at_ms >= free_at.get(strike.target, 0):
+            free_at[strike.target] = at_ms + strike.lasts_ms + PAUSE_MS
+            strikes.append(strike)
+    return strikes
+
+
+def _one(workload: Workload, chance: Random, kind: str, at_ms: int) -> Strike:
+    target = chance.choice(targets(workload, STRIKES[kind].at))
+    other = chance.choice(workload.brokers.names) if STRIKES[kind].at is At.CLIENT else ""
+    lasts_ms = _duration_ms(workload.nemesis, chance)
+    return Strike(at_ms, kind, target, FOREVER_MS if kind in LASTING else lasts_ms, chance.randrange(DETAILS), other)
+
+
+def _duration_ms(nemesis: Nemesis, chance: Random) -> int:
+    """Return how long it lasts: short ones are as frequent as long ones."""
+    low, high = (max(1.0, seconds * 1_000) for seconds in nemesis.lasts_seconds)
+    return round(low * float((high / low) ** chance.random()))
+
+
+def targets(workload: Workload, at: At) -> list[str]:
+    """Return the machines, topics or groups that it can hit; one without a name stands for all links."""
+    match at:
+        case At.BROKER:
+            return workload.brokers.names
+        case At.MEMBER:
+            return members_of(workload)
+        case At.PRODUCER:
+            return producers_of(workload)
+        case At.CLIENT:
+            return members_of(workload) + producers_of(workload)
+        case At.NAMESERVER:
+            return ["nameserver"]
+        case At.NETWORK:
+            return [""]
+        case At.SPARE_BROKER:
+            return workload.brokers.names[1:]
+        case At.SPARE_MEMBER:
+            return [member for group in workload.groups for member in group.member_names[1:]]
+        case At.TOPIC:
+            return [topic.name for topic in workload.topics]
+        case At.GROUP:
+            return [group.name for group in workload.groups]
+        case At.PULLING_GROUP:
+            return [group.name for group in workload.groups if not group.popped]
+
+
+def members_of(workload: Workload) -> list[str]:
+    """Return the machines of all groups."""
+    return [member for group in workload.groups for member in group.member_names]
+
+
+def producers_of(workload: Workload) -> list[str]:
+    """Return the machines that send."""
+    return [f"{one.program}-{number + 1}" for one in workload.producers for number in range(one.clients)]

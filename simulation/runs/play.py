@@ -1,0 +1,176 @@
+"""One run: a cluster comes up, works while things break, comes to rest, and is checked.
+
+Everything follows from the seed and the workload: which faults come when is planned before (planning.py), and whoever
+decides something by chance has a source of its own.
+"""
+
+import asyncio
+import gc
+import traceback
+from collections.abc import Sequence
+from random import Random
+from time import process_time
+
+import msgspec
+
+from staticfire.runtime.log import logged_to
+from staticfire.simulation.checkers import CHECKERS
+from staticfire.simulation.checkers.checker import Checkers
+from staticfire.simulation.checkers.events import NotSettled, RunEvent, Settled, TrafficEnded, WentWrong
+from staticfire.simulation.runs.cluster import RunCluster
+from staticfire.simulation.runs.observing import Observer, settled
+from staticfire.simulation.runs.outcome import RunOutcome
+from staticfire.simulation.runs.planning import plan_strikes
+from staticfire.simulation.runs.record import RunRecord
+from staticfire.simulation.runs.seeds import made_for
+from staticfire.simulation.runs.striking import Striker
+from staticfire.simulation.workload.description import Workload
+from staticfire.simulation.workload.loading import WorkloadMaker
+from staticfire.simulation.workload.strikes import Strike
+from staticfire.simulation.world.chance import source_of_chance
+from staticfire.simulation.world.ending import LeftOver
+from staticfire.simulation.world.loop import SimulationStuck
+from staticfire.simulation.world.running import simulate
+from staticfire.simulation.world.world import SimulatedWorld
+
+HOURS_ON_TOP = 24
+FRAMES_MAX = 6
+# Of what is told of an exception.
+GC_THRESHOLD = (20_000, 20, 20)
+# What is made of messages is of use until the end; there is little to collect, and looking for it takes as long.
+WARM_UP_MS = 30_000
+# Before the traffic begins: members have shared the queues.
+COOL_DOWN_MS = 30_000
+# After rest, before tables are compared: connections that nobody needs have gone.
+
+
+class Play(msgspec.Struct, frozen=True):
+    """What is to be played."""
+
+    seed: int
+    hours: float
+    strikes: Sequence[Strike] | None = None
+    """Instead of those that the seed has."""
+    keeps_events: bool = False
+
+
+def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
+    """Run a seed of a workload and return its outcome. Raises: UsageError (what makes the workload is wrong)."""
+    workload = make if isinstance(make, Workload) else made_for(make, what.seed)
+    began_s = process_time()
+    checkers = Checkers(workload, CHECKERS)
+    record = RunRecord(checkers.see, what.keeps_events)
+    strikes = list(what.strikes) if what.strikes is not None else planned(workload, what)
+    run = _Run(workload, what, strikes, record)
+    with logged_to(run.logged):
+        fingerprint = run.played()
+    return RunOutcome(
+        seed=what.seed,
+        violations=checkers.finish(),
+        strikes=strikes,
+        states=dict(sorted(record.states.items())),
+        virtual_ms=run.virtual_ms,
+        cpu_s=process_time() - began_s,
+        fingerprint=fingerprint,
+        events=record.events,
+    )
+
+
+def planned(workload: Workload, what: Play) -> list[Strike]:
+    """Return the faults that a seed has."""
+    chance: Random = source_of_chance(what.seed, "strikes")
+    return plan_strikes(workload, chance, round(what.hours * 3_600_000))
+
+
+class _Run:
+    """What happens in the world."""
+
+    def __init__(self, workload: Workload, what: Play, strikes: list[Strike], record: RunRecord) -> None:
+        self._workload = workload
+        self._what = what
+        self._strikes = strikes
+        self._record = record
+        self.virtual_ms = 0
+
+    def logged(self, level: str, event: str, fields: dict[str, object]) -> None:
+        """Count what programs log: nobody reads it, but that it came to this is worth knowing."""
+        if level in ("warning", "error"):
+            self._record.states[f"log: {event}"] += 1
+
+    def played(self) -> str:
+        """Return the fingerprint."""
+        gc.collect()
+        is_frozen = gc.get_freeze_count() > 0
+        if not is_frozen:
+            gc.freeze()  # What there is now stays: the collector needn't look at all modules again and again.
+        usual = gc.get_threshold()
+        gc.set_threshold(*GC_THRESHOLD)
+        fingerprints: list[str] = []
+
+        async def scenario(world: SimulatedWorld) -> None:
+            try:
+                await self._scenario(world)
+            finally:
+                self.virtual_ms = world.uptime_ms
+                fingerprints.append(world.history.fingerprint)
+
+        try:
+            simulate(scenario, self._what.seed, self._workload.network, self._what.hours + HOURS_ON_TOP)
+        except (LeftOver, SimulationStuck) as error:
+            self._record.note(WentWrong(self.virtual_ms, "the world", str(error)))
+        except (Exception, SystemExit):  # noqa: BLE001 (whatever it is, the other seeds are to be played, too)
+            self._record.note(WentWrong(self.virtual_ms, "the run", traceback.format_exc(limit=-FRAMES_MAX)))
+        finally:
+            self._record.is_open = False
+            gc.set_threshold(*usual)
+            if not is_frozen:
+                gc.unfreeze()
+        return fingerprints[0] if fingerprints else ""
+
+    async def _scenario(self, world: SimulatedWorld) -> None:
+        world.loop.jitter_timers(self._workload.timer_jitter_ms, source_of_chance(world.seed, "timers"))
+        cluster = RunCluster(world, self._workload, self._record)
+        observer = Observer(cluster)
+        striker = Striker(cluster)
+        await cluster.begin()
+        await world.run_for(WARM_UP_MS)
+        observer.note_tables()
+        looking = asyncio.get_running_loop().create_task(observer.loop(), name="observer")
+        try:
+            await cluster.begin_traffic()
+            striker.begin(self._strikes)
+            await world.run_for(hours=self._what.hours)
+            await self._come_to_rest(cluster, observer, striker)
+        finally:
+            looking.cancel()
+        await cluster.end()
+
+    async def _come_to_rest(self, cluster: RunCluster, observer: Observer, striker: Striker) -> None:
+        world = cluster.world
+        await striker.end()
+        for program in cluster.programs.values():
+            program.end()
+        cluster.listener.fails_by_chance = False
+        self._note(TrafficEnded(cluster.now_ms))
+        reasons = await settled(observer, cluster, round(self._workload.settles_within_seconds * 1_000))
+        observer.look()
+        self._note(NotSettled(cluster.now_ms, tuple(reasons)) if reasons else Settled(cluster.now_ms))
+        await world.run_for(COOL_DOWN_MS)
+        if not reasons:
+            observer.note_owners()
+            observer.note_tables()
+        observer.note_messages()
+        self._note_vain(cluster)
+
+    def _note_vain(self, cluster: RunCluster) -> None:
+        """A run in which nothing was ever stored has tried nothing, and is no success."""
+        programs = cluster.programs.values()
+        failures = [program.failure for program in programs if program.failure]
+        if not failures or any(program.stored_count for program in programs):
+            return
+        self._record.states["nothing was ever stored"] += 1
+        if not self._strikes and not any(program.has_told for program in programs):
+            self._note(WentWrong(cluster.now_ms, "the run", f"nothing was ever stored, the last time: {failures[-1]}"))
+
+    def _note(self, event: RunEvent) -> None:
+        self._record.note(event)

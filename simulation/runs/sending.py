@@ -1,0 +1,238 @@
+"""A program that sends at a rate, as a process of the simulated world."""
+
+from collections.abc import Container
+
+from staticfire.client import (
+    ClientSettings,
+    Message,
+    Producer,
+    ProducerSettings,
+    SendResult,
+    SendStatus,
+    TransactionProducer,
+    TransactionState,
+    by_hash,
+)
+from staticfire.client.cluster.namespaces import Namespace
+from staticfire.protocol.delay_levels import DelayLevels
+from staticfire.protocol.errors import (
+    BrokerAnswer,
+    ClientError,
+    MessageIllegal,
+    NoPermission,
+    StaticfireError,
+    UsageError,
+)
+from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.messages import ReceivedMessage
+from staticfire.runtime.service import Service
+from staticfire.simulation.checkers.events import (
+    RecallEnded,
+    ReplyReceived,
+    SendAcknowledged,
+    SendBegan,
+    SendFailed,
+    TransactionEnded,
+    WentWrong,
+)
+from staticfire.simulation.runs.record import Seat
+from staticfire.simulation.workload.description import Producers, Transactions, namespace_of
+from staticfire.simulation.workload.own_code import OWN_ERRORS, told
+from staticfire.simulation.world.chance import number_from, source_of_chance
+
+NAME_PROPERTY = "simulated_name"
+UNDER_WAY_MAX = 200
+# Of one program; above it, it waits for the next turn.
+NEVER_SENT = (UsageError, ClientError, MessageIllegal, NoPermission)
+# Reasons that are the workload's own: no fault that ends makes the next send better.
+LATE_RECALLS = 1.2
+# Some recalls come when the time of the message has passed.
+_SHARES = 1 << 20
+
+
+class SendingProgram(Service):
+    """Sends messages that have names, and notes what became of each."""
+
+    def __init__(
+        self, description: Producers, seat: Seat, levels: DelayLevels, was_forbidden: Container[str] = ()
+    ) -> None:
+        """`was_forbidden`: topics that an administrator has closed at some time: what is refused there is no fault."""
+        super().__init__()
+        self._was_forbidden = was_forbidden
+        self._description = description
+        machine, seed = seat.machine, seat.seed
+        self._machine = machine
+        self._seed = seed
+        self._record = seat.record
+        self._who = machine.identity.host_name
+        self._life = machine.identity.pid
+        self._chance = source_of_chance(seed, "sending", self._who, self._life)
+        self._is_over = False
+        self._under_way = 0
+        self._number = 0
+        self.stored_count = 0
+        self.failure = ""
+        """Why the last send failed, of those that have."""
+        self.has_told = False
+        """Whether it was noted that what it sends can never be stored."""
+        level = description.delay_level
+        self._delay_ms = levels.delay_ms(levels.clamp(level)) if level else description.delay_ms
+        self._producer: Producer
+        self._namespace = Namespace(namespace_of(description.topic))
+        group = self._namespace.unwrap(description.program)
+        settings = ProducerSettings(ClientSettings(namespace=self._namespace.name)) if self._namespace.name else None
+        if description.transactions is None:
+            self._producer = Producer(group, seat.namesrv, settings, machine)
+        else:
+            self._producer = TransactionProducer(group, seat.namesrv, settings, machine, check=self._asked)
+
+    async def _start(self) -> None:
+        await self._producer.__aenter__()
+        self.spawn(self._send_loop(), f"sending of {self._who}")
+
+    async def _stop(self) -> None:
+        self._is_over = True
+        await self._producer.__aexit__(None, None, None)
+
+    def end(self) -> None:
+        """Send no more; what is under way goes on."""
+        self._is_over = True
+
+    @property
+    def is_idle(self) -> bool:
+        return self._is_over and not self._under_way
+
+    def _now(self) -> int:
+        return self._machine.clock.uptime_ms()
+
+    async def _send_loop(self) -> None:
+        mean_ms = 1_000 * self._description.clients / self._description.per_second
+        while True:
+            await self.pause_for(max(1, round(self._chance.expovariate(1 / mean_ms))))
+            if self._is_over:
+                return
+            if self._under_way < UNDER_WAY_MAX:
+                self._number += 1
+                self._under_way += 1
+                self.spawn(self._send(self._number), f"send {self._number} of {self._who}")
+
+    async def _send(self, number: int) -> None:
+        name = f"{self._who}/{self._life}/{number}"
+        due_ms = self._now() + self._delay_ms if self._delay_ms else 0
+        tag, properties = self._chosen(name)
+        deliver_ms = self._machine.clock.wall_ms() + self._delay_ms if self._description.is_exact else None
+        is_half = self._transactions is not None
+        topic, shown = self._description.topic, tuple(properties.items())
+        self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown))
+        try:
+            message = self._message(name, number, tag, properties, deliver_ms)
+            if self._description.asks_ms:
+                await self._ask(name, message)
+                return
+            result = await self._sent(message, name)
+            self._acknowledged(name, result)
+            await self._perhaps_recall(name, result)
+        except StaticfireError as error:
+            self._failed(name, error)
+        finally:
+            self._under_way -= 1
+
+    async def _ask(self, name: str, message: Message) -> None:
+        reply = await self._producer.request(message, self._description.asks_ms)
+        self.stored_count += 1
+        self._record.note(ReplyReceived(self._now(), name, reply.body.decode()))
+
+    async def _perhaps_recall(self, name: str, result: SendResult) -> None:
+        """Call a message back at some moment up to shortly after its time, if it is one of those."""
+        share = number_from(self._seed, "recall", name) % _SHARES / _SHARES
+        if share >= self._description.recalls or result.recall_handle is None:
+            return
+        span_ms = round(self._delay_ms * LATE_RECALLS)
+        await self.pause_for(number_from(self._seed, "recalled after", name) % span_ms)
+        try:
+            await self._producer.recall(self._namespace.unwrap(self._description.topic), result.recall_handle)
+            outcome = "recalled"
+        except StaticfireError as error:
+            outcome = "refused" if isinstance(error, BrokerAnswer) else "unknown"
+        self._record.note(RecallEnded(self._now(), name, outcome))
+
+    def _failed(self, name: str, error: StaticfireError) -> None:
+        words = self.failure = f"{type(error).__name__}: {error}"
+        self._record.note(SendFailed(self._now(), name, words))
+        is_ours = self._description.topic not in self._was_forbidden
+        if isinstance(error, NEVER_SENT) and is_ours and not self.has_told:
+            self.has_told = True
+            self._record.note(WentWrong(self._now(), self._who, f"what it sends can never be stored: {words}"))
+
+    def _acknowledged(self, name: str, result: SendResult) -> None:
+        self.stored_count += 1
+        place = (result.queue.broker_name, self._namespace.wrap(result.queue.topic), result.queue.queue_id)
+        is_safe = result.status is SendStatus.SEND_OK
+        offset, position = result.queue_offset, result.log_position
+        if position < 0:
+            position = parse_offset_id(result.offset_message_id)[1]
+        self._record.note(SendAcknowledged(self._now(), name, place, offset, position, is_safe))
+
+    @property
+    def _transactions(self) -> Transactions | None:
+        return self._description.transactions
+
+    def _chosen(self, name: str) -> tuple[str, dict[str, str]]:
+        """Return the tag and the properties of a message: chance has them from its name."""
+        tags, all_values = self._description.tags, self._description.properties
+        tag = tags[number_from(self._seed, "tag", name) % len(tags)] if tags else ""
+        chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
+        return tag, {key: value for key, value in chosen.items() if value}
+
+    def _message(self, name: str, number: int, tag: str, properties: dict[str, str], deliver_ms: int | None) -> Message:
+        description = self._description
+        delay_ms = None if description.is_exact else description.delay_ms or None
+        return Message(
+            self._namespace.unwrap(description.topic), self._body(name, number), tag,
+            properties={NAME_PROPERTY: name, **properties},
+            delay_level=description.delay_level, delay_ms=delay_ms, deliver_ms=deliver_ms,
+        )  # fmt: skip
+
+    def _body(self, name: str, number: int) -> bytes:
+        """Raises: UsageError (the workload's own function makes none)."""
+        make, owner = self._description.body, f"the body of Producers({self._description.topic!r})"
+        if make is None:
+            return name.encode()
+        try:
+            body = make(number)
+        except (*OWN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C doesn't come up here: asyncio has it.
+            raise UsageError(f"{owner}: {told(error, make)}") from None
+        if not isinstance(body, bytes):
+            raise UsageError(
+                f"{owner} is {type(body).__name__} for message {number}; return bytes, as text.encode() is"
+            )
+        return body
+
+    async def _sent(self, message: Message, name: str) -> SendResult:
+        if isinstance(self._producer, TransactionProducer):
+            result = await self._producer.send_in_transaction(message, self._decide, name)
+            return result.sent
+        if self._description.keys:
+            key = self._chance.randrange(self._description.keys)
+            return await self._producer.send(message, selector=by_hash, key=key)
+        return await self._producer.send(message)
+
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    def _decide(self, _: Message, name: str) -> TransactionState:
+        shares = self._transactions or Transactions()
+        share = number_from(self._seed, "transaction", name) % _SHARES / _SHARES
+        if share >= shares.commit + shares.rollback:
+            return TransactionState.UNKNOWN
+        return self._ended(name, share < shares.commit)
+
+    def _asked(self, message: ReceivedMessage) -> TransactionState:
+        """Say it again, or for the first time. The same message always ends the same way, whoever is asked."""
+        name = message.get(NAME_PROPERTY) or ""
+        shares = self._transactions or Transactions()
+        share = number_from(self._seed, "transaction", name) % _SHARES / _SHARES
+        return self._ended(name, share < shares.commit or share >= (1 + shares.commit + shares.rollback) / 2)
+
+    def _ended(self, name: str, is_commit: bool) -> TransactionState:
+        self._record.note(TransactionEnded(self._now(), name, is_commit))
+        return TransactionState.COMMIT if is_commit else TransactionState.ROLLBACK

@@ -1,0 +1,185 @@
+"""What a part of the seeds does besides plain sending and consuming: one function per kind.
+
+Each takes a workload that a seed has already made up and returns it with something more. They have a source of chance
+of their own, which the plain part never sees: whatever is added here, the plain part of a seed stays what it was.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from staticfire.client import AVERAGELY, AVERAGELY_BY_CIRCLE, MessageModel
+from staticfire.simulation.workload.conditions import Above, Between, BothOf, Condition, EitherOf, Missing, Not, OneOf
+from staticfire.simulation.workload.description import (
+    LITE_PULL,
+    SIMPLE,
+    Group,
+    Producers,
+    Topic,
+    Workload,
+    namespace_of,
+)
+from staticfire.simulation.workload.strikes import ADMINISTRATION, LASTING
+
+Kind = Callable[[Random, Workload], Workload]
+
+PLAIN_SHARE = 0.5
+# So many seeds do nothing of this.
+KIND_SHARE = 0.3
+# How likely each kind is, in the others.
+
+ACT_SHARE = 0.6
+# How likely each of an administrator's acts may happen.
+TAGS = ("", "red", "blue", "Aa", "BB")
+# The last two have the same hash code: a broker can't tell them apart, and consumers have to.
+PROPERTIES: dict[str, Sequence[str]] = {"amount": ("", "1", "40", "250"), "region": ("", "eu", "us", "asia")}
+EXPRESSIONS = ("red", "red || blue", "Aa", "BB || red", "green")
+CONDITIONS: tuple[Condition, ...] = (
+    Above("amount", 30),
+    OneOf("region", ("eu", "us")),
+    BothOf(Between("amount", 1, 40), Not(OneOf("region", ("eu",)))),
+    EitherOf(Missing("region"), Above("amount", 100)),
+    Not(EitherOf(Above("amount", 30), OneOf("region", ("us", "asia")))),
+)
+
+
+def with_kinds(chance: Random, workload: Workload) -> Workload:
+    """Return the workload with some of the kinds, by chance, or as it is."""
+    if chance.random() < PLAIN_SHARE:
+        return workload
+    chosen = [name for name in KINDS if chance.random() < KIND_SHARE] or [chance.choice(list(KINDS))]
+    return with_some(chance, workload, chosen)
+
+
+def with_some(chance: Random, workload: Workload, names: Sequence[str]) -> Workload:
+    """Return the workload with the kinds of these names."""
+    for name in names:
+        workload = KINDS[name](chance, workload)
+    return workload
+
+
+def _filtering(chance: Random, workload: Workload) -> Workload:
+    """Messages have tags and properties, and a further group or two want some of them."""
+    topics = _plain_topics(workload)
+    groups = list(workload.groups)
+    is_first_popped = workload.groups[0].popped
+    if chance.random() < 0.7:
+        words: dict[str, Any] = {"expression": chance.choice(EXPRESSIONS)}
+        if chance.random() < 0.4:
+            words |= {"fails": 0.1, "retries_max": chance.choice((1, 3))}
+        groups.append(Group("tagged", topics, chance.choice((1, 2)), **words))
+    if len(groups) == len(workload.groups) or chance.random() < 0.7:
+        condition = chance.choice(CONDITIONS)
+        groups.append(Group("matching", topics[0], chance.choice((1, 2)), popped=is_first_popped, condition=condition))
+    producers = [replace(one, tags=TAGS, properties=PROPERTIES) for one in workload.producers]
+    return replace(workload, groups=groups, producers=producers)
+
+
+def _administration(chance: Random, workload: Workload) -> Workload:
+    """Administrators change things while the cluster works."""
+    wanted = [kind for kind in ADMINISTRATION if chance.random() < ACT_SHARE] or [chance.choice(ADMINISTRATION)]
+    return replace(workload, nemesis=replace(workload.nemesis, may=(*workload.nemesis.kinds, *wanted)))
+
+
+def _timed(chance: Random, workload: Workload) -> Workload:
+    """Messages have a moment of delivery, and some are called back before it."""
+    made = Producers(
+        chance.choice(_plain_topics(workload)), chance.choice((0.5, 2.0)), name="timed",
+        delay_ms=chance.choice((1_500, 12_000, 40_000)), is_exact=chance.random() < 0.7,
+        recalls=chance.choice((0.3, 1.0)),
+    )  # fmt: skip
+    return replace(workload, producers=[*workload.producers, made])
+
+
+def _requests(chance: Random, workload: Workload) -> Workload:
+    """Programs send requests, and members of a group reply."""
+    asking = Producers("questions", chance.choice((0.5, 2.0)), chance.choice((1, 2)), "asking", asks_ms=20_000)
+    members = chance.choice((1, 2))
+    group = Group("answering", "questions", members, replies=True, batch=chance.choice((1, 5)))
+    return _with(workload, [Topic("questions", chance.choice((1, 4)))], [asking], [group])
+
+
+def _polling(chance: Random, workload: Workload) -> Workload:
+    """A group polls, or receives, what it consumes."""
+    topics = _plain_topics(workload)
+    members, takes_ms = chance.choice((1, 2, 3)), chance.choice(((0, 0), (0, 30)))
+    if chance.random() < 0.5:
+        group = Group("polling", topics, members, way=LITE_PULL, takes_ms=takes_ms)
+    else:
+        batch = chance.choice((4, 16))
+        group = Group("receiving", topics[0], members, way=SIMPLE, popped=True, takes_ms=takes_ms, batch=batch)
+    return replace(workload, groups=[*workload.groups, group])
+
+
+def _broadcast(chance: Random, workload: Workload) -> Workload:
+    """Each member of a further group gets all messages."""
+    topic = chance.choice(_plain_topics(workload))
+    settings = {"message_model": MessageModel.BROADCASTING}
+    group = Group("news", topic, chance.choice((1, 2, 3)), takes_ms=(0, 20), settings=settings)
+    return replace(workload, groups=[*workload.groups, group])
+
+
+def _several(chance: Random, workload: Workload) -> Workload:
+    """Two further topics, each with programs and groups whose settings differ from all others."""
+    topics = [Topic("returns", chance.choice((1, 3, 6))), Topic("visits", chance.choice((1, 2, 16)))]
+    producers = [Producers(topic.name, chance.choice((0.3, 1.0)), keys=chance.choice((0, 5))) for topic in topics]
+    groups = []
+    for topic in topics:
+        settings = {
+            "pull_batch_size": chance.choice((1, 8, 32)), "persist_interval_ms": chance.choice((1_000, 10_000)),
+            "allocate_strategy": chance.choice((AVERAGELY, AVERAGELY_BY_CIRCLE)),
+            "pull_threshold_for_queue": chance.choice((3, 1_000)),
+        }  # fmt: skip
+        is_ordered = chance.random() < 0.5
+        name = f"{topic.name}-{'ledger' if is_ordered else 'board'}"
+        groups.append(Group(name, topic.name, chance.choice((1, 2, 3)), is_ordered, settings=settings))
+    return _with(workload, topics, producers, groups)
+
+
+def _namespaces(chance: Random, workload: Workload) -> Workload:
+    """The same names again, in a namespace: none of its messages comes to the other groups, nor theirs to it."""
+    first = workload.topics[0]
+    topic = Topic(f"blue%{first.name}", first.queues)
+    producers = Producers(topic.name, chance.choice((0.5, 2.0)), name=f"blue%{first.name}-web")
+    words: dict[str, Any] = {"fails": 0.1, "retries_max": 2} if chance.random() < 0.5 else {}
+    group = Group(f"blue%{workload.groups[0].name}", topic.name, chance.choice((1, 2)), **words)
+    return _with(workload, [topic], [producers], [group])
+
+
+def _plain_topics(workload: Workload) -> list[str]:
+    """Return the names of all topics but those of namespaces."""
+    return [topic.name for topic in workload.topics if not namespace_of(topic.name)]
+
+
+def _with(
+    workload: Workload, topics: Sequence[Topic], producers: Sequence[Producers], groups: Sequence[Group]
+) -> Workload:
+    return replace(
+        workload, topics=[*workload.topics, *topics], producers=[*workload.producers, *producers],
+        groups=[*workload.groups, *groups],
+    )  # fmt: skip
+
+
+def _losses(chance: Random, workload: Workload) -> Workload:
+    """Machines go for good, and others take over."""
+    nemesis = workload.nemesis
+    wanted = [kind for kind in LASTING if chance.random() < ACT_SHARE] or [chance.choice(LASTING)]
+    brokers = replace(workload.brokers, count=max(2, workload.brokers.count))
+    groups = [replace(group, members=max(2, group.members)) for group in workload.groups]
+    nemesis = replace(nemesis, may=(*nemesis.kinds, *wanted))
+    return replace(workload, nemesis=nemesis, brokers=brokers, groups=groups)
+
+
+KINDS: dict[str, Kind] = {
+    "several": _several,
+    "namespaces": _namespaces,
+    "timed": _timed,
+    "requests": _requests,
+    "polling": _polling,
+    "broadcast": _broadcast,
+    "filters": _filtering,
+    "administration": _administration,
+    "losses": _losses,
+}
+"""Those that make groups and programs come first: the last ones change what there is."""

@@ -1,0 +1,52 @@
+"""A run as a page for a browser: one lane per machine, all in one file that asks nobody for anything."""
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from staticfire.simulation.checkers.events import LocksSeen, MessageFound, RunEvent
+from staticfire.simulation.runs.outcome import RunOutcome
+
+TEMPLATE = Path(__file__).with_name("trace.html")
+EVENTS_SHOWN_MAX = 200_000
+
+
+def trace_page(outcome: RunOutcome, workload: str) -> str:
+    """Return the page of a run that has kept its events."""
+    shown = [_row(event) for event in outcome.events if not isinstance(event, MessageFound | LocksSeen)]
+    facts = {
+        "events": shown[:EVENTS_SHOWN_MAX],
+        "violations": [[violation.at_ms, str(violation)] for violation in outcome.violations],
+        "strikes": [str(strike) for strike in outcome.strikes],
+        "endMs": outcome.virtual_ms,
+    }
+    title = f"seed {outcome.seed} of {workload}"
+    verdict = "all promises kept" if outcome.passed else f"{len(outcome.violations)} broken promises"
+    cut = f"; only the first {EVENTS_SHOWN_MAX:,} events are shown" if len(shown) > EVENTS_SHOWN_MAX else ""
+    text = TEMPLATE.read_text(encoding="utf-8")
+    # A body may contain anything, also what would end the script.
+    data = json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")
+    words = {"TITLE": escape(title), "VERDICT": escape(verdict + cut), "FINGERPRINT": outcome.fingerprint, "DATA": data}
+    for name, word in words.items():
+        text = text.replace(f"{{{{{name}}}}}", word)
+    return text
+
+
+def _row(event: RunEvent) -> list[Any]:
+    """Return an event as the page has it: time, kind, fields."""
+    values: dict[str, Any] = msgspec.to_builtins(event, str_keys=True) if not _has_places(event) else _flat(event)
+    return [values.pop("at_ms"), type(event).__name__, values]
+
+
+def _has_places(event: RunEvent) -> bool:
+    return hasattr(event, "owners")
+
+
+def _flat(event: RunEvent) -> dict[str, Any]:
+    """Places are keys in `owners`, which JSON can't have."""
+    values = msgspec.structs.asdict(event)
+    values["owners"] = {" ".join(map(str, place)): members for place, members in values["owners"].items()}
+    return values

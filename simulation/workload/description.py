@@ -1,0 +1,370 @@
+"""The words of a workload file. Everything is checked when it is written down: UsageError says what is wrong.
+
+Chance decides the rest, from the seed: when each message is sent, what listeners answer, what breaks, for how long.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.client import ConsumeContext, OrderedContext, ReceivedMessage
+from staticfire.protocol.delay_levels import DelayLevels
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.names import group_fault, topic_fault
+from staticfire.protocol.tags import ALL_TAGS
+from staticfire.runtime.ranges import check_ranges, shown
+from staticfire.simulation.workload.conditions import Condition
+from staticfire.simulation.workload.kinds import check_kinds
+from staticfire.simulation.workload.spelling import check_known
+from staticfire.simulation.workload.strikes import STRIKES, USUAL_STRIKES
+from staticfire.simulation.world.link import LinkQuality
+
+BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
+PER_SECOND_MAX = 1_000.0
+SECONDS_MAX = 86_400.0
+PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"
+BATCH_MAX, RETRIES_MAX = 1_024, 1_000
+
+NAMESPACE_SIGN = "%"
+# What stands before it in the name of a topic, a group or a program is its namespace; clients get that as a setting.
+
+ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | OrderedContext], Awaitable[object]]
+"""A listener as push consumers take it."""
+
+
+def _require(condition: bool, words: str) -> None:
+    if not condition:
+        raise UsageError(words)
+
+
+def namespace_of(name: str) -> str:
+    """Return the namespace of a topic, group or program, empty for none."""
+    return name.partition(NAMESPACE_SIGN)[0] if NAMESPACE_SIGN in name else ""
+
+
+def _check_share(owner: str, **shares: float) -> None:
+    for name, share in shares.items():
+        _require(0 <= share <= 1, f"{owner}: {name}={share} is no share; write 0 to 1")
+
+
+class Word:
+    """What all of them are: checked when they are written down, first that each value is of its kind."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_kinds(type(self).__name__, self)
+        self.check()
+
+    def check(self) -> None:
+        """Raises: UsageError (what is written there can't be)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic(Word):
+    """A topic, on all brokers."""
+
+    name: str
+    queues: int = 4
+
+    def check(self) -> None:
+        fault = topic_fault(self.name)
+        _require(fault is None, f"topic {self.name!r}: {fault}")
+        _require(1 <= self.queues <= QUEUES_MAX, f"topic {self.name}: {self.queues} queues; 1 to {QUEUES_MAX} can be")
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions(Word):
+    """How the transactions of a producer end: shares of its messages. The rest is said when a broker asks back."""
+
+    commit: float = 0.7
+    rollback: float = 0.2
+
+    def check(self) -> None:
+        _check_share("Transactions", commit=self.commit, rollback=self.rollback)
+        _require(self.commit + self.rollback <= 1, "Transactions: commit and rollback are more than all together")
+
+
+@dataclass(frozen=True, slots=True)
+class Producers(Word):
+    """Programs that send to a topic, at a rate that all of them have together."""
+
+    topic: str
+    per_second: float = 1.0
+    clients: int = 1
+    name: str = ""
+    """The machines are name-1, name-2 ...; <topic>-producer when empty."""
+    keys: int = 0
+    """Messages have one of so many keys, and go to its queue; 0: to any queue."""
+    delay_level: int = 0
+    delay_ms: int = 0
+    is_exact: bool = False
+    """With delay_ms: the moment is written into the message, instead of the delay."""
+    recalls: float = 0.0
+    """With delay_ms: the share of messages that are called back, before their time or a little after."""
+    asks_ms: int = 0
+    """Messages are requests, and a reply is waited for so long; 0: they are not. A group has to reply to the topic."""
+    transactions: Transactions | None = None
+    body: Callable[[int], bytes] | None = None
+    """Makes the body of a producer's n-th message."""
+    tags: Sequence[str] = ()
+    """Each message has one of them; an empty text stands for none."""
+    properties: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Each message has one of these values of each; an empty text stands for none."""
+
+    def check(self) -> None:
+        owner = f"Producers({self.topic!r})"
+        _require(
+            0 < self.per_second <= PER_SECOND_MAX,
+            f"{owner}: per_second={self.per_second}; it has to be above 0 and at most {PER_SECOND_MAX:.0f}",
+        )
+        _require(1 <= self.clients <= CLIENTS_MAX, f"{owner}: clients={self.clients}; 1 to {CLIENTS_MAX} can be")
+        _require(self.keys >= 0, f"{owner}: keys={self.keys}; 0 means any queue")
+        _require(0 <= self.delay_level <= 18, f"{owner}: delay_level={self.delay_level}; 0 (none) to 18 can be")
+        _require(self.delay_ms >= 0, f"{owner}: delay_ms={self.delay_ms} is below 0")
+        _require(not (self.delay_level and self.delay_ms), f"{owner}: delay_level and delay_ms exclude each other")
+        _check_share(owner, recalls=self.recalls)
+        _require(
+            bool(self.delay_ms) or not (self.recalls or self.is_exact), f"{owner}: recalls and is_exact need delay_ms"
+        )
+        _require(self.asks_ms >= 0, f"{owner}: asks_ms={self.asks_ms} is below 0")
+        is_asking = bool(self.asks_ms)
+        _require(
+            not (is_asking and (self.delay_ms or self.delay_level or self.transactions)),
+            f"{owner}: requests have neither delays nor transactions here",
+        )
+        fault = group_fault(self.program)
+        _require(fault is None, f"{owner}: its name is that of a group, too: {fault}")
+        is_plain = not (self.delay_level or self.delay_ms or self.keys)
+        _require(self.transactions is None or is_plain, f"{owner}: transactions have neither delays nor keys here")
+
+    @property
+    def program(self) -> str:
+        """What its machines are called, before the number; its producer group, too."""
+        return self.name or f"{self.topic}-producer"
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Word):
+    """A consumer group: members on machines of their own, group-1, group-2 ..., with push consumers."""
+
+    name: str
+    topic: str | Sequence[str]
+    members: int = 1
+    ordered: bool = False
+    popped: bool = False
+    """Members pop what brokers say, instead of pulling queues that they share (RocketMQ's POP)."""
+    way: str = PUSH
+    """Which consumer members have: `push`; `lite pull`, which polls; `simple`, which pops and acknowledges."""
+    expression: str = ALL_TAGS
+    """Tags, as `red || blue`."""
+    condition: Condition | None = None
+    """A condition over properties (SQL92), instead of tags: made of the words in `conditions.py`."""
+    takes_ms: tuple[int, int] = (0, 50)
+    """How long a listener takes for a call."""
+    fails: float = 0.0
+    """The share of its calls that fail, as long as there are faults."""
+    poison: float = 0.0
+    """The share of messages that fail whenever they come, until they are dead."""
+    retries_max: int = -1
+    """After how many retries a message is dead; -1: RocketMQ's 16, and never when ordered."""
+    batch: int = 1
+    replies: bool = False
+    """Members reply to each message that is a request."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of PushSettings, by their names."""
+    listener: ProgramListener | None = None
+    """Your own, awaited after the call was noted; what it returns or raises counts."""
+
+    def check(self) -> None:
+        fault = group_fault(self.name)
+        _require(fault is None, f"group {self.name!r}: {fault}")
+        owner = f"Group({self.name!r})"
+        _require(bool(self.topics), f"{owner}: it has no topic")
+        _require(1 <= self.members <= CLIENTS_MAX, f"{owner}: members={self.members}; 1 to {CLIENTS_MAX} can be")
+        low, high = self.takes_ms
+        _require(0 <= low <= high, f"{owner}: takes_ms={self.takes_ms}; write (least, most)")
+        _check_share(owner, fails=self.fails, poison=self.poison)
+        _require(not (self.ordered and self.popped), f"{owner}: push consumers don't pop in order; drop one of the two")
+        _require(
+            not (self.ordered and self.poison and self.retries_max < 0),
+            f"{owner}: poison holds an ordered queue for ever; give it retries_max",
+        )
+        _require(1 <= self.batch <= BATCH_MAX, f"{owner}: batch={self.batch}; 1 to {BATCH_MAX} can be")
+        _require(
+            -1 <= self.retries_max <= RETRIES_MAX,
+            f"{owner}: retries_max={self.retries_max}; 0 to {RETRIES_MAX} can be, or -1 (what RocketMQ has)",
+        )
+        _require(
+            not (self.is_filtering and self.ordered),
+            f"{owner}: no checker knows the order of a group that passes over messages; drop ordered or the filter",
+        )
+        _require(
+            self.condition is None or self.expression == ALL_TAGS,
+            f"{owner}: expression and condition exclude each other",
+        )
+        check_known(self.way, (PUSH, LITE_PULL, SIMPLE), "kind of consumer")
+        is_plain = not (self.settings or self.ordered or self.poison or self.listener or self.replies)
+        _require(
+            self.way == PUSH or (is_plain and self.popped == (self.way == SIMPLE)),
+            f"{owner}: {self.way} consumers take neither settings, order, poison, a listener nor replies here; "
+            "simple ones pop, the others don't",
+        )
+        self.check_settings()
+        _require(
+            not (self.broadcasts and (self.is_filtering or self.ordered or self.popped or self.fails or self.poison)),
+            f"{owner}: members that get all messages have no filter, order, pops or failures here",
+        )
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether each member gets all messages."""
+        model = self.settings.get("message_model")
+        return getattr(model, "name", "") == "BROADCASTING"
+
+    @property
+    def is_filtering(self) -> bool:
+        """Whether it wants some messages only."""
+        return self.condition is not None or self.expression != ALL_TAGS
+
+    @property
+    def wants(self) -> str:
+        """What it chooses messages by, as a text."""
+        return self.expression if self.condition is None else self.condition.text
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it subscribes to."""
+        return (self.topic,) if isinstance(self.topic, str) else tuple(self.topic)
+
+    @property
+    def member_names(self) -> list[str]:
+        """What its members' machines are called."""
+        return [f"{self.name}-{number}" for number in range(1, self.members + 1)]
+
+    def check_settings(self) -> None:
+        """Raises: UsageError (no such setting, or a value that it can't have)."""
+        from staticfire.client import PushSettings
+
+        owner = f"Group({self.name!r})"
+        _check_settings(owner, PushSettings, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers(Word):
+    """The brokers, broker-a, broker-b ..., each with what `settings` says, by the names of BrokerSettings."""
+
+    count: int = 1
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        _require(1 <= self.count <= BROKERS_MAX, f"Brokers: count={self.count}; 1 to {BROKERS_MAX} can be")
+        _check_settings("Brokers", BrokerSettings, self.settings)
+        DelayLevels.parse(str(self.settings.get("message_delay_level", "1s")))
+
+    @property
+    def names(self) -> list[str]:
+        return [f"broker-{chr(ord('a') + number)}" for number in range(self.count)]
+
+    @property
+    def flushes_at_once(self) -> bool:
+        """Whether what is acknowledged is on the disk."""
+        return self.settings.get("flush_disk_type") == "SYNC_FLUSH"
+
+
+def _check_settings(owner: str, kind: type[Any], settings: dict[str, Any]) -> None:
+    known = [each.name for each in fields(kind)]
+    for name in settings:
+        try:
+            check_known(name, known, f"setting of {kind.__name__}")
+        except UsageError as error:
+            raise UsageError(f"{owner}: {error}") from None
+    made = kind(**settings)
+    check_kinds(owner, made, settings)
+    for each in fields(kind):
+        choices = each.metadata.get("choices")
+        if choices and each.name in settings:
+            check_known(settings[each.name], choices, f"value of {each.name}")
+    check_ranges(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Nemesis(Word):
+    """What breaks: one thing every so often, for a while. Each seed picks some of what `may` happen."""
+
+    may: Iterable[str] = USUAL_STRIKES
+    every_seconds: float = 30.0
+    """On average, from one to the next."""
+    lasts_seconds: tuple[float, float] = (0.5, 45.0)
+
+    def check(self) -> None:
+        for name in self.kinds:
+            check_known(name, STRIKES, "fault")
+        _require(
+            0 < self.every_seconds <= SECONDS_MAX, f"Nemesis: every_seconds={self.every_seconds} has to be above 0"
+        )
+        low, high = self.lasts_seconds
+        _require(0 <= low <= high <= SECONDS_MAX, f"Nemesis: lasts_seconds={self.lasts_seconds}; write (least, most)")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The faults that may happen, in their order."""
+        return (self.may,) if isinstance(self.may, str) else tuple(dict.fromkeys(self.may))
+
+
+@dataclass(frozen=True, slots=True)
+class Workload(Word):
+    """All of it."""
+
+    topics: Sequence[Topic]
+    producers: Sequence[Producers] = ()
+    groups: Sequence[Group] = ()
+    brokers: Brokers = field(default_factory=Brokers)
+    nemesis: Nemesis = field(default_factory=lambda: Nemesis(may=()))
+    network: LinkQuality = field(default_factory=LinkQuality)
+    """How every link carries while nothing is wrong with it."""
+    timer_jitter_ms: float = 0.5
+    """Timers ring up to so much late, as those of an operating system do."""
+    settles_within_seconds: float = 600.0
+    """After the last fault: all consumed, one owner per queue, nothing waits."""
+    checkers: Sequence[type[Any]] = ()
+    """Your own, beside the built-in ones: subclasses of `staticfire.simulation.checkers.Checker`."""
+
+    def check(self) -> None:
+        names = [topic.name for topic in self.topics]
+        _require(bool(names), "the workload has no topic")
+        for what, given in (("topic", names), ("group", [group.name for group in self.groups]),
+                            ("producer", [one.program for one in self.producers])):  # fmt: skip
+            twice = {name for name in given if given.count(name) > 1}
+            _require(not twice, f"{what} {min(twice, default='')!r} is there twice; give them different names")
+        both = {one.program for one in self.producers}.intersection(group.name for group in self.groups)
+        _require(not both, f"{min(both, default='')!r} is a group and producers: their machines are called so, too")
+        check_kinds("network", self.network)
+        for kind in self.checkers:
+            _require(_is_checker(kind), f"Workload: checkers={shown(repr(kind))}; it takes subclasses of Checker")
+        for producers in self.producers:
+            check_known(producers.topic, names, "topic")
+            _check_namespace("producers", producers.program, producers.topic)
+        for group in self.groups:
+            for topic in group.topics:
+                check_known(topic, names, "topic")
+                _check_namespace("group", group.name, topic)
+        _require(
+            0 < self.settles_within_seconds <= SECONDS_MAX,
+            f"settles_within_seconds={self.settles_within_seconds} has to be above 0 and at most {SECONDS_MAX:.0f}",
+        )
+        clients = sum(group.members for group in self.groups) + sum(one.clients for one in self.producers)
+        _require(clients <= CLIENTS_MAX, f"the workload has {clients} clients; {CLIENTS_MAX} can be")
+
+
+def _check_namespace(what: str, name: str, topic: str) -> None:
+    _require(
+        namespace_of(name) == namespace_of(topic), f"{what} {name!r} is in another namespace than its topic {topic!r}"
+    )
+
+
+def _is_checker(kind: type[Any]) -> bool:
+    from staticfire.simulation.checkers.checker import Checker  # It knows these words, too.
+
+    return issubclass(kind, Checker)

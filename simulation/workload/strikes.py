@@ -1,0 +1,118 @@
+"""What can break in a simulated cluster, by name. `simulation/runs/striking.py` does it."""
+
+from enum import Enum
+
+import msgspec
+
+
+class At(Enum):
+    """What a strike hits."""
+
+    BROKER = "a broker"
+    MEMBER = "a member of a group"
+    PRODUCER = "a producer"
+    CLIENT = "a member or a producer"
+    NAMESERVER = "the nameserver"
+    NETWORK = "all links"
+    SPARE_BROKER = "a broker but the first"
+    SPARE_MEMBER = "a member of a group but its first"
+    TOPIC = "a topic"
+    GROUP = "a group"
+    PULLING_GROUP = "a group that doesn't pop"
+
+
+class StrikeKind(msgspec.Struct, frozen=True):
+    """One thing that can break."""
+
+    at: At
+    words: str
+    is_usual: bool = True
+    """One of those that happen where nobody chooses. The others destroy what no broker could keep, never heal, or are
+    an administrator's."""
+
+
+STRIKES = {
+    "kill broker": StrikeKind(At.BROKER, "its process is killed, and started again later"),
+    "lose power": StrikeKind(At.BROKER, "its machine loses power, with what wasn't synced, or a part of it"),
+    "kill broker at a step": StrikeKind(At.BROKER, "it is killed before some step of its disk: a write, sync, rename"),
+    "lose power at a step": StrikeKind(At.BROKER, "the same with the power"),
+    "restart broker": StrikeKind(At.BROKER, "it stops in order, and starts later"),
+    "freeze broker": StrikeKind(At.BROKER, "its process stands still, its connections stay"),
+    "isolate broker": StrikeKind(At.BROKER, "nothing gets to it or from it; connections are silent"),
+    "slow disk": StrikeKind(At.BROKER, "its syncs take up to two seconds"),
+    "full disk": StrikeKind(At.BROKER, "no write finds space"),
+    "failing writes": StrikeKind(At.BROKER, "some of its writes fail"),
+    "failing syncs": StrikeKind(At.BROKER, "some of its syncs fail, and what they covered may be lost with the power"),
+    "failing reads": StrikeKind(
+        At.BROKER, "some of its reads fail; a failing map is the end of the process", is_usual=False
+    ),
+    "misdirected reads": StrikeKind(At.BROKER, "some of its reads get what lies elsewhere", is_usual=False),
+    "bit rot": StrikeKind(At.BROKER, "bits of its queues' files flip; the log has all that is in them"),
+    "reset connections": StrikeKind(At.BROKER, "all its connections are reset at once"),
+    "no descriptors": StrikeKind(At.BROKER, "it can neither open nor accept a further connection"),
+    "kill member": StrikeKind(At.MEMBER, "its process is killed, and started again later"),
+    "restart member": StrikeKind(At.MEMBER, "it leaves in order, and joins later"),
+    "freeze member": StrikeKind(At.MEMBER, "its process stands still"),
+    "isolate member": StrikeKind(At.MEMBER, "nothing gets to it or from it"),
+    "kill producer": StrikeKind(At.PRODUCER, "its process is killed, and started again later"),
+    "freeze producer": StrikeKind(At.PRODUCER, "its process stands still"),
+    "cut": StrikeKind(At.CLIENT, "it and one broker can't reach each other"),
+    "cut one way": StrikeKind(At.CLIENT, "it hears one broker, which doesn't hear it"),
+    "kill nameserver": StrikeKind(At.NAMESERVER, "its process is killed, and started again later"),
+    "freeze nameserver": StrikeKind(At.NAMESERVER, "its process stands still"),
+    "slow network": StrikeKind(At.NETWORK, "a tenth of a second per way on average, with a long tail"),
+    "losing network": StrikeKind(At.NETWORK, "one piece in twenty is sent again after a while, and holds up the rest"),
+    "resetting network": StrikeKind(At.NETWORK, "one piece in two hundred resets its connection"),
+    "reordering network": StrikeKind(At.NETWORK, "connections overtake each other"),
+    "narrow network": StrikeKind(At.NETWORK, "20 KB per second and link"),
+    "kill broker for good": StrikeKind(At.SPARE_BROKER, "its machine is gone, with its disk", is_usual=False),
+    "kill member for good": StrikeKind(At.SPARE_MEMBER, "its machine is gone", is_usual=False),
+    "isolate member for good": StrikeKind(
+        At.SPARE_MEMBER,
+        "nothing gets to it or from it; its machine is switched off when all have noticed",
+        is_usual=False,
+    ),
+    "kill producer for good": StrikeKind(At.PRODUCER, "its machine is gone", is_usual=False),
+    "add queues": StrikeKind(At.TOPIC, "an administrator gives it more queues, for good", is_usual=False),
+    "fewer write queues": StrikeKind(At.TOPIC, "half of its queues can't be written", is_usual=False),
+    "fewer read queues": StrikeKind(At.TOPIC, "half of its queues can't be read", is_usual=False),
+    "forbid writing": StrikeKind(At.TOPIC, "its permission is to read only", is_usual=False),
+    "forbid reading": StrikeKind(At.TOPIC, "its permission is to write only", is_usual=False),
+    "switch off group": StrikeKind(At.GROUP, "it may not consume", is_usual=False),
+    "reset offsets": StrikeKind(At.PULLING_GROUP, "its offsets are reset to some time before", is_usual=False),
+    "change settings": StrikeKind(At.BROKER, "a setting is changed while it runs, and changed back", is_usual=False),
+}
+
+
+USUAL_STRIKES = tuple(name for name, kind in STRIKES.items() if kind.is_usual)
+ADMINISTRATION = (
+    "add queues", "fewer write queues", "fewer read queues", "forbid writing", "forbid reading", "switch off group",
+    "reset offsets", "change settings",
+)  # fmt: skip
+"""What isn't broken but wanted: `simulation/runs/administering.py` does it."""
+
+
+FOR_GOOD = " for good"
+LASTING = tuple(name for name in STRIKES if name.endswith(FOR_GOOD))
+"""What never heals: others have to take over."""
+FOREVER_MS = 1 << 40
+
+
+class Strike(msgspec.Struct, frozen=True):
+    """Something that breaks at some time, for a while."""
+
+    at_ms: int
+    kind: str
+    target: str = ""
+    """A machine; empty: all links."""
+    lasts_ms: int = 1_000
+    detail: int = 0
+    """A number by which chance decides the rest."""
+    other: str = ""
+    """The broker at the other end of a cut."""
+
+    def __str__(self) -> str:
+        towards = f" and {self.other}" if self.other else ""
+        words = f"{self.kind}: {self.target}{towards}" if self.target else self.kind
+        lasts = "" if self.kind in LASTING else f", for {self.lasts_ms / 1000:.3f} s"
+        return f"{self.at_ms / 1000:.3f} s {words}{lasts}"

@@ -1,0 +1,61 @@
+"""The end of a simulated world: nothing is left over and nothing went wrong unnoticed, or the run has failed."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from staticfire.simulation.world.loop import JumpingLoop
+from staticfire.simulation.world.network import SimulatedNetwork
+from staticfire.simulation.world.process import Process, ProcessKilled
+from staticfire.simulation.world.tasks import NumberedTask
+
+TIDY_UP_S = 60.0
+# Of virtual time, for cancelled tasks to end.
+
+
+class LeftOver(AssertionError):
+    """A simulation ended with something unfinished or unnoticed."""
+
+
+def left_over(network: SimulatedNetwork, unhandled: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what is wrong at the end, a line each. `unhandled`: what the loop's exception handler was told."""
+    for task in _in_order(network.loop):
+        if not task.done() and task is not asyncio.current_task():
+            yield f"  a task that isn't done: {task!r}"
+        elif _failed_unnoticed(task):
+            yield f"  a task whose failure nobody noticed: {task.get_name()}: {task.exception()!r}"
+    for transport in network.transports:
+        yield f"  a connection that is open: {transport!r}"
+    for listener in network.listeners.values():
+        yield f"  a port that is open: {listener!r}"
+    for context in unhandled:
+        if not isinstance(context.get("exception"), ProcessKilled):
+            yield f"  an exception that nobody noticed: {context['message']}: {context.get('exception')!r}"
+
+
+async def tidy_up(network: SimulatedNetwork, processes: Iterable[Process]) -> None:
+    """Leave nothing that would run, or complain when it is collected: all processes die, other tasks are cancelled."""
+    loop = network.loop
+    dead = list(processes)
+    for process in dead:
+        process.die(loop.take_away(process))
+    network.listeners.clear()
+    network.transports.clear()
+    rest = [task for task in _in_order(loop) if not task.done() and task is not asyncio.current_task()]
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=TIDY_UP_S)
+    for process in dead:
+        process.bury()
+
+
+def _in_order(loop: JumpingLoop) -> list[NumberedTask]:
+    return sorted(loop.tasks, key=lambda task: task.number)
+
+
+def _failed_unnoticed(task: NumberedTask) -> bool:
+    # asyncio says so only when the task is collected, which may be long after the run.
+    if task.process is not None and task.process.is_dead:
+        return False  # it was killed before anybody could
+    return task.done() and task._log_traceback and not isinstance(task.exception(), ProcessKilled)

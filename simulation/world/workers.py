@@ -1,0 +1,67 @@
+"""Workers of a simulated process: no threads. What they run takes virtual time and nothing runs beside it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from staticfire.simulation.world.disk import Disk
+from staticfire.simulation.world.link import WIRE
+from staticfire.simulation.world.loop import JumpingLoop
+from staticfire.simulation.world.process import Process
+
+T = TypeVar("T")
+RUN_MS = 0.05
+
+
+class SimulatedWorkers:
+    """Run functions on the loop after a moment of virtual time; a sync takes the disk's time on top."""
+
+    def __init__(self, loop: JumpingLoop, process: Process, disk: Disk, run_ms: float = RUN_MS) -> None:
+        self.run_ms = run_ms
+        self._loop = loop
+        self._process = process
+        self._disk = disk
+        self._is_closed = False
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        self._process.require_alive()
+        if self._is_closed:
+            raise RuntimeError("these workers are closed")
+        await asyncio.sleep(self.run_ms / 1000)  # house: virtual time
+        syncing: list[tuple[Callable[[], None], float]] = []
+        self._disk.syncing = syncing
+        try:
+            return function(*arguments)
+        finally:
+            self._disk.syncing = None
+            if syncing:
+                await self._finish_syncs(syncing)
+
+    async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
+        return await self.run(function, *arguments)
+
+    async def close(self) -> None:
+        self._is_closed = True
+
+    async def _finish_syncs(self, syncing: list[tuple[Callable[[], None], float]]) -> None:
+        """Put on the disk what was synced, after the time that this takes: a loss of power before that wins.
+
+        The disk goes on whatever happens to the process or to who waits, so that is no part of the task.
+        """
+        disk, power_losses = self._disk, self._disk.power_losses
+        delay_ms = sum(takes_ms for _, takes_ms in syncing)
+        if not delay_ms:
+            for make_durable, _ in syncing:
+                make_durable()
+            return
+        is_done = self._loop.create_future()
+
+        def done() -> None:
+            if disk.power_losses == power_losses:
+                for make_durable, _ in syncing:
+                    make_durable()
+            if not is_done.done():
+                is_done.set_result(None)
+
+        self._loop.call_at_ns(self._loop.uptime_ns + round(delay_ms * 1e6), done, context=WIRE)
+        await is_done

@@ -1,0 +1,130 @@
+"""`async with Cluster(...) as cluster`: a cluster for code that awaits, whose own event loop goes on meanwhile.
+
+    async with Cluster() as cluster, PushConsumer(...):
+        await cluster.clock.advance(hours=2)        # consumers of this loop consume while it waits for them
+
+Also `cluster.aio` of a cluster that was entered with `with`, for asynchronous tests of a shared fixture.
+"""
+
+from typing import TYPE_CHECKING
+
+from staticfire.cluster.cluster_calls import Face, awaiting
+from staticfire.cluster.cluster_clock import RunningClock
+from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
+from staticfire.cluster.running_cluster import RunningCluster
+from staticfire.launch.plan import NAMESERVER
+from staticfire.runtime.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from staticfire.cluster.cluster import Cluster
+    from staticfire.cluster.cluster_dead_letters import AwaitedDeadLetters
+    from staticfire.cluster.cluster_faults import AwaitedFaults
+
+
+class AsyncClock(Face[RunningClock]):
+    """The message time of one cluster, awaited."""
+
+    def __init__(self, cluster: Face[RunningCluster]) -> None:
+        self._cluster = cluster
+
+    now = awaiting(RunningClock.now)
+    freeze = awaiting(RunningClock.freeze)
+    run = awaiting(RunningClock.run)
+    scale = awaiting(RunningClock.scale)
+    skip = awaiting(RunningClock.skip)
+    advance = awaiting(RunningClock.advance)
+
+    def _behind(self) -> tuple[LoopThread, RunningClock]:
+        thread, running = self._cluster._behind()
+        return thread, RunningClock(running)
+
+
+class AsyncCluster(ClusterFacts):
+    """A running cluster. Properties are known at once, methods are awaited."""
+
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
+
+    @property
+    def deaths(self) -> list[str]:
+        """Processes, or services of the thread, that ended unasked: in words."""
+        return self._cluster.deaths
+
+    @property
+    def control(self) -> str:
+        """The URL of the control endpoint, which starts when this is first asked for: a millisecond, not awaited."""
+        return self._cluster.control
+
+    @property
+    def clock(self) -> AsyncClock:
+        """Message time: `await cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()` ..."""
+        return AsyncClock(self)
+
+    def dlq(self, group: str) -> "AwaitedDeadLetters":
+        """The dead letters of a group: `.letters()`, `.count()`, `.find(id)`, `.resend()`, `.on_death(hook)`."""
+        from staticfire.cluster.cluster_dead_letters import AwaitedDeadLetters
+
+        return AwaitedDeadLetters(self, group)
+
+    @property
+    def faults(self) -> "AwaitedFaults":
+        """What goes wrong on purpose: `async with cluster.faults.add(...)`, `await cluster.faults.all()`."""
+        from staticfire.cluster.cluster_faults import AwaitedFaults
+
+        return AwaitedFaults(self)
+
+    @property
+    def nameserver(self) -> "AsyncClusterProcess":
+        """The nameserver, to be killed or frozen; of several the first."""
+        return AsyncClusterProcess(self, NAMESERVER)
+
+    @property
+    def nameservers(self) -> "list[AsyncClusterProcess]":
+        """All nameservers."""
+        return [AsyncClusterProcess(self, name) for name in self.nameserver_addresses]
+
+    def broker(self, name: str) -> "AsyncClusterProcess":
+        """Return one broker. Raises: ClientError."""
+        self._behind()[1].check_broker(name)
+        return AsyncClusterProcess(self, name)
+
+    create_topic = awaiting(RunningCluster.create_topic)
+    members = awaiting(RunningCluster.members)
+    dead_letters = awaiting(RunningCluster.dead_letters)
+    group = awaiting(RunningCluster.group)
+    explain = awaiting(RunningCluster.explain)
+    journal = awaiting(RunningCluster.journal)
+    requests = awaiting(RunningCluster.requests)
+    on_sent_back = awaiting(RunningCluster.on_sent_back)
+    reset = awaiting(RunningCluster.reset)
+    copy = awaiting(RunningCluster.copy)
+    snapshot = awaiting(RunningCluster.snapshot)
+    restore = awaiting(RunningCluster.restore)
+    snapshots = awaiting(RunningCluster.snapshots)
+    kill = awaiting(RunningCluster.kill)
+    restart = awaiting(RunningCluster.restart)
+    freeze = awaiting(RunningCluster.freeze)
+    thaw = awaiting(RunningCluster.thaw)
+
+    def _behind(self) -> tuple[LoopThread, RunningCluster]:
+        return self._cluster._behind()
+
+
+class AsyncClusterProcess(ProcessFacts[AsyncCluster]):
+    """The nameserver or one broker of a cluster."""
+
+    async def kill(self) -> None:
+        """Kill its process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""
+        await self._cluster.kill(self.name)
+
+    async def restart(self) -> None:
+        """Start its process anew on its port and folder; return when it is ready. Raises: as `Cluster.restart`."""
+        await self._cluster.restart(self.name)
+
+    async def freeze(self) -> None:
+        """Let its process stand still (SIGSTOP) until `thaw`. Raises: ClientError."""
+        await self._cluster.freeze(self.name)
+
+    async def thaw(self) -> None:
+        """Let its process go on. Raises: ClientError."""
+        await self._cluster.thaw(self.name)

@@ -1,0 +1,272 @@
+"""A cluster for tests and programs, in one line.
+
+    with Cluster(brokers=2, settings={"autoCreateTopicEnable": "false"}) as cluster:
+        cluster.create_topic("orders", queues=4)
+        ... any RocketMQ client, on cluster.namesrv
+
+    async with Cluster() as cluster:
+        await cluster.create_topic("orders")
+        await cluster.clock.advance(hours=2)
+
+The cluster lives in a thread of its own with a loop of its own, on free ports and in a temporary folder; all of it is
+gone afterwards. So a test may block, and its own event loop, if it has one, is left alone. With
+`isolation="process"` the nameserver and the brokers are processes, which can be killed and frozen.
+"""
+
+import asyncio
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Literal, Self
+
+from staticfire.cluster.cluster_calls import waiting
+from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
+from staticfire.cluster.running_cluster import RunningCluster
+from staticfire.launch.places import WantedCluster
+from staticfire.launch.plan import NAMESERVER
+from staticfire.launch.processes import ProcessCluster
+from staticfire.protocol.errors import ClientError
+from staticfire.runtime.light_start import collection_paused
+from staticfire.runtime.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from staticfire.cluster.async_cluster import AsyncCluster
+    from staticfire.cluster.cluster_clock import BlockingClock
+    from staticfire.cluster.cluster_dead_letters import BlockingDeadLetters
+    from staticfire.cluster.cluster_faults import BlockingFaults
+    from staticfire.launch.embedded import EmbeddedCluster
+
+Isolation = Literal["thread", "process"]
+COPY_TIMEOUT_S = 3_600
+NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
+
+
+class Cluster(ClusterFacts):
+    """A nameserver and brokers, from `with` (or `async with`) to its end. All methods may be called from any thread."""
+
+    def __init__(  # house: what people give a cluster are its parameters
+        self,
+        brokers: int = 1,
+        settings: Mapping[str, object] | None = None,
+        *,
+        isolation: Isolation = "thread",
+        directory: str | PathLike[str] | None = None,
+        namesrv_port: int = 0,
+        broker_port: int = 0,
+        grpc: bool = False,
+        control_hosts: Sequence[str] = (),
+        nameservers: int = 1,
+        compat: str | None = None,
+    ) -> None:
+        """`settings`: under RocketMQ's names, for every process that knows them. Port 0: any free one.
+
+        `grpc`: with an endpoint for RocketMQ 5's clients, at `grpc_endpoint`; off, since it takes a tenth of a second
+        of a start, and the extra staticfire[grpc].
+
+        `nameservers`: how many; clients get the list, and broker and clients go on while one of them is there.
+
+        `compat`: "rocketmq-5.3.3" turns every difference from it off that can be (docs/compatibility.md).
+
+        `control_hosts`: host names under which the control endpoint may be asked, besides this machine's loopback.
+        Raises: UsageError, ClientError.
+        """
+        if isolation not in ("thread", "process"):
+            raise ClientError(f"isolation={isolation!r} is unknown; there are 'thread' and 'process'")
+        self.isolation = isolation
+        ports = namesrv_port, broker_port
+        wanted = WantedCluster.of_parameters(brokers, settings, directory, *ports, grpc, nameservers)
+        if compat is not None:
+            from staticfire.launch.compat import check_target
+
+            check_target(compat)
+        self._wanted = replace(wanted, compat=compat)
+        self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
+        self._thread: LoopThread | None = None
+        self._stack = AsyncExitStack()
+        self._running: RunningCluster | None = None
+        self._control_url = ""
+        self.deaths: list[str] = []
+        """Processes, or services of the thread, that ended unasked: in words."""
+
+    # -- what there is -------------------------------------------------------------------------------------------
+
+    @property
+    def control(self) -> str:
+        """The URL of the control endpoint, which starts when this is first asked for."""
+        if not self._control_url:
+            self._control_url = self._open_control(self._control_hosts)
+        return self._control_url
+
+    @property
+    def clock(self) -> "BlockingClock":
+        """Message time: `cluster.clock.advance(hours=2)`, `.freeze()`, `.run()`, `.scale(60)`, `.skip()`, `.now()`."""
+        from staticfire.cluster.cluster_clock import BlockingClock
+
+        return BlockingClock(self)
+
+    def dlq(self, group: str) -> "BlockingDeadLetters":
+        """The dead letters of a group: `.letters()`, `.count()`, `.find(id)`, `.resend()`, `.on_death(hook)`."""
+        from staticfire.cluster.cluster_dead_letters import BlockingDeadLetters
+
+        return BlockingDeadLetters(self, group)
+
+    @property
+    def faults(self) -> "BlockingFaults":
+        """What goes wrong on purpose: `.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")`, `.all()`, `.clear()`."""
+        from staticfire.cluster.cluster_faults import BlockingFaults
+
+        return BlockingFaults(self)
+
+    @property
+    def aio(self) -> "AsyncCluster":
+        """The same cluster for code that awaits: what `async with` gives."""
+        from staticfire.cluster.async_cluster import AsyncCluster
+
+        return AsyncCluster(self)
+
+    @property
+    def nameserver(self) -> "ClusterProcess":
+        """The nameserver, to be killed or frozen; of several the first."""
+        return ClusterProcess(self, NAMESERVER)
+
+    @property
+    def nameservers(self) -> "list[ClusterProcess]":
+        """All nameservers."""
+        return [ClusterProcess(self, name) for name in self.nameserver_addresses]
+
+    def broker(self, name: str) -> "ClusterProcess":
+        """Return one broker. Raises: ClientError."""
+        self._behind()[1].check_broker(name)
+        return ClusterProcess(self, name)
+
+    # -- what can be done ----------------------------------------------------------------------------------------
+
+    create_topic = waiting(RunningCluster.create_topic)
+    members = waiting(RunningCluster.members)
+    dead_letters = waiting(RunningCluster.dead_letters)
+    group = waiting(RunningCluster.group)
+    explain = waiting(RunningCluster.explain)
+    journal = waiting(RunningCluster.journal)
+    requests = waiting(RunningCluster.requests)
+    on_sent_back = waiting(RunningCluster.on_sent_back)
+    reset = waiting(RunningCluster.reset)
+    copy = waiting(RunningCluster.copy, COPY_TIMEOUT_S)
+    snapshot = waiting(RunningCluster.snapshot)
+    restore = waiting(RunningCluster.restore)
+    snapshots = waiting(RunningCluster.snapshots)
+    kill = waiting(RunningCluster.kill)
+    restart = waiting(RunningCluster.restart)
+    freeze = waiting(RunningCluster.freeze)
+    thaw = waiting(RunningCluster.thaw)
+    _open_control = waiting(RunningCluster.open_control)
+
+    # -- from start to end ---------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        thread = self._make_thread()
+        try:
+            thread.call(self._start())
+        except BaseException:
+            thread.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        thread = self._thread
+        assert thread is not None
+        if thread.is_copy:
+            return
+        try:
+            if thread.error is None:
+                thread.call(self._stop())
+        finally:
+            thread.close()
+
+    async def __aenter__(self) -> "AsyncCluster":
+        thread = self._make_thread()
+        try:
+            await asyncio.wrap_future(thread.submit(self._start()))
+        except BaseException:
+            thread.close()
+            raise
+        return self.aio
+
+    async def __aexit__(self, *_: object) -> None:
+        thread = self._thread
+        assert thread is not None
+        try:
+            if thread.error is None:
+                await asyncio.wrap_future(thread.submit(self._stop()))
+        finally:
+            thread.close()
+
+    def _behind(self) -> tuple[LoopThread, RunningCluster]:
+        if self._running is None or self._thread is None:
+            raise ClientError(NOT_RUNNING)
+        return self._thread, self._running
+
+    def _make_thread(self) -> LoopThread:
+        if self._thread is not None:
+            raise ClientError("a Cluster is used once: make another one")
+        self._thread = LoopThread("this cluster")
+        return self._thread
+
+    async def _start(self) -> None:
+        """Bring the cluster up, or let nothing of it behind."""
+        try:
+            self._running = RunningCluster(await self._start_servers(), self._stack)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _stop(self) -> None:
+        self._running = None
+        await self._stack.aclose()
+
+    async def _start_servers(self) -> "EmbeddedCluster | ProcessCluster":
+        if self.isolation == "process":
+            return self._start_processes()
+        with collection_paused():
+            from staticfire.launch.embedded import (
+                EmbeddedCluster,  # here: it loads a whole broker, as processes do themselves
+            )
+
+        cluster = EmbeddedCluster(self._wanted)
+        self._stack.push_async_callback(cluster.stop)
+        await cluster.start(self.deaths.append)
+        return cluster
+
+    def _start_processes(self) -> ProcessCluster:
+        cluster = ProcessCluster.prepare(self._wanted, stdout=subprocess.DEVNULL)
+        self._stack.callback(cluster.stop)
+        cluster.on_death(lambda child: self.deaths.append(child.how_it_ended() + child.last_words()))
+        cluster.start()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(cluster.children, cluster.children.pump)
+        self._stack.callback(loop.remove_reader, cluster.children)
+        return cluster
+
+
+class ClusterProcess(ProcessFacts[Cluster]):
+    """The nameserver or one broker of a cluster."""
+
+    def kill(self) -> None:
+        """Kill its process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""
+        self._cluster.kill(self.name)
+
+    def restart(self) -> None:
+        """Start its process anew on its port and folder, stopping it first where it runs; return when it is ready.
+
+        Raises: ClientError, UsageError, ChildFailed.
+        """
+        self._cluster.restart(self.name)
+
+    def freeze(self) -> None:
+        """Let its process stand still (SIGSTOP) until `thaw`. Raises: ClientError."""
+        self._cluster.freeze(self.name)
+
+    def thaw(self) -> None:
+        """Let its process go on. Raises: ClientError."""
+        self._cluster.thaw(self.name)

@@ -1,0 +1,151 @@
+"""`Cluster.clock`: message time.
+
+    cluster.clock.advance(hours=2)
+    cluster.clock.advance("1h30m")
+    cluster.clock.advance(to=datetime(2027, 1, 1, tzinfo=UTC))
+
+Each method returns a `ClockReport`: what the clock shows then, and what an advance delivered. All raise BrokerAnswer
+(a target in the past), ClockBusy (somebody else moves the clock) and NetworkError; `advance` also NotAtRest, with
+whoever keeps the cluster from resting.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from staticfire.client.admin.clock import ClockReport, ClusterClock
+from staticfire.cluster.cluster_calls import Face, waiting
+from staticfire.cluster.running_cluster import RunningCluster
+from staticfire.protocol.durations import DURATION_FORMS, MOMENT_FORMS, ms_of, parse_duration, parse_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS
+from staticfire.runtime.loop_thread import LoopThread
+
+DIGITS_MAX = 24
+# So much of a number is shown in an error.
+TIMEOUT_S = ADVANCE_TIMEOUT_MS / 1_000 + 10
+# The clock's own deadline comes first: it says more.
+
+BLOCKS_CONSUMERS = (
+    "cluster.clock.advance would block the event loop that runs here, and with it the consumers that it waits for: "
+    "write `async with Cluster(...) as cluster` and `await cluster.clock.advance(...)`, or with this cluster "
+    "`await cluster.aio.clock.advance(...)`"
+)
+
+
+class RunningClock:
+    """Message time, from within the event loop that the cluster lives in."""
+
+    def __init__(self, cluster: RunningCluster) -> None:
+        self._cluster = cluster
+
+    async def now(self) -> ClockReport:
+        """Return what it shows."""
+        return await self._moved(ClusterClock.now)
+
+    async def freeze(self) -> ClockReport:
+        """Let message time stand."""
+        return await self._moved(ClusterClock.freeze)
+
+    async def run(self) -> ClockReport:
+        """Let message time run at its usual pace, from where it is."""
+        return await self._moved(ClusterClock.run)
+
+    async def scale(self, rate: float) -> ClockReport:
+        """Let message time run that many times faster. Raises: UsageError."""
+        if not _is_number(rate):
+            raise UsageError(f"scale({rate!r}): how many times faster than real time, as in scale(60)")
+        return await self._moved(lambda clock: clock.scale(rate))
+
+    async def skip(self) -> ClockReport:
+        """Skip to whatever falls due next, again and again, whenever consumers are at rest."""
+        return await self._moved(ClusterClock.skip)
+
+    async def advance(  # house: one way to say a time is given, by name
+        self,
+        by: timedelta | str | None = None,
+        *,
+        to: datetime | str | int | None = None,
+        settle: timedelta | str | None = None,
+        days: float | None = None,
+        hours: float | None = None,
+        minutes: float | None = None,
+        seconds: float | None = None,
+        milliseconds: float | None = None,
+    ) -> ClockReport:
+        """Jump ahead; return when everything that fell due on the way is consumed.
+
+        By `by` (`"1h30m"` or a timedelta) or by days to milliseconds, or `to` a moment (a datetime, ISO 8601 or
+        milliseconds; UTC without a time zone). `settle`: how long consumers may take after each step, 30 s if not said.
+        Raises: NotAtRest, ClockBusy, BrokerAnswer, UsageError (not exactly one of these, or none that can be read).
+        """
+        named = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds, "milliseconds": milliseconds}
+        parts = {name: number for name, number in named.items() if number is not None}
+        if (by is not None) + (to is not None) + bool(parts) != 1:
+            raise UsageError('advance wants one of: hours=2 and the like, "1h30m", a timedelta, or to=')
+        by_ms = _parts_ms(parts) if parts else None if by is None else _ms("advance", by)
+        to_ms = None if to is None else _moment_ms(to)
+        settle_ms_max = None if settle is None else _ms("settle", settle)
+        return await self._moved(lambda clock: clock.advance(by_ms, to_ms, settle_ms_max))
+
+    async def _moved(self, move: Callable[[ClusterClock], Awaitable[ClockReport]]) -> ClockReport:
+        async with self._cluster.pool() as pool:
+            return await move(ClusterClock(pool, self._cluster.cluster.namesrv))
+
+
+class BlockingClock(Face[RunningClock]):
+    """The message time of one cluster. All methods may be called from any thread but the cluster's own."""
+
+    def __init__(self, cluster: Face[RunningCluster]) -> None:
+        self._cluster = cluster
+
+    now = waiting(RunningClock.now)
+    freeze = waiting(RunningClock.freeze)
+    run = waiting(RunningClock.run)
+    scale = waiting(RunningClock.scale)
+    skip = waiting(RunningClock.skip)
+    advance = waiting(RunningClock.advance, TIMEOUT_S, BLOCKS_CONSUMERS)
+
+    def _behind(self) -> tuple[LoopThread, RunningClock]:
+        thread, running = self._cluster._behind()
+        return thread, RunningClock(running)
+
+
+def _ms(name: str, duration: object) -> int:
+    """Return a duration in milliseconds. Raises: UsageError."""
+    if isinstance(duration, str):
+        return parse_duration(duration)
+    if isinstance(duration, timedelta):
+        return round(duration / timedelta(milliseconds=1))
+    if _is_number(duration):
+        way_out = f'{name}="{duration}s" or {name}=timedelta(seconds={duration})'
+        if name == "advance":
+            way_out = f'advance(seconds={duration}), advance("{duration}s"), or the same with hours, minutes ...'
+        raise UsageError(f"{name}: {duration} of what? Write {way_out}")
+    raise UsageError(f"{name}: {duration!r} is no duration; it takes a timedelta, or text like {DURATION_FORMS}")
+
+
+def _parts_ms(parts: dict[str, float]) -> int:
+    """Return what hours=2 and the like mean together. Raises: UsageError."""
+    wrong = [f"{name}={number!r}" for name, number in parts.items() if not _is_number(number)]
+    if wrong:
+        raise UsageError(f"advance: {wrong[0]} is no number")
+    try:
+        return round(timedelta(**parts) / timedelta(milliseconds=1))
+    except (OverflowError, ValueError) as error:  # Too many days, or no number at all.
+        given = ", ".join(f"{name}={str(number)[:DIGITS_MAX]}" for name, number in parts.items())
+        raise UsageError(f"advance({given}): {error}") from None
+
+
+def _moment_ms(moment: object) -> int:
+    """Return a moment in milliseconds since 1970. Raises: UsageError."""
+    if isinstance(moment, datetime):
+        return ms_of(moment)
+    if isinstance(moment, str):
+        return parse_moment(moment)
+    if isinstance(moment, int) and not isinstance(moment, bool):
+        return moment
+    raise UsageError(f"to={moment!r} is no moment; it takes a datetime, or {MOMENT_FORMS}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

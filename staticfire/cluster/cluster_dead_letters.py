@@ -1,0 +1,115 @@
+"""`Cluster.dlq(group)`: the dead letters of a group.
+
+    for letter in cluster.dlq("billing").letters():
+        print(letter.id, letter.origin_topic, letter.message.body)
+    cluster.dlq("billing").resend()
+    stop = cluster.dlq("billing").on_death(lambda letter: died.append(letter.message.body))
+
+All raise GroupNotFound, BrokerAnswer and NetworkError; see DeadLetterQueue.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from staticfire.cluster.cluster_calls import Face, awaiting, waiting
+from staticfire.cluster.running_cluster import RunningCluster
+from staticfire.runtime.log import logger
+from staticfire.runtime.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from staticfire.client import DeadLetter, DeadLetterQueue, ResendReport
+
+T = TypeVar("T")
+
+log = logger("cluster")
+
+RESEND_TIMEOUT_S = 3_600
+# Thousands of letters take seconds each thousand; who waits can interrupt it, and it goes on where it was.
+
+
+class RunningDeadLetters:
+    """A group's dead letters, from within the event loop that the cluster lives in."""
+
+    def __init__(self, cluster: RunningCluster, group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+
+    async def count(self) -> int:
+        """Return how many there are."""
+        return await self._asked(lambda queue: queue.count())
+
+    async def letters(self, limit: int = 1_000, newest: bool = False) -> "list[DeadLetter]":
+        """Return the oldest ones, or the newest, in the order in which they died."""
+        return await self._asked(lambda queue: queue.letters(limit, newest))
+
+    async def find(self, letter_id: str) -> "DeadLetter":
+        """Return the letter of an id: its place, or the id of its message. Raises: ClientError (it isn't there)."""
+        return await self._asked(lambda queue: queue.find(letter_id))
+
+    async def resend(
+        self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
+    ) -> "ResendReport":
+        """Send a letter, or several, again; without ids all that weren't sent so before, or all with `again`.
+
+        Raises: as `DeadLetterQueue.resend`.
+        """
+        return await self._asked(lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again))
+
+    async def follow(self, hook: "Callable[[DeadLetter], object]", from_start: bool) -> None:
+        """Call a hook with each message that dies, in a thread; one that raises is logged."""
+        from staticfire.client import DeadLetterQueue
+
+        async with DeadLetterQueue(self._group, self._cluster.cluster.namesrv) as queue:
+            try:
+                async for letter in queue.follow(from_start):
+                    try:
+                        await queue.client.machine.workers.run_foreign(hook, letter)
+                    except Exception as error:  # noqa: BLE001 (a program's own function: the next death is told, too)
+                        log.error("hook_failed", group=self._group, letter=letter.id, error=repr(error))
+            except Exception as error:
+                log.error("hook_ended", group=self._group, error=repr(error))
+                raise
+
+    async def _asked(self, ask: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
+        from staticfire.client import DeadLetterQueue
+
+        async with DeadLetterQueue(self._group, self._cluster.cluster.namesrv) as queue:
+            return await ask(queue)
+
+
+class ClusterDeadLetters(Face[RunningDeadLetters]):
+    """What both faces share: a cluster, a group, and a hook."""
+
+    def __init__(self, cluster: Face[RunningCluster], group: str) -> None:
+        self._cluster = cluster
+        self.group = group
+
+    def on_death(self, hook: "Callable[[DeadLetter], object]", from_start: bool = False) -> Callable[[], object]:
+        """Have a plain function called, in a thread, with each message that dies from now on, or with all.
+
+        Returns what ends that; the cluster's end does, too.
+        """
+        thread, behind = self._behind()
+        return thread.submit(behind.follow(hook, from_start)).cancel
+
+    def _behind(self) -> tuple[LoopThread, RunningDeadLetters]:
+        thread, running = self._cluster._behind()
+        return thread, RunningDeadLetters(running, self.group)
+
+
+class BlockingDeadLetters(ClusterDeadLetters):
+    """The dead letters of a group; all methods block."""
+
+    count = waiting(RunningDeadLetters.count)
+    letters = waiting(RunningDeadLetters.letters)
+    find = waiting(RunningDeadLetters.find)
+    resend = waiting(RunningDeadLetters.resend, RESEND_TIMEOUT_S)
+
+
+class AwaitedDeadLetters(ClusterDeadLetters):
+    """The dead letters of a group; all methods but `on_death` are awaited."""
+
+    count = awaiting(RunningDeadLetters.count)
+    letters = awaiting(RunningDeadLetters.letters)
+    find = awaiting(RunningDeadLetters.find)
+    resend = awaiting(RunningDeadLetters.resend)

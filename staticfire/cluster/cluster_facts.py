@@ -1,0 +1,66 @@
+"""What is known of a running cluster at once, without waiting: the same for `Cluster` and `AsyncCluster`."""
+
+from typing import Generic, TypeVar
+
+from staticfire.cluster.cluster_calls import Face
+from staticfire.cluster.running_cluster import RunningCluster
+from staticfire.protocol.errors import ClientError
+
+
+class ClusterFacts(Face[RunningCluster]):
+    """Where a cluster is."""
+
+    @property
+    def namesrv(self) -> str:
+        """The nameserver's address, what others call NAMESRV_ADDR; of several all, separated by semicolons."""
+        return self._behind()[1].cluster.namesrv
+
+    @property
+    def nameserver_addresses(self) -> dict[str, str]:
+        """Where each nameserver is, by its name: nameserver, nameserver-2, ..."""
+        return self._behind()[1].cluster.plan.nameserver_addresses
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each broker is, by its name."""
+        return self._behind()[1].cluster.addresses
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """Where RocketMQ 5's clients connect to. Raises: ClientError (the cluster has no gRPC endpoint)."""
+        endpoint = self._behind()[1].cluster.plan.grpc_endpoint
+        if endpoint is None:
+            raise ClientError("this cluster has no gRPC endpoint: Cluster(grpc=True) has one")
+        return endpoint
+
+    @property
+    def directory(self) -> str:
+        """Where the data is."""
+        return self._behind()[1].cluster.folder.path
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of those that run, by name; in a thread: this process's."""
+        return self._behind()[1].cluster.pids
+
+
+C = TypeVar("C", bound=ClusterFacts)
+
+
+class ProcessFacts(Generic[C]):
+    """The nameserver or one broker of a cluster."""
+
+    def __init__(self, cluster: C, name: str) -> None:
+        self._cluster = cluster
+        self.name = name
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        cluster = self._cluster
+        return {**cluster.nameserver_addresses, **cluster.addresses}[self.name]
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None while it doesn't run."""
+        return self._cluster.pids.get(self.name)

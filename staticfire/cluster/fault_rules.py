@@ -1,0 +1,70 @@
+"""All fault rules of one cluster: its servers' own, and those that strike its processes. For who has connections."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from staticfire.client.admin.faults import FaultAdmin, FaultView, FaultViews, numbered
+from staticfire.faults.actions import ACTIONS
+from staticfire.faults.parsing import parse_fault
+from staticfire.protocol.errors import NetworkError, UsageError
+from staticfire.runtime.pool import ConnectionPool
+
+if TYPE_CHECKING:
+    from staticfire.launch.process_faults import ProcessFaults
+
+IN_A_THREAD = (
+    "this cluster lives in a thread, which can't be killed or frozen; Cluster(isolation='process') has processes"
+)
+
+
+class ClusterFaults:
+    """All rules of a cluster: those of its servers, and those about its processes."""
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        namesrv: str,
+        processes: "ProcessFaults | None" = None,
+        brokers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`processes`: None where there are none. `brokers`: addresses by name, where they are known anyhow."""
+        self._rules = FaultAdmin(pool, namesrv, brokers)
+        self._processes = processes
+
+    async def add(self, words: Mapping[str, object]) -> FaultView:
+        """Let something go wrong from now on. Raises: UsageError, ClientError, BrokerAnswer, NetworkError."""
+        wanted, processes = parse_fault(words), self._processes
+        if not ACTIONS[wanted.rule.action].is_of_process:
+            return await self._rules.add(wanted, 1 if processes is None else processes.next_number)
+        if processes is None:
+            raise UsageError(IN_A_THREAD)
+        try:
+            number = await self._rules.take_number(processes.next_number)
+        except NetworkError:
+            number = processes.next_number  # The nameserver is struck already.
+        return processes.add(numbered(wanted.rule, number), wanted.places)
+
+    async def all(self) -> FaultViews:
+        """Return all rules, with their hits. Raises: NetworkError (nobody answers, and not because of a rule)."""
+        of_processes = [] if self._processes is None else self._processes.views()
+        try:
+            views = await self._rules.views()
+        except NetworkError as error:
+            if not of_processes:
+                raise
+            views = FaultViews([], {"nameserver": str(error)})
+        return FaultViews(sorted([*views, *of_processes], key=lambda view: view.number), views.silent)
+
+    async def remove(self, number: int) -> None:
+        """Let it go right again. Raises: UsageError (there is no such rule), NetworkError."""
+        if self._processes is not None and self._processes.remove(number):
+            return
+        if number < 1 or not any((await self._rules.remove(number)).values()):
+            raise UsageError(f"there is no fault rule {number}")
+
+    async def clear(self) -> int:
+        """Let all go right again; return how many rules there were. Raises: NetworkError."""
+        undone = 0 if self._processes is None else self._processes.clear()
+        there = await self._rules.views()
+        await self._rules.remove(0)
+        return undone + len(there)

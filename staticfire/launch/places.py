@@ -1,0 +1,234 @@
+"""What a cluster takes of the machine before it runs: a folder and listening ports."""
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
+from staticfire.launch.plan import (
+    BROKER_PORT,
+    CONTROL_PORT,
+    HOST,
+    NAMESRV_PORT,
+    PROXY,
+    ClusterPlan,
+    broker_names,
+    host_from_here,
+    nameserver_names,
+)
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.addresses import format_address
+from staticfire.runtime.ports import listen_on, port_of
+
+if TYPE_CHECKING:
+    from staticfire.launch.temporary_folder import TemporaryFolder
+
+PORT_MAX = 65_535
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a person says what a cluster takes: what errors advise to change."""
+
+    ports: str
+    directory: str
+    settings: str
+
+
+FLAGS = Words(
+    "stop it, or choose another port with --namesrv-port, --broker-port, --grpc-port or --control-port"
+    " (0: any free one)",
+    "--dir",
+    "--set",
+)
+PARAMETERS = Words(
+    "stop it, or give another namesrv_port= or broker_port= (0: any free one)", "directory=", "settings="
+)
+
+
+@dataclass(frozen=True)
+class WantedControl:
+    """How the control endpoint can be reached, and by whom."""
+
+    port: int = CONTROL_PORT
+    is_port_chosen: bool = True
+    """False: it is the default, and the next free one will do where another program has it."""
+    host: str = HOST
+    names: tuple[str, ...] = ()
+    """Host names under which it may be asked, besides this machine's loopback."""
+    token: str = ""
+    """What who asks has to know; needed where others than this machine reach it."""
+
+    def check(self) -> None:
+        """Raise UsageError where everybody could use it."""
+        if self.host != HOST or self.token:
+            from staticfire.control.access import check_access  # here, since few starts need it
+
+            check_access(self.host, self.token)
+
+
+@dataclass(frozen=True)
+class WantedCluster:
+    """What somebody wants to have, as flags of `up` and `run` or as parameters of `Cluster` say it."""
+
+    brokers: int = 1
+    namesrv_port: int = NAMESRV_PORT
+    broker_port: int = BROKER_PORT
+    grpc_port: int | None = None
+    """Of the gRPC endpoint; None: there is none."""
+    directory: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    file: str | None = None
+    words: Words = FLAGS
+    listen: str = HOST
+    """The address that all of it listens on, but for the control endpoint."""
+    nameservers: int = 1
+    compat: str | None = None
+    """The RocketMQ that it is to be like: compat.py."""
+
+    @property
+    def compat_settings(self) -> Mapping[str, str]:
+        """What turns differences off. Raises: UsageError."""
+        if self.compat is None:
+            return {}
+        from staticfire.launch.compat import compat_settings  # here, since few starts ask
+
+        return compat_settings(self.compat)
+
+    @classmethod
+    def of_parameters(
+        cls,
+        brokers: object,
+        settings: object,
+        directory: object,
+        namesrv_port: object,
+        broker_port: object,
+        grpc: object = False,
+        nameservers: object = 1,
+    ) -> "WantedCluster":
+        """Return what the parameters of `Cluster` mean, whatever their types are. Raises: UsageError."""
+        ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
+        for name, number in {"brokers": brokers, "nameservers": nameservers, **ports}.items():
+            if not is_whole(number):
+                raise UsageError(f"{name}={number!r}: a whole number is needed")
+        for name, port in ports.items():
+            if not 0 <= port <= PORT_MAX:  # type: ignore[operator]  # a whole number: see above
+                raise UsageError(f"{name}={port}: ports are 1 to {PORT_MAX}, and 0 is any free one")
+        broker_names(brokers)  # type: ignore[arg-type]  # the same
+        nameserver_names(nameservers)  # type: ignore[arg-type]
+        if settings is not None and not isinstance(settings, Mapping):
+            raise UsageError(f'settings={settings!r}: a dictionary is needed, like {{"autoCreateTopicEnable": False}}')
+        if directory is not None and not isinstance(directory, str | os.PathLike):
+            raise UsageError(f"directory={directory!r}: a path is needed, or None for a temporary folder")
+        if grpc and not grpc_is_installed():
+            raise UsageError(f"grpc={grpc!r}: the gRPC endpoint needs an extra, {HOW_TO_GET_IT}")
+        texts = {str(key): _as_text(value) for key, value in (settings or {}).items()}
+        folder = None if directory is None else os.fsdecode(directory)
+        grpc_port = 0 if grpc else None
+        places = brokers, namesrv_port, broker_port, grpc_port, folder
+        return cls(*places, texts, words=PARAMETERS, nameservers=nameservers)  # type: ignore[arg-type]
+
+
+def is_whole(value: object) -> bool:
+    """Tell whether this is a whole number; True is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _as_text(value: object) -> str:
+    """Return a setting as it is written: Python's True is RocketMQ's true."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class ClusterFolder:
+    """Where a cluster keeps its data: the user's folder, or a temporary one that is removed in the end."""
+
+    _temporary: "TemporaryFolder | None" = None
+
+    def __init__(self, path: str | None, words: Words = FLAGS) -> None:
+        """Make the folder. Raises: UsageError."""
+        if path is None:
+            from staticfire.launch.temporary_folder import (
+                TemporaryFolder,  # here: it imports as much as all of this module
+            )
+
+            self._temporary = TemporaryFolder()
+            self.path = self._temporary.path
+            return
+        if not path:
+            raise UsageError(f"{words.directory} is empty: a path is needed; left out, it is a temporary folder")
+        self.path = os.path.abspath(path)
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except FileExistsError:
+            raise UsageError(f"{self.path} is a file; choose a folder with {words.directory}") from None
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the path.
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"{self.path} can't be made: {reason}; choose another with {words.directory}") from None
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(f"{self.path} can't be read and written; choose another with {words.directory}")
+
+    @property
+    def temporary(self) -> bool:
+        """Whether it goes in the end."""
+        return self._temporary is not None
+
+    def remove(self) -> None:
+        """Remove it if it is temporary."""
+        if self._temporary is not None:
+            self._temporary.remove()
+
+    def __str__(self) -> str:
+        return f"{self.path} (temporary, removed at the end)" if self.temporary else self.path
+
+
+class Ports:
+    """Bound listening sockets, by who will serve them."""
+
+    def __init__(self, words: Words = FLAGS, listen: str = HOST) -> None:
+        self._words = words
+        self._listen = listen
+        self._sockets: dict[str, socket.socket] = {}
+
+    def bind(self, name: str, port: int) -> int:
+        """Listen on a port for somebody; return the port. Raises: UsageError."""
+        self._sockets[name] = sock = listen_on(self._listen, port, self._words.ports)
+        return port_of(sock)
+
+    def bind_all(self, names: Sequence[str], ports: Sequence[int]) -> list[int]:
+        """The same for several. Raises: UsageError."""
+        return [self.bind(name, port) for name, port in zip(names, ports, strict=True)]
+
+    def hand_over(self, name: str) -> socket.socket:
+        """Give a socket away."""
+        return self._sockets.pop(name)
+
+    def close(self) -> None:
+        """Close what nobody took."""
+        while self._sockets:
+            self._sockets.popitem()[1].close()
+
+
+def url_of(port: int, host: str = HOST) -> str:
+    """Return where the control endpoint is, for who is on this machine."""
+    return f"http://{format_address(host_from_here(host), port)}"
+
+
+def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str, int | None]) -> dict[str, Any]:
+    """Return what there is, ready for JSON: addresses, process ids, folders."""
+
+    def process(name: str, address: str) -> dict[str, Any]:
+        return {"name": name, "address": address, "pid": pids.get(name), "directory": f"{folder.path}/{name}"}
+
+    places = {**plan.nameserver_addresses, **plan.addresses}
+    if plan.grpc_endpoint is not None:
+        places[PROXY] = plan.grpc_endpoint
+    return {
+        "namesrv": plan.namesrv,
+        "grpc": plan.grpc_endpoint,
+        "cluster": plan.brokers[0].broker_cluster_name,
+        "directory": folder.path,
+        "temporary": folder.temporary,
+        "processes": [process(name, address) for name, address in places.items()],
+    }

@@ -1,0 +1,235 @@
+"""What a cluster consists of: which processes, with which settings, on which ports, in which folders.
+
+Pure: ports are bound and folders made by who carries the plan out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from string import ascii_lowercase
+from typing import TypeVar
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.errors import UsageError
+from staticfire.proxy.settings import ProxySettings
+from staticfire.runtime.addresses import each_address, format_address
+from staticfire.runtime.config import field_of, variable_of
+from staticfire.runtime.loading import ENVIRONMENT, load_settings
+
+HOST = "127.0.0.1"
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
+NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT = 9876, 10911, 8081, 8082
+BROKER_PORT_STEP = 20
+# As the official compose files count: 10911, 10931. A broker also uses the ports two below and one above its own.
+BROKERS_MAX = len(ascii_lowercase)
+NAMESERVERS_MAX = 9
+
+NAMESERVER, PROXY = "nameserver", "proxy"
+STAND_DEFAULTS = {
+    "answerNewerSubscriptionUnfiltered": "true",
+    "journalEnable": "true",
+    "popDeadLetters": "true",
+    "recordRequests": "true",
+    "wakePopsOfReturning": "true",
+}
+# Of the brokers of a test stand. One that was started by itself behaves as RocketMQ's unless it is told otherwise.
+
+
+PROGRAMS = (NameserverSettings, BrokerSettings, ProxySettings)
+"""Whose settings may stand in the same flags and file."""
+
+S = TypeVar("S")
+_OF_HOSTS = "-._:%[]"
+# Beside letters and digits.
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSettings:
+    """What a person has set, and where.
+
+    `tell`: hears what isn't understood in a file of RocketMQ's; without it that is an error. `source`: how settings are
+    given, beside file and environment.
+    """
+
+    settings: Mapping[str, str]
+    environment: Mapping[str, str]
+    file: str | None = None
+    tell: Callable[[str], None] | None = None
+    source: str = "--set"
+    compat: Mapping[str, str] = field(default_factory=dict)
+    """What stands in place of a stand's own defaults: differences from RocketMQ that are turned off."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """The settings of every process. Folders are below `directory`, one per process, named like it."""
+
+    directory: str
+    nameservers: tuple[NameserverSettings, ...]
+    brokers: tuple[BrokerSettings, ...]
+    proxy: ProxySettings | None = None
+    """The gRPC endpoint, if the cluster has one."""
+    host: str = HOST
+    """Where its processes are found from this machine."""
+
+    @property
+    def namesrv(self) -> str:
+        """The nameserver's address; of several all, separated by semicolons."""
+        return self.brokers[0].namesrv_addr
+
+    @property
+    def nameserver_addresses(self) -> dict[str, str]:
+        """Where each nameserver is, by its name."""
+        names = nameserver_names(len(self.nameservers))
+        return dict(zip(names, each_address(self.namesrv), strict=True))
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each broker is, by its name."""
+        return {broker.broker_name: format_address(self.host, broker.listen_port) for broker in self.brokers}
+
+    @property
+    def grpc_endpoint(self) -> str | None:
+        """Where RocketMQ 5's clients connect to, if the cluster has a gRPC endpoint."""
+        return None if self.proxy is None else format_address(self.host, self.proxy.grpc_server_port)
+
+    def settings_of(self, name: str) -> NameserverSettings | BrokerSettings | ProxySettings:
+        """Return the settings of a process. Raises: KeyError."""
+        if name in self.nameserver_addresses:
+            return self.nameservers[list(self.nameserver_addresses).index(name)]
+        return self.proxy if name == PROXY and self.proxy is not None else self.broker(name)
+
+    def port_of(self, name: str) -> int:
+        """Return the port of a process. Raises: KeyError."""
+        settings = self.settings_of(name)
+        return settings.grpc_server_port if isinstance(settings, ProxySettings) else settings.listen_port
+
+    def broker(self, name: str) -> BrokerSettings:
+        """Return one broker's settings. Raises: KeyError."""
+        return {broker.broker_name: broker for broker in self.brokers}[name]
+
+
+def host_from_here(listen: str) -> str:
+    """Return where who is on this machine finds what listens there."""
+    return HOST if listen in EVERY_ADDRESS else listen
+
+
+def broker_names(count: int) -> list[str]:
+    """Return broker-a, broker-b, ... Raises: UsageError."""
+    if not 1 <= count <= BROKERS_MAX:
+        raise UsageError(f"a cluster of {count} brokers can't be had; it takes 1 to {BROKERS_MAX}")
+    return [f"broker-{letter}" for letter in ascii_lowercase[:count]]
+
+
+def nameserver_names(count: int) -> list[str]:
+    """Return nameserver, nameserver-2, ... Raises: UsageError."""
+    if not 1 <= count <= NAMESERVERS_MAX:
+        raise UsageError(f"a cluster of {count} nameservers can't be had; it takes 1 to {NAMESERVERS_MAX}")
+    return [NAMESERVER, *(f"{NAMESERVER}-{number}" for number in range(2, count + 1))]
+
+
+def nameserver_ports(first: int, count: int) -> list[int]:
+    """Return the port of each nameserver; 0 stays 0."""
+    return [first + index if first else 0 for index in range(count)]
+
+
+def broker_ports(first: int, count: int) -> list[int]:
+    """Return the port of each broker; 0 stays 0."""
+    return [first + BROKER_PORT_STEP * index if first else 0 for index in range(count)]
+
+
+def plan_cluster(
+    directory: str,
+    namesrv_ports: Sequence[int],
+    ports: Sequence[int],
+    given: GivenSettings,
+    grpc_port: int | None = None,
+    listen: str = HOST,
+) -> ClusterPlan:
+    """Return the plan of one nameserver and one broker per port, and a gRPC endpoint if that has a port.
+
+    A setting goes to every program that knows it. `listen`: the address that all listen on.
+
+    Raises: UsageError.
+    """
+    _refuse_places(given)
+    host = host_from_here(listen)
+    namesrv = ";".join(format_address(host, port) for port in namesrv_ports)
+    nameservers = [
+        _load(NameserverSettings, given, _nameserver_place(directory, listen, name, port))
+        for name, port in zip(nameserver_names(len(namesrv_ports)), namesrv_ports, strict=True)
+    ]
+    defaults = {**STAND_DEFAULTS, **given.compat}
+    brokers = [
+        _load(BrokerSettings, given, _broker_place(directory, listen, name, port, namesrv), defaults)
+        for name, port in zip(broker_names(len(ports)), ports, strict=True)
+    ]
+    for broker in brokers:
+        _refuse_unusable(broker)
+    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv))
+    return ClusterPlan(directory, tuple(nameservers), tuple(brokers), proxy, host)
+
+
+def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> S:
+    """Return the settings of one process. Raises: UsageError."""
+    return load_settings(
+        cls,
+        {**given.settings, **place},
+        given.environment,
+        given.file,
+        others=tuple(other for other in PROGRAMS if other is not cls),
+        tell=given.tell,
+        defaults=defaults,
+        source=given.source,
+    )
+
+
+def _refuse_unusable(broker: BrokerSettings) -> None:
+    """Refuse a broker that would be ready and of no use. Raises: UsageError."""
+    if broker.broker_id:
+        raise UsageError(f"brokerId={broker.broker_id}: brokers are masters here, whose id is 0")
+    if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
+        words = "no host that clients could connect to; write an IP address or a name"
+        raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
+
+
+def _refuse_places(given: GivenSettings) -> None:
+    """Refuse what the cluster decides for each of its processes: it would be ignored. Raises: UsageError."""
+    own = [
+        (NameserverSettings, _nameserver_place("", "", "", 0)),
+        (BrokerSettings, _broker_place("", "", "", 0, "")),
+        (ProxySettings, _proxy_place("", 0, "")),
+    ]
+    for cls, place in own:
+        names = {field_of(cls, key) for key in place}
+        for key in given.settings:
+            if field_of(cls, key) in names:
+                raise UsageError(_is_no_matter_of_a_cluster(key, given.source))
+        for variable in [variable_of(name) for name in names if name is not None]:
+            if variable in given.environment:
+                raise UsageError(_is_no_matter_of_a_cluster(variable, ENVIRONMENT))
+
+
+def _is_no_matter_of_a_cluster(key: str, source: str) -> str:
+    return (
+        f"{key} ({source}) can't be set for a whole cluster, which gives each process its own: "
+        "ports and the folder are asked for by themselves; for one broker there is `staticfire broker`"
+    )
+
+
+def _nameserver_place(directory: str, listen: str, name: str, port: int) -> dict[str, str]:
+    return {"listenHost": listen, "listenPort": str(port), "folder": f"{directory}/{name}"}
+
+
+def _proxy_place(listen: str, port: int, namesrv: str) -> dict[str, str]:
+    return {"listenHost": listen, "grpcServerPort": str(port), "namesrvAddr": namesrv}
+
+
+def _broker_place(directory: str, listen: str, name: str, port: int, namesrv: str) -> dict[str, str]:
+    return {
+        "brokerName": name,
+        "listenHost": listen,
+        "listenPort": str(port),
+        "namesrvAddr": namesrv,
+        "storePathRootDir": f"{directory}/{name}",
+    }

@@ -1,0 +1,214 @@
+"""A cluster of processes: a nameserver and brokers, started at once, stopped in order.
+
+All ports are bound here and handed over, so nobody waits for anybody at the start: a broker's first connection stands
+in the nameserver's backlog until that one has loaded.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from staticfire.launch.environment import check_environment
+from staticfire.launch.places import ClusterFolder, Ports, WantedCluster, describe_cluster
+from staticfire.launch.plan import (
+    PROXY,
+    ClusterPlan,
+    GivenSettings,
+    broker_names,
+    broker_ports,
+    nameserver_names,
+    nameserver_ports,
+    plan_cluster,
+)
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
+from staticfire.runtime.config import non_defaults
+from staticfire.runtime.exit_codes import EXIT_USAGE
+from staticfire.runtime.signals import SignalInbox
+from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
+
+if TYPE_CHECKING:
+    from staticfire.launch.process_faults import ProcessFaults
+
+
+class ProcessCluster:
+    """Starts when `start` is called, and is gone after `stop`, with its temporary folder."""
+
+    def __init__(
+        self,
+        folder: ClusterFolder,
+        ports: Ports,
+        plan: ClusterPlan,
+        stdout: int | None = None,
+        signals: SignalInbox | None = None,
+        early: EarlyStart | None = None,
+    ) -> None:
+        self.folder = folder
+        self.plan = plan
+        self._ports = ports
+        self._tell_of_death: Callable[[Child], None] = lambda _child: None
+        self.children = Children(stdout, signals, lambda child: self._tell_of_death(child), early=early)
+
+    @classmethod
+    def prepare(
+        cls,
+        wanted: WantedCluster,
+        stdout: int | None = None,
+        signals: SignalInbox | None = None,
+        early: EarlyStart | None = None,
+    ) -> "ProcessCluster":
+        """Bind the ports, make the folder, check the settings: everything that can be refused. Raises: UsageError."""
+        folder, ports, plan = prepare_places(wanted)
+        return cls(folder, ports, plan, stdout, signals, early)
+
+    @property
+    def namesrv(self) -> str:
+        return self.plan.namesrv
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return self.plan.addresses
+
+    def describe(self) -> dict[str, Any]:
+        """Return what there is, ready for JSON."""
+        return describe_cluster(self.plan, self.folder, self.pids)
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of those that run, by name."""
+        children = [self.children[name] for name in self.names if name in self.children]
+        return {child.name: child.pid for child in children if child.exit_code is None}
+
+    @cached_property
+    def process_faults(self) -> "ProcessFaults":
+        """What goes wrong on purpose with the processes."""
+        from staticfire.launch.process_faults import ProcessFaults  # here: it loads what a start has no time for
+
+        return ProcessFaults(self)
+
+    @property
+    def names(self) -> list[str]:
+        """All processes: the nameservers first, the gRPC endpoint last."""
+        proxy = [] if self.plan.proxy is None else [PROXY]
+        return [*self.plan.nameserver_addresses, *(broker.broker_name for broker in self.plan.brokers), *proxy]
+
+    def start(self) -> None:
+        """Start all processes and return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
+        nameservers = self.plan.nameserver_addresses
+        others = [name for name in self.names if name not in nameservers]
+        self._wait_ready(*(self._spawn(name) for name in [*others, *nameservers]))  # The others take longer.
+
+    def kill(self, name: str) -> None:
+        """Kill a process with SIGKILL, as a power cut would. Raises: ClientError."""
+        self.children.kill(self._running_child(name))
+
+    def freeze(self, name: str) -> None:
+        """Let a process stand still (SIGSTOP): connections stay, and nothing is answered. Raises: ClientError."""
+        self.children.freeze(self._running_child(name))
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen process go on; without effect on others. Raises: ClientError."""
+        self.children.thaw(self._running_child(name))
+
+    def restart(self, name: str) -> None:
+        """Start a process anew on its port and folder, ending it first where it runs.
+
+        Raises: UsageError, ChildFailed.
+        """
+        child = self._child(name)
+        self.children.stop([child])
+        self._ports.bind(name, self.plan.port_of(name))
+        self._wait_ready(self._spawn(name))
+
+    def stop(self) -> list[str]:
+        """Stop the gRPC endpoint, the brokers, then the nameservers; remove a temporary folder.
+
+        Returns in words who had to be killed, and who has failed at its end.
+        """
+        late: list[Child] = []
+        running = [self.children[name] for name in self.names if name in self.children]
+        try:
+            late += self.children.stop([child for child in running if child.name == PROXY])
+            nameservers = self.plan.nameserver_addresses
+            late += self.children.stop([child for child in running if child.name not in (PROXY, *nameservers)])
+            late += self.children.stop([child for child in running if child.name in nameservers])
+        finally:
+            self.children.close()
+            self._ports.close()
+            self.folder.remove()
+        words = [f"{child.name} didn't stop in time and was killed" for child in late]
+        return words + [child.how_it_ended() for child in running if child.stopping and (child.exit_code or 0) > 0]
+
+    def on_death(self, tell: Callable[[Child], None]) -> None:
+        """Have `tell` called with each process that ends unasked."""
+        self._tell_of_death = tell
+
+    def _child(self, name: str) -> Child:
+        if name not in self.children:
+            raise ClientError(f"this cluster has no {name}; it has {', '.join(self.names)}")
+        return self.children[name]
+
+    def _running_child(self, name: str) -> Child:
+        child = self._child(name)
+        if child.exit_code is not None:
+            raise ClientError(f"{name} doesn't run; `restart` starts it")
+        return child
+
+    def _spawn(self, name: str) -> Child:
+        modules = {**dict.fromkeys(self.plan.nameserver_addresses, NAMESERVER_PROGRAM), PROXY: PROXY_PROGRAM}
+        module = modules.get(name, BROKER_PROGRAM)
+        # The endpoint keeps nothing on the disk.
+        temporary = f"{self.folder.path}/{name}" if self.folder.temporary and name != PROXY else ""
+        settings = non_defaults(self.plan.settings_of(name))
+        plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary)
+        return self.children.spawn(plan)
+
+    def _wait_ready(self, *children: Child) -> None:
+        try:
+            self.children.wait_ready(children)
+        except ChildFailed as failed:
+            if failed.child.exit_code == EXIT_USAGE and failed.child.last_lines:
+                raise UsageError(failed.child.last_lines[-1].partition(": ")[2]) from None
+            raise
+
+
+def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, ClusterPlan]:
+    """Bind ports and make the folder for a cluster; nothing stays behind when something is refused.
+
+    Raises: UsageError.
+    """
+    names = [*nameserver_names(wanted.nameservers), *broker_names(wanted.brokers)]
+    first_broker = wanted.nameservers
+    ports_wanted = [
+        *nameserver_ports(wanted.namesrv_port, wanted.nameservers),
+        *broker_ports(wanted.broker_port, wanted.brokers),
+    ]
+    if wanted.grpc_port is not None:
+        names.append(PROXY)
+        ports_wanted.append(wanted.grpc_port)
+    last_broker = first_broker + wanted.brokers
+    told: dict[str, None] = {}
+    check_environment(os.environ, told.setdefault)
+    given = GivenSettings(
+        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings
+    )
+
+    def planned(folder: str, ports: list[int]) -> ClusterPlan:
+        grpc_port = ports[last_broker] if wanted.grpc_port is not None else None
+        namesrv_ports, broker_ports_bound = ports[:first_broker], ports[first_broker:last_broker]
+        return plan_cluster(folder, namesrv_ports, broker_ports_bound, given, grpc_port, wanted.listen)
+
+    # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
+    planned(wanted.directory or "", ports_wanted)
+    for words in told:
+        print(f"staticfire: {words}", file=sys.stderr)
+    ports = Ports(wanted.words, wanted.listen)
+    try:
+        bound = ports.bind_all(names, ports_wanted)
+        folder = ClusterFolder(wanted.directory, wanted.words)
+    except BaseException:
+        ports.close()
+        raise
+    return folder, ports, planned(folder.path, bound)
