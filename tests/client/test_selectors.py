@@ -60,7 +60,7 @@ async def test_a_machine_room_without_queues_is_told(world: SimulatedWorld) -> N
 @pytest.mark.parametrize(
     "chosen",
     ["broker-a", None, True, 0, 99, ("orders", "broker-a", 0), MessageQueue("orders", "broker-a", 99), by_hash],
-    ids=str,
+    ids=lambda chosen: getattr(chosen, "__name__", str(chosen)),
 )
 async def test_a_selector_that_returns_no_queue_of_the_topic(world: SimulatedWorld, chosen: Any) -> None:
     cluster = await fake_cluster(world, brokers=2)
