@@ -29,6 +29,7 @@ BODY_BYTES_MAX = 4_000
 USUAL_SETTINGS: dict[str, Any] = {
     "mapped_file_size_commit_log": SEGMENT_BYTES, "max_message_size": BODY_BYTES_MAX, "auto_create_topic_enable": False,
 }  # fmt: skip
+RETRY_TOPIC = "%RETRY%billing"
 UNIQUE_ID = "7F0000010539736EDB5F1234ABCD0007"
 PLAIN = f"KEYS\x01order-1\x02UNIQ_KEY\x01{UNIQUE_ID}\x02WAIT\x01true\x02TAGS\x01paid\x02"
 ALL = 1 << 62
@@ -62,6 +63,8 @@ class Side:
         self.state.store.open()
         for name, kind in TOPICS.items():
             self.state.topics.topics[name] = TopicConfig(name, 4, 4, topic_filter_type=kind)
+        # A retry topic that has to be made would be announced to nameservers, in an event loop that isn't there.
+        self.state.topics.topics[RETRY_TOPIC] = TopicConfig(RETRY_TOPIC, 1, 1)
         self.store_host, self.born_host = hosts
         self.store_id_prefix = offset_id_prefix(self.store_host)
         self.out: list[bytes] = []
