@@ -175,7 +175,7 @@ class BrokerCore(Service):
         StaticTopicFront(dispatcher, state, self.registration, surface.pool).stand_before()
         return dispatcher
 
-    # -- start and stop
+    # -- start and stop ------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
         state, settings = self.state, self.settings
@@ -281,7 +281,7 @@ class BrokerCore(Service):
             self._pull.look_last(pull)
         self.pops.answer_held()
 
-    # -- while running
+    # -- while running -------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Write the burst, settle its appends, and wake consumers that wait for its messages.

@@ -75,7 +75,7 @@ class DelayQueue:
     def level_max(self) -> int:
         return len(self._delays_ms)
 
-    # -- what is next
+    # -- what is next --------------------------------------------------------------------------------------------
 
     def next_due_ms(self, message_ms: MessageMs) -> MessageMs | None:
         """Return when the next message of any level is due; None if none waits."""
@@ -146,7 +146,7 @@ class DelayQueue:
         """
         return due_ms if due_ms <= message_ms + self._delays_ms[level] else message_ms
 
-    # -- progress
+    # -- progress ------------------------------------------------------------------------------------------------
 
     def delivered(self, level: int, offset: int) -> None:
         """Note that all messages up to `offset` were delivered, or skipped for good."""

@@ -70,7 +70,7 @@ class DelayService:
         self._tasks: list[asyncio.Task[None]] = []
         self._due = DueLoop(clock, self.next_due_ms, self._deliver_slice, "delayed_messages_not_delivered", RETRY_MS)
 
-    # -- start and stop
+    # -- start and stop ------------------------------------------------------------------------------------------
 
     def restore(self, queues: int) -> None:
         """Determine the progress of deliveries from delayOffset.json and the log after its position.
@@ -167,7 +167,7 @@ class DelayService:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # -- requests of other parts
+    # -- requests of other parts ---------------------------------------------------------------------------------
 
     def next_due_ms(self) -> MessageMs | None:
         """Return when the next message is due; None if none waits. It may be overdue."""
@@ -221,7 +221,7 @@ class DelayService:
         self._config_files.changed(FILE)
         self._due.wake()
 
-    # -- delivering
+    # -- delivering ----------------------------------------------------------------------------------------------
 
     async def _deliver_slice(self) -> None:
         message_ms = self._clock.message_ms()
@@ -257,7 +257,7 @@ class DelayService:
             self._save_now.set()
         return part.delivered
 
-    # -- progress
+    # -- progress ------------------------------------------------------------------------------------------------
 
     async def _save_loop(self) -> None:
         while True:

@@ -60,7 +60,7 @@ class SnapshotFolder:
         self._restoring = f"{folder}/{RESTORING}"
         self._plan = f"{self._restoring}/plan"
 
-    # -- existing snapshots
+    # -- existing snapshots --------------------------------------------------------------------------------------
 
     def all(self) -> list[SnapshotInfo]:
         """Return all snapshots, by name. Raises: StorageError, OSError."""
@@ -100,7 +100,7 @@ class SnapshotFolder:
         self._files.remove(f"{self._snapshots}/{name}/info")
         self._files.remove_folder(f"{self._snapshots}/{name}")
 
-    # -- saving
+    # -- saving --------------------------------------------------------------------------------------------------
 
     def save(self, info: SnapshotInfo) -> SnapshotInfo:
         """Copy everything, then replace a snapshot of the same name. Raises: StorageError.
@@ -174,7 +174,7 @@ class SnapshotFolder:
         except OSError:
             pass  # It disturbs nothing: the next operation removes it first.
 
-    # -- restoring
+    # -- restoring -----------------------------------------------------------------------------------------------
 
     def stage(self, name: str) -> None:
         """Copy a snapshot next to the current data, and change nothing else. Raises: BrokerAnswer, StorageError."""

@@ -80,7 +80,7 @@ class TimerService:
         """The largest allowed time until a delivery."""
         return self._state.settings.timer_max_delay_sec * 1000
 
-    # -- start and stop
+    # -- start and stop ------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
         """Find the waiting messages. Raises: StorageError."""
@@ -104,7 +104,7 @@ class TimerService:
         self._kept.save()
         self._due.wake()
 
-    # -- waiting messages
+    # -- waiting messages ----------------------------------------------------------------------------------------
 
     def waits(self, record: NewRecord, stored_ms: MessageMs) -> forms.Timed | None:
         """Return how a message waits; None if it doesn't. Raises: BrokerAnswer."""
@@ -162,7 +162,7 @@ class TimerService:
             log.error("timers_lost", messages=lost, reason=words)
         done.add_below(first)
 
-    # -- recall
+    # -- recall --------------------------------------------------------------------------------------------------
 
     def find(self, handle: RecallHandle) -> list[Due]:
         """Return the waiting messages that a handle refers to. Raises: StorageError."""
@@ -198,7 +198,7 @@ class TimerService:
             self._changes += 1
         on_stored(call, queue_offset, log_position, outcome)
 
-    # -- delivering
+    # -- delivering ----------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> MessageMs | None:
         """Return when the next message is due; None if none waits. It may be overdue."""
@@ -269,7 +269,7 @@ class TimerService:
         for due_ms, offset, hash_bits in due:
             self._index.add(due_ms, offset, hash_bits)
 
-    # -- progress
+    # -- progress ------------------------------------------------------------------------------------------------
 
     async def _save_loop(self, pause: Pause) -> None:
         while True:

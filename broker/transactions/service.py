@@ -68,7 +68,7 @@ class TransactionService:
     def _halves(self) -> Queue:
         return self._store.queue(HALF_TOPIC, 0)
 
-    # -- start and stop
+    # -- start and stop ------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
         """Find the open half messages. Raises: StorageError."""
@@ -98,7 +98,7 @@ class TransactionService:
         self.questions.forget()
         self._kept.forget()
 
-    # -- the two halves
+    # -- the two halves ------------------------------------------------------------------------------------------
 
     def begin(self, record: NewRecord, unique_id: str, on_stored: OnStored, context: Any) -> None:
         """Store a message as a half message. Raises: BrokerAnswer, StorageError, ProtocolError."""
