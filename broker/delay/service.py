@@ -231,7 +231,7 @@ class DelayService:
     def _deliver(self, due: list[DueEntry], message_ms: MessageMs) -> int:
         """Store these due messages in their real queues, in one burst; return the number.
 
-        Raises: StorageError, for all.
+        Raises: StorageError (some or all of them could not be stored, and are retried).
         """
         if self._store.refusal is not None:
             # The messages wait until there is room. None of them is skipped.

@@ -4,10 +4,10 @@ The dispatcher runs all handlers of one socket read. Each handler appends its re
 `commit` writes the burst to the log with one write, makes it visible and settles every append (settling.py). If the
 write fails, every append of the burst fails, and its queue offsets and log positions are used again by the next burst.
 
-The usual record is "plain": an IPv4 host, no flags, no retries, not part of a transaction, and enough room in the
-segment. `append`, `append_all` and `append_batch` pack plain records on a fast path. All other records go through
-`put`, which also begins the next segment when the current one is full: it fills the rest with a blank record and closes
-the chunk, since a write to the log consists of one chunk per segment.
+The usual record is "plain": it has an IPv4 host, no flags, no reconsume count and no prepared position. `append`,
+`append_all` and `append_batch` pack plain records that fit into the segment on a fast path. All other records go
+through `put`, which also begins the next segment if the current one is full: it fills the rest with a blank and closes
+the chunk, because a write to the log consists of one chunk per segment.
 """
 
 from itertools import accumulate
@@ -40,7 +40,7 @@ _flag_of, _tags_code_of = itemgetter(0), itemgetter(3)
 _pack_entry = ENTRY.pack
 
 
-class Appender:  # house: a burst is gathered, written and taken back in one place, or a failure in between tears it
+class Appender:  # house: collecting, writing and rolling back a burst is one task, or a failure leaves it half done
     """Appends records to the end of one log, and commits them."""
 
     def __init__(
@@ -214,8 +214,8 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
     ) -> list[int] | None:
         """Do `append_all` for the undecoded body of a batch, with the properties `added` appended to each message.
 
-        Return None, and change nothing, if the batch isn't plain, doesn't fit into this segment, or the compiled
-        extension is missing.
+        Return None, and change nothing, if the batch isn't plain or doesn't fit into this segment, if the queue was
+        deleted, or if there is no compiled extension.
         """
         if twin is None or queue.deleted:
             return None

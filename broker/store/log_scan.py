@@ -1,7 +1,7 @@
 """Read the commit log record by record, and trust nothing that was not checked.
 
-Invariant: a position is passed only if `check_record` found a whole record there that contains this position, or a
-blank. The scan stops at anything else; the log ends there, or is damaged there (damage.py).
+Invariant: a position is passed only if `check_record` found a whole record or a blank there that contains this
+position. The scan stops at anything else; the log ends there, or is damaged there (damage.py).
 
 A blank fills the end of a segment, or replaces a part that a salvage has moved aside. The scan doesn't read through a
 memory map: with a bad sector, or a hole in a file on a full tmpfs, a mapped read would kill the process.

@@ -5,8 +5,8 @@ records that have left the page cache (RocketMQ: checkInDiskByCommitOffset).
 
 A read uses only the queue's entries, and returns the positions of the records. Without a filter, the fast path takes
 all entries at once. If there is a filter, a known unreadable record or a suspicious entry, `_read_each` checks the
-entries one by one. It skips holes and unreadable records, and stops before a suspicious entry; if that would leave no
-message, it raises WrongEntry, so that the caller repairs the entry and tries again.
+entries one by one and skips LOST ones and unreadable records. At a wrong entry it ends the result, or raises WrongEntry
+so that the caller repairs the entry and tries again.
 """
 
 from bisect import bisect_right

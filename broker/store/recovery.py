@@ -217,10 +217,8 @@ class Recovery:
         return segment.start
 
     def _last_stored_ms(self, checkpoint: Checkpoint) -> int:
-        """Return the stored time of the last record before the checkpoint.
-
-        A wrong value would become the broker's message time for good.
-        """
+        """Return the stored time of the last record before the checkpoint."""
+        # It is read from the record itself: message time never goes back, so a wrong value would be kept for good.
         if self._log.segments.all:
             self._log.end_position = self._log.segments.last.end
         record = self._log.record_at(checkpoint.last_position)

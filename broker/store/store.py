@@ -11,7 +11,6 @@ Everything in this module is synchronous. flusher.py waits for the disk in the b
 uses only the methods of `MessageStore`, never the log or the queues directly.
 """
 # house: one class, the API of the package
-# house: one class, the face of the package
 
 import errno
 from collections.abc import Callable, Generator, Iterator, Sequence

@@ -221,7 +221,10 @@ class TimerService:
         await self.deliver_until(self._clock.message_ms())
 
     def _deliver(self, due: list[Due]) -> int:
-        """Store these messages in their real queues, in one burst; return the number. Raises: StorageError, for all."""
+        """Store these messages in their real queues, in one burst; return the number.
+
+        Raises: StorageError (some or all of them could not be stored, and are retried).
+        """
         if self._store.refusal is not None:
             self._put_back(due)
             # The messages wait until there is room. None of them is skipped.
