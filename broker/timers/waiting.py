@@ -2,9 +2,9 @@
 
 A waiting message is one 64-bit number: the lower 13 bits of its due time, its queue offset (39 bits), its hash (12
 bits). The numbers are in buckets, one for each 2^13 ms (8.2 s). A bucket is sorted when it becomes the next one. A
-recall searches one bucket: if a million messages are due within a minute, that is 140,000 numbers, 5 ms. A delivered or
-recalled message is one bit, so a recalled message is kept in its bucket and skipped later. A million waiting messages
-take about 10 MiB.
+recall searches one bucket (two at a border): if a million messages are due within a minute, one is 140,000 numbers,
+5 ms. A delivered or recalled message is one bit, so a recalled message is kept in its bucket and skipped later. A
+million waiting messages take about 10 MiB.
 """
 
 from array import array
