@@ -1,7 +1,7 @@
-"""Decide whether a message must wait, and in which form.
+"""Decide whether a message must wait because of its delay level, and in which form.
 
-Every message passes this check before it is stored in the queue it was sent to, whether it comes from a producer, from
-a consumer that sends it back, or from the broker itself. So only this module decides what makes a message wait.
+`sends/intake.py` calls this for every message that may have to wait, whether it comes from a producer, from a consumer
+that sends it back, or from the broker itself. A delivery time of its own is checked after that, by `timers/service.py`.
 
 An ordinary message costs only one search of its properties for `MAY_WAIT`, in `sends/sending.py`.
 """
@@ -23,7 +23,7 @@ MAY_WAIT = "DEL"
 
 
 class DelayDoor:
-    """Decides which messages wait."""
+    """Decides which messages wait because of their delay level."""
 
     def __init__(self, store: MessageStore, delays: DelayService) -> None:
         self._store = store
