@@ -1,28 +1,28 @@
-"""Stores messages, hands them out, and keeps what groups have consumed.
+"""The broker: stores messages, delivers them, and keeps the groups' offsets.
 
-`server.py` is what clients are connected to; behind it `core.py` puts the parts together, `state.py` is what they
-share, `settings.py` what can be set.
+`server.py` contains what clients are connected to. Behind it, `core.py` puts the parts together; `state.py` is the
+state that they share, `settings.py` their settings.
 
-A request comes to `handlers/`, one module per family, and is answered with what is in these rooms:
+A request goes to `handlers/`, one module per family, which uses these packages and modules:
 
-- `sends/`: what a message has to pass, and the form in which it is stored
-- `delay/`: messages that wait, behind one door
+- `sends/`: checks of a new message, and its stored form
+- `delay/`: messages with a delay level
 - `timers/`: messages with a delivery time of their own, and their recall
-- `transactions/`: messages in two halves, and the question what has become of them
-- `pop/`: messages taken for a while
-- `pulls/`: what a pull gets, and the pulls that wait
-- `static_topics/`: logical queues, on whichever brokers they are
-- `groups/`: who consumes and produces, how far groups have come, what becomes of failed messages
-- `clock/`: message time, and whether the consumers have come to rest
+- `transactions/`: messages in two halves, and checks of their outcome
+- `pop/`: messages that consumers take for a limited time
+- `pulls/`: the response to a pull, and the pulls that wait
+- `static_topics/`: logical queues, spread over several brokers
+- `groups/`: consumers and producers, the groups' offsets, retries and dead letters
+- `clock/`: message time, and whether the consumers are at rest
 - `store/`: the log, its queues and their recovery
-- `snapshots/`: what it has, put away and put back
-- `journal/`: what happened and what was asked, if it is kept
-- `scrubbing.py`: reads the log in the background, to tell of what has rotted
-- `topics.py`: which topics there are
+- `snapshots/`: saving and restoring the broker's data
+- `journal/`: a record of events and requests, if enabled
+- `scrubbing.py`: reads the log in the background, to detect bit rot
+- `topics.py`: the topics and their configurations
 
-Beside the requests: `registration.py` (routes), `retention.py` and `disk_watch.py` (what goes), `orphan_topics.py`
-(topics that a kill left without configuration), `config_files.py` (the small state on the disk), `key_index.py` (keys
-follow the log) and `key_tables.py` (where they are kept), `statistics.py`, `put_times.py` (how long puts took),
-`surprises.py` (what nobody has asked for),
-`metrics.py` (what Prometheus is told), `administration.py`.
+Apart from the requests: `registration.py` (routes), `retention.py` and `disk_watch.py` (removal of old messages),
+`orphan_topics.py` (topics that a kill left without configuration), `config_files.py` (small state files),
+`key_index.py` (the key index follows the log) and `key_tables.py` (its tables), `statistics.py`, `put_times.py`
+(durations of puts), `surprises.py` (reports of implicit actions), `metrics.py` (metrics for Prometheus),
+`administration.py`.
 """

@@ -1,4 +1,4 @@
-"""A broker as a process: `python -m staticfire.broker`. For people there is `staticfire broker`."""
+"""A broker as a process: `python -m staticfire.broker`. The command for people is `staticfire broker`."""
 
 import sys
 
@@ -12,7 +12,7 @@ with light_start():
 
 
 def boot_line(settings: BrokerSettings, port: int) -> str:
-    """Return the line that scripts wait for, as RocketMQ writes it (BrokerStartup)."""
+    """Return the line that scripts wait for, in RocketMQ's format (BrokerStartup)."""
     address = format_address(*reach_of(settings).address((settings.listen_host, port), is_near=True))
     line = f"The broker[{settings.broker_name}, {address}] boot success. serializeType=JSON"
     return f"{line} and name server is {settings.namesrv_addr}" if settings.namesrv_addr else line

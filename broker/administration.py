@@ -1,6 +1,6 @@
-"""What administrators ask of a broker, and what has to run for that: the key index and the counters.
+"""Requests of administrators, and what they need: the key index and the counters.
 
-Wired here, not in server.py: none of it is on the way of a message.
+It is wired here and not in server.py, because no message passes through it.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ class Administration:
         index: KeyIndexer,
         remove_old: Callable[[], Awaitable[None]],
     ) -> None:
-        """`remove_old`: removes now what retention lets go."""
+        """`remove_old` removes at once everything that retention allows to remove."""
         self._state = state
         self._index = index
         self._runtime_info = RuntimeInfo(state, delays)
@@ -46,12 +46,12 @@ class Administration:
         )
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         for family in self._families:
             family.register(dispatcher)
 
     async def start(self, spawn: Spawn, pause: Pause) -> None:
-        """Open the index, follow the log, sample the counters. The store is open."""
+        """Open the index, follow the log, sample the counters. The store must be open."""
         self._state.statistics.started(self._state.store.max_position)
         self._runtime_info.started()
         await self._index.open()
@@ -64,12 +64,12 @@ class Administration:
             self._state.statistics.sample(self._state.machine.clock.uptime_ms())
 
     def stored(self, arrivals: Mapping[Queue, int], took_ms: int) -> None:
-        """A burst was stored; its write took that long."""
+        """Note a stored burst, and the duration of its write."""
         self._state.statistics.stored(arrivals, self._state.store.max_position, took_ms)
         self._index.wake()
 
     async def stop(self) -> None:
-        """Close the index; the loops may still be there, and find it closed."""
+        """Close the index. The loops may still be running, and see that it is closed."""
         try:
             await self._index.close()
         except (sqlite3.Error, StorageError) as error:

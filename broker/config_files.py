@@ -1,9 +1,9 @@
-"""The broker's small state: topics, groups, offsets, progress. JSON files under RocketMQ's names, in `config/`.
+"""The broker's small state: topics, groups, offsets, progress. JSON files with RocketMQ's names, in `config/`.
 
-A file is replaced as a whole: temporary file, fsync, rename. Changes of one moment share one write; what can't be
-written is tried again after a while, longer each time. A file that says how far somebody has come in the log is saved
-when the log is safe up to there: after a loss of power it would else point behind what is left. Each has a checksum
-(runtime/state_file.py). Nothing is saved before all files were read: a start that is refused leaves them as they were.
+A file is replaced as a whole: temporary file, fsync, rename. Changes made at the same moment share one write. A failed
+write is retried with growing pauses. A file that refers to a log position is saved only after the log is safe up to
+there; otherwise, after a power loss, it would refer to records that no longer exist. Each file has a checksum
+(runtime/state_file.py). Nothing is saved before all files were read, so a refused start leaves them unchanged.
 RocketMQ: ConfigManager, BrokerPathConfigHelper.
 """
 
@@ -18,16 +18,16 @@ from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 log = logger("broker")
 
+# The first and the longest pause before a failed write is retried; it doubles each time.
 RETRY_MS = 1_000
 RETRY_MS_MAX = 30_000
-# What can't be saved is tried again after the first, then after twice as long each time, up to the second.
 
 
 class ConfigFiles:
     """Files that mirror tables in memory."""
 
     def __init__(self, machine: Machine, folder: str, sync_log: Callable[[], Awaitable[None]]) -> None:
-        """`sync_log`: returns when all that was stored before the call is safe. Raises: StorageError."""
+        """`sync_log` returns when everything stored before the call is safe. It raises StorageError."""
         self._machine = machine
         self._folder = folder
         self._sync_log = sync_log
@@ -38,8 +38,8 @@ class ConfigFiles:
         self._saving: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._retry_ms = RETRY_MS
+        # Whether the name of the folder itself is on the disk.
         self._is_named = False
-        # The folder's own name is on the disk.
         self._is_restored = False
         self._closed = False
 
@@ -51,13 +51,13 @@ class ConfigFiles:
         after_log: bool = False,
         from_log: str = "",
     ) -> bool:
-        """Mirror a table in `name`, a JSON object; return whether it was there before.
+        """Mirror a table in the file `name`, a JSON object; return whether the file existed.
 
-        `after_log`: a snapshot is written when the log is safe as far as it was when the snapshot was taken.
-        `from_log`: the broker can do without the file, and these words say what it reads in the log instead. A broken
-        one is logged then, and written again.
+        `after_log`: write a snapshot only after the log is safe up to its end at the time of the snapshot. `from_log`:
+        the broker can work without the file, and this text describes what it reads from the log instead. If such a file
+        is broken, that is logged, and it is written again.
 
-        Raises: StorageError for a broken file that the broker can't do without.
+        Raises: StorageError (the file is broken, and the broker needs it).
         """
 
         def read(data: bytes) -> bool:
@@ -72,13 +72,14 @@ class ConfigFiles:
             log.error("state_file_made_anew", file=name, error=str(error), reason=from_log)
             self._dirty.add(name)
             is_there = False
-        self._snapshots[name] = snapshot  # from now on: a file that can't be read isn't written over at stop
+        # Registered only now, so that a file that can't be read isn't overwritten at stop.
+        self._snapshots[name] = snapshot
         if after_log:
             self._after_log.add(name)
         return is_there
 
     def restored(self) -> None:
-        """Begin to save: all files that a start needs were read."""
+        """Start saving: all files that a start needs were read."""
         self._is_restored = True
         if self._dirty:
             self._start_saving()
@@ -94,7 +95,7 @@ class ConfigFiles:
             self._saving = asyncio.get_running_loop().create_task(self._save(), name="config_files")
 
     async def saved(self, *names: str) -> None:
-        """Return when these files, or all, have everything changed so far. Raises: StorageError (not possible now)."""
+        """Wait until these files, or all, contain everything changed so far. Raises: StorageError (impossible now)."""
         while self._saving is not None:
             await asyncio.shield(self._saving)
         for name, failure in self._failures.items():
@@ -119,7 +120,7 @@ class ConfigFiles:
             self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
 
     def _in_order(self, names: set[str]) -> list[str]:
-        """Sort names: nobody waits for the log on behalf of a file that doesn't need it."""
+        """Sort names: files that don't depend on the log come first, so that they needn't wait for its sync."""
         return sorted(names, key=lambda name: (name in self._after_log, name))
 
     async def _save_one(self, name: str) -> None:
@@ -145,9 +146,9 @@ class ConfigFiles:
             raise StorageError(f"{path} can't be written: {error}") from None
 
     async def close(self) -> None:
-        """Wait for what is under way and write what is left, unless a file couldn't be read.
+        """Wait for a running write and save all files, unless a file couldn't be read.
 
-        Raises: StorageError, when all was tried.
+        Raises: StorageError, after all were tried.
         """
         self._closed = True
         if not self._is_restored:

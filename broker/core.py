@@ -1,8 +1,8 @@
-"""What a broker is between opening its folder and closing it: tables, services, handlers, loops.
+"""The core of a broker, from opening its folder to closing it: tables, services, handlers, loops.
 
-Starting: the store recovers, the small state is read, the broker registers. Stopping: what producers were promised is
-written before the files close. A broker that puts a snapshot back has another core from then on, behind the same ports
-and connections (server.py): so it comes up from the folder as after any other start.
+At start the store recovers, the small state files are read, and the broker registers with its nameservers. At stop,
+everything that producers were promised is written before the files are closed. To restore a snapshot, a broker replaces
+its core but keeps its ports and connections (server.py); the new core starts from the folder as in any other start.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -66,27 +66,27 @@ from staticfire.runtime.service import Service
 log = logger("broker")
 
 STRAYS_TOLD_MAX = 8
+# How long a core that ends waits for the remaining requests to be handled.
 CALLS_MS_MAX = 2_000
-# So long a core that ends waits for whoever is asked something.
 
 
 class Surface(NamedTuple):
-    """What a broker keeps while its core is another one: the way to its clients and to its nameservers."""
+    """What a broker keeps while its core is replaced: the connections to its clients and nameservers."""
 
     dispatcher: Dispatcher
-    """Of all connections that come in."""
+    """The dispatcher of all incoming connections."""
     connections: Callable[[], Iterable[Connection]]
     pool: ConnectionPool
     listen: Callable[[], Awaitable[int]]
-    """Opens the ports unless they are; returns the main one."""
+    """Opens the ports unless they are open; returns the main one."""
     leave: "Callable[[BrokerCore], Awaitable[None]]"
-    """Lets clients and nameservers go, before a core closes its files."""
+    """Disconnects clients and nameservers, before a core closes its files."""
     change: SnapshotCalls
-    """Carries out what a core can't, since it ends meanwhile."""
+    """Carries out what a core can't do itself, because it ends during the operation."""
 
 
 class BrokerCore(Service):
-    """Stores messages, hands them out, and keeps what groups have consumed."""
+    """Stores messages, delivers them, and keeps the groups' offsets."""
 
     def __init__(
         self,
@@ -96,8 +96,9 @@ class BrokerCore(Service):
         before: BrokerState | None = None,
         message_time: ClockReading | None = None,
     ) -> None:
-        """`before`: what the last core of this broker knew of its clients, and has counted; with `message_time`, which
-        is what clocks show from now on.
+        """Create the core. `before` is the state of this broker's last core: its clients and counters are taken over.
+
+        `message_time` is the message time to set.
         """
         super().__init__()
         self.settings = settings
@@ -129,10 +130,10 @@ class BrokerCore(Service):
         self._targets = TargetTable(state, NewTopics(self.registration.announced, self.spawn, self.settle))
         self.dispatcher = self._file_handlers()
         self.is_open = False
-        """Whether its files are, or were: there is something to close."""
+        """Whether the files are or were open, so that there is something to close."""
 
     def _file_handlers(self) -> Dispatcher:
-        """Return what the broker answers, family by family."""
+        """Register the handlers of all request families."""
         state = self.state
         surface = self._surface
         self._assignments = assignments = AssignmentHandlers(state, self.registration, surface.pool)
@@ -192,7 +193,8 @@ class BrokerCore(Service):
             state.clock.set(self._message_time)
         self._restore_config_files(report)
         _put_back_topics(state)
-        await state.config_files.saved()  # Before anything is stored: it would hide what has just been corrected.
+        # This must happen before anything is stored: new messages would hide what has just been corrected.
+        await state.config_files.saved()
         await self._administration.start(self.spawn, self.pause_for)
         port = await self._surface.listen()
         self._begin_journal(port)
@@ -213,10 +215,10 @@ class BrokerCore(Service):
         await self.registration.registered()
 
     def _finish_restoring(self) -> None:
-        """Go on where a broker was killed that was putting a snapshot back. Raises: StorageError."""
+        """Finish restoring a snapshot if the broker was killed during it. Raises: StorageError."""
         files, folder = self.state.machine.files, self.settings.store_path_root_dir
         if self._is_first and files.exists(f"{folder}/restoring/plan"):
-            from staticfire.broker.snapshots.folder import SnapshotFolder  # here: it is needed after such a kill only
+            from staticfire.broker.snapshots.folder import SnapshotFolder  # here: it is needed only after such a kill
 
             SnapshotFolder(files, folder).finish()
 
@@ -259,14 +261,14 @@ class BrokerCore(Service):
             self.state.store.close()
 
     async def finish_calls(self) -> None:
-        """Let whoever is asked something answer, soon, and end what doesn't."""
+        """Give pending requests a short time to get their responses, and then end them."""
         self.answer_held()
         self._clock_control.look_now()
         await self.dispatcher.finish(CALLS_MS_MAX)
         await self.asked_by_nameservers.finish(CALLS_MS_MAX)
 
     def disconnected(self, connection: Connection) -> None:
-        """A connection is gone, and what waits over it."""
+        """Drop everything that waits on a connection that was closed."""
         self.clients.disconnected(connection)
         if self.state.first_offsets is not None:
             self.state.first_offsets.disconnected(connection)
@@ -274,7 +276,7 @@ class BrokerCore(Service):
         self._pull.disconnected()
 
     def answer_held(self) -> None:
-        """Answer whatever waits for messages."""
+        """Respond to all pulls and pops that wait for messages."""
         for pull in self.state.held.take_all():
             self._pull.look_last(pull)
         self.pops.answer_held()
@@ -282,7 +284,10 @@ class BrokerCore(Service):
     # -- while running -------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Write the burst, answer its sends, wake who waited for it; what those took is another burst."""
+        """Write the burst, settle its appends, and wake consumers that wait for its messages.
+
+        Repeat for what they append.
+        """
         pops = self.pops
         while True:
             if pops.service is not None and pops.service.log.has_work:
@@ -295,7 +300,7 @@ class BrokerCore(Service):
         self._clock_control.settled()
 
     def _write(self) -> dict[Queue, int]:
-        """Write the burst; return the queues that got messages, from which offset."""
+        """Write the burst; return the queues that got messages, each with the first new offset."""
         began_ms = self._uptime_ms()
         arrivals = self.state.store.commit()
         if arrivals:
@@ -306,7 +311,7 @@ class BrokerCore(Service):
         return arrivals
 
     def _removed(self) -> None:
-        """Retention has removed records."""
+        """Adjust delays and timers after retention has removed records."""
         self.delays.queue.keep_within_bounds()
         self.timers.keep_within_bounds()
 

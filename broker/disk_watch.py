@@ -1,7 +1,7 @@
-"""Looks at the disk and at the age of the log, every 10 s, and does what `RetentionPolicy` says.
+"""Check the disk and the age of the log every 10 s, and apply `RetentionPolicy`.
 
-A segment is removed at a time, with a pause behind it, so that sends don't wait for the file system and that the disk
-is looked at again before the next one goes. RocketMQ: CleanCommitLogService, its diskCheckScheduledExecutorService.
+One segment is removed at a time, followed by a pause, so that sends don't wait for the file system, and so that the
+disk is checked again before the next removal. RocketMQ: CleanCommitLogService, its diskCheckScheduledExecutorService.
 """
 
 from collections import Counter
@@ -16,12 +16,12 @@ from staticfire.runtime.log import logger
 
 log = logger("broker")
 
+# The pause between two segments (RocketMQ: deleteCommitLogFilesInterval).
 PAUSE_MS = 100
-# Between two segments (RocketMQ: deleteCommitLogFilesInterval).
 
 
 class DiskWatch:
-    """Keeps one broker's disk from getting full."""
+    """Keeps one broker's disk from filling up."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class DiskWatch:
         forget_removed: Callable[[], Awaitable[None]],
         needed_from: Callable[[], int | None],
     ) -> None:
-        """`on_removed`: called at once when records are gone; `forget_removed`: when no more go for now.
+        """`on_removed` is called after each removal; `forget_removed` after the last one for now.
 
-        `needed_from`: where in the log the first message lies that waits for its time: the age of its segment is no
-        reason to remove it; a disk that gets full is.
+        `needed_from` returns the log position of the first message that waits for its time. Its segment isn't removed
+        for its age, but it may be removed if the disk fills up.
 
-        Raises: UsageError (deleteWhen has something that is no hour).
+        Raises: UsageError (deleteWhen contains something that is no hour).
         """
         self._state = state
         self._policy = RetentionPolicy(state.settings)
@@ -48,10 +48,10 @@ class DiskWatch:
         self._is_full = False
         self._trouble = ""
         self._looked_ms = MessageMs(0)
-        """The message time up to which everything has gone that had to."""
+        """The message time up to which everything old enough was removed."""
 
     async def loop(self) -> None:
-        """Loop: look, remove what has to go."""
+        """Check the disk and remove old segments, periodically."""
         self._looked_ms = self._state.clock.message_ms()
         while True:
             await self._pause(max(1, self._state.settings.clean_resource_interval))
@@ -65,7 +65,7 @@ class DiskWatch:
                     log.error("retention_failed", error=self._trouble)
 
     def look(self) -> None:
-        """Find out how full the disk is, and let the store take messages or refuse them.
+        """Check how full the disk is, and let the store accept or refuse messages.
 
         Raises: StorageError, UsageError (deleteWhen was changed to something that is no hour).
         """
@@ -77,7 +77,8 @@ class DiskWatch:
         except OSError as error:
             trouble = StorageError(f"the disk of {self._folder} can't be looked at: {error}")
             if isinstance(error, FileNotFoundError):
-                state.store.refuse(trouble)  # What is stored now would be gone with the process.
+                # The folder is gone: anything stored now would be lost when the process ends.
+                state.store.refuse(trouble)
             raise trouble from error
         refusal = self._policy.refusal(self._folder, state.disk_use)
         state.store.refuse(refusal)
@@ -88,25 +89,26 @@ class DiskWatch:
         self._is_full = refusal is not None
 
     async def remove_expired(self) -> None:
-        """Remove what is old enough, although it isn't the hour of deleteWhen. Raises: StorageError."""
+        """Remove what is old enough, outside the hours of deleteWhen, too. Raises: StorageError."""
         await self._remove(self._state.clock.message_ms(), PAUSE_MS)
 
     async def remove_passed(self) -> None:
-        """Remove what was old enough in an hour over which message time has jumped.
+        """Remove what was old enough in an hour that message time has jumped over.
 
-        Nobody sends meanwhile: whoever moves the clock waits for this. Raises: StorageError, UsageError.
+        No pauses are needed: nothing is sent meanwhile, as the caller that moves the clock waits for this. Raises:
+        StorageError, UsageError.
         """
         self.look()
         await self.remove_old(pause_ms=0)
 
     async def remove_old(self, pause_ms: int = PAUSE_MS) -> None:
-        """Remove segments, the oldest first, until one has to stay. Raises: StorageError."""
+        """Remove segments, oldest first, until one must be kept. Raises: StorageError."""
         message_ms = self._state.clock.message_ms()
         if await self._remove(self._policy.last_hour_ms(self._looked_ms, message_ms), pause_ms):
             self._looked_ms = message_ms
 
     async def _remove(self, hour_ms: MessageMs | None, pause_ms: int) -> bool:
-        """Return whether all went that had to: a segment stays until the disk has its queue entries."""
+        """Return whether everything due was removed; a segment is kept until the disk has its queue entries."""
         removed: Counter[Reason] = Counter()
         try:
             while True:

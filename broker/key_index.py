@@ -1,11 +1,12 @@
-"""Finding messages by key: the key index follows the log. RocketMQ: IndexService.
+"""Find messages by key, with an index that follows the log. RocketMQ: IndexService.
 
-Derived data, off the hot path: `KeyIndexer` follows the log by position, a slice at a time in a worker, with at most a
-twentieth of the time while the broker is busy. A look-up first lets the index catch up, so that it misses nothing; when
-that takes too long, it can tell how much is missing. An index that is missing or broken is made anew from the log.
+The index is derived data and not on the hot path. `KeyIndexer` reads the log a slice at a time in a worker; while the
+broker is busy, this takes at most a twentieth of the time. A lookup first lets the index catch up, so that it misses
+nothing. If that takes too long, the caller can determine how much is missing (`lacks`). A missing or broken index is
+rebuilt from the log.
 
-Invariants: every record below `position` is in the index; an entry may be of a record that is gone or belongs to
-somebody else (a topic was deleted, a disk lost power): whoever looks up checks the record itself.
+Invariants: every record below `position` is in the index. An entry may refer to a record that is gone or was replaced
+by another one (a topic was deleted, a disk lost power), so the caller of a lookup checks the record itself.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
 try:
-    from _blake2 import blake2b  # what hashlib has, without the OpenSSL that hashlib loads for its other names
+    from _blake2 import blake2b  # The same as in hashlib, but without loading OpenSSL, which hashlib does.
 except ImportError:
     from hashlib import blake2b
 from struct import error as StructError
@@ -40,28 +41,28 @@ log = logger("broker")
 
 T = TypeVar("T")
 
+# Records that were stored within this time are added in one transaction. A lookup doesn't wait for it: see `catch_up`.
 GATHER_MS = 2_000
-# What was stored within it is entered in one transaction. Who looks up doesn't wait for it: see `catch_up`.
+# The number of bytes read at once, while the broker is busy, and while it is idle.
 BUSY_BYTES = 32 * 1024
 IDLE_BYTES = 256 * 1024
-# Read at once while the broker is busy, and while it isn't.
+# While the broker is busy, the pause is this multiple of a step's duration, because both share one interpreter.
 BUSY_PAUSE_TIMES = 19
-# So many times as long as a step took the index rests while the broker is busy, which it shares an interpreter with.
+# The pause before the next try if the index couldn't be written, or the log couldn't be read.
 RETRY_MS = 10_000
-# After that the index is tried again when it couldn't be written, or the log not be read.
+# How long a lookup waits for an index that lags far behind. Clients give up after 18 s.
 CATCH_UP_MS_MAX = 10_000
-# So long a look-up waits for an index that is far behind; clients give up after 18 s.
 _INT64_MAX = (1 << 63) - 1
 _ROLLBACK = int(TransactionKind.ROLLBACK)
 
 
 def key_hash(topic: bytes, key: bytes) -> int:
-    """Return what stands for a key of a topic: 64 bits, so that nothing else has the same."""
+    """Return the hash of a key of a topic: 64 bits, so that collisions are very unlikely."""
     return int.from_bytes(blake2b(b"%b#%b" % (topic, key), digest_size=8).digest(), "big", signed=True)
 
 
 def read_slice(window: bytes, position: int) -> IndexedSlice:
-    """Return the keys of all whole records of a window, which begins with a record. Raises: StorageError."""
+    """Return the keys of all whole records of a window that begins with a record. Raises: StorageError."""
     entries: list[Entry] = []
     last: tuple[int, int] | None = None
     at = wanted_bytes = 0
@@ -90,7 +91,7 @@ def read_slice(window: bytes, position: int) -> IndexedSlice:
 
 
 def _read_and_add(index: KeyTables, window: bytes, start: int) -> IndexedSlice:
-    """Enter the records of a window; return what there was, nothing when it is damaged. Raises: sqlite3.Error."""
+    """Add the records of a window; return them, or nothing if the window is damaged. Raises: sqlite3.Error."""
     try:
         part = read_slice(window, start)
     except StorageError:
@@ -108,12 +109,12 @@ def keys_of(properties: bytes) -> list[bytes]:
 
 
 class KeyIndexer:
-    """Keeps the index of one broker up with its log, and looks up."""
+    """Keeps the index of one broker up to date with its log, and does lookups."""
 
     def __init__(
         self, machine: Machine, folder: str, store: MessageStore, activity: Callable[[], int] | None = None
     ) -> None:
-        """`activity`: a counter that moves while the broker is busy, with sends or anything else."""
+        """`activity` is a counter that changes while the broker is busy, with sends or anything else."""
         self._activity = activity or (lambda: store.max_position)
         self._machine = machine
         self._folder, self._path = folder, f"{folder}/keys.sqlite"
@@ -124,7 +125,7 @@ class KeyIndexer:
         self._stored = asyncio.Event()
 
     async def open(self) -> None:
-        """Open the index, or make a new one. Where none can be, messages aren't found by key until one can."""
+        """Open the index, or create a new one. If that fails, messages can't be found by key until it succeeds."""
         async with self._turn:
             try:
                 await self._open()
@@ -150,7 +151,7 @@ class KeyIndexer:
         await self._machine.workers.run(index.cut, self._store.min_position, self._store.max_position)
 
     async def _make_anew(self, reason: sqlite3.Error) -> None:
-        """Begin an empty index in place of a broken one; it fills by itself. Raises: StorageError."""
+        """Create an empty index in place of a broken one; it is filled by the loop. Raises: StorageError."""
         files, run = self._machine.files, self._machine.workers.run
         broken, self._index = self._index, None
         if broken is not None:
@@ -168,29 +169,29 @@ class KeyIndexer:
         self.wake()
 
     async def _try_anew(self) -> None:
-        """Begin an index where none could be made before."""
+        """Try again to create an index after an earlier failure."""
         async with self._turn:
             with suppress(StorageError):
                 await self._make_anew(sqlite3.Error("there is none"))
 
     async def _do(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """Do something with the index; one that proves to be broken is made anew instead.
+        """Call a function on the index. If the index turns out to be broken, create a new one instead.
 
-        Whoever calls has the turn, and the index is open. Raises: sqlite3.Error, StorageError.
+        The caller holds the lock, and the index is open. Raises: sqlite3.Error, StorageError.
         """
         try:
             return await self._machine.workers.run(function, self._index, *arguments)
-        except UnicodeDecodeError as error:  # What it says of its fault has parts of a broken file.
+        except UnicodeDecodeError as error:  # sqlite3's error message contains bytes of a broken file.
             await self._make_anew(sqlite3.DatabaseError(str(error)))
             return None
         except sqlite3.Error as error:
             if type(error) is not sqlite3.DatabaseError:
-                raise  # The disk is full, or the like.
+                raise  # Another cause, such as a full disk.
             await self._make_anew(error)
             return None
 
     async def close(self) -> None:
-        """Close the index; what it lacks it gets after the next start."""
+        """Close the index. What is missing is added after the next start."""
         self._is_open = False
         async with self._turn:
             if self._index is not None:
@@ -198,13 +199,13 @@ class KeyIndexer:
                 await self._machine.workers.run(index.close)
 
     def wake(self) -> None:
-        """Something was stored."""
+        """Note that something was stored."""
         self._stored.set()
 
     # -- following the log -----------------------------------------------------------------------------------------
 
     async def loop(self, pause: Callable[[int], Coroutine[Any, Any, None]]) -> None:
-        """Follow the log. It takes little while the broker is busy, and half of the time when it isn't."""
+        """Follow the log. This takes little time while the broker is busy, and half of the time while it is idle."""
         uptime_ms = self._machine.clock.uptime_ms
         trouble = ""
         while True:
@@ -233,7 +234,7 @@ class KeyIndexer:
                     await self._try_anew()
 
     async def _check(self, pause: Callable[[int], Coroutine[Any, Any, None]]) -> None:
-        """Check what an earlier process has written, part by part, before a look-up has to wait for it.
+        """Check part by part what an earlier process has written, before a lookup must wait for it.
 
         Raises: StorageError, sqlite3.Error.
         """
@@ -250,7 +251,7 @@ class KeyIndexer:
         return self._index is not None and self._index.position < self._store.max_position
 
     async def _step(self, window_bytes: int) -> None:
-        """Enter a slice. Raises: StorageError, OSError, sqlite3.Error."""
+        """Add a slice. Raises: StorageError, OSError, sqlite3.Error."""
         async with self._turn:
             if self._index is None or not self._is_behind:
                 return
@@ -259,13 +260,15 @@ class KeyIndexer:
             if part is not None and part.wanted_bytes:
                 part = await self._enter(start, part.wanted_bytes)
             if part is not None and part.end_position <= start:
-                behind = self._store.next_record(start + 1)  # The store tells what is damaged.
+                # Skip the damage. The store reports it.
+                behind = self._store.next_record(start + 1)
                 await self._do(KeyTables.add, IndexedSlice([], behind, None, 0))
 
     async def _enter(self, start: int, window_bytes: int) -> IndexedSlice | None:
-        """Enter what a window of the log has, in one go of a worker; return it. It ends at its start: it is damaged.
+        """Add the records of a window of the log, in one call of a worker, and return them.
 
-        None: the index proved to be broken. Raises: OSError, sqlite3.Error, StorageError.
+        If the result ends at its start, the log is damaged there. None: the index turned out to be broken. Raises:
+        OSError, sqlite3.Error, StorageError.
         """
         try:
             window = self._store.log_window(start, window_bytes)
@@ -274,7 +277,7 @@ class KeyIndexer:
         return await self._do(_read_and_add, window, start)
 
     async def forget_old(self) -> None:
-        """Forget what retention has removed from the log."""
+        """Remove what retention has removed from the log."""
         try:
             async with self._turn:
                 if self._index is not None:
@@ -282,10 +285,10 @@ class KeyIndexer:
         except (sqlite3.Error, StorageError) as error:
             log.warning("key_index_not_shortened", error=str(error))
 
-    # -- looking up ------------------------------------------------------------------------------------------------
+    # -- lookups ---------------------------------------------------------------------------------------------------
 
     async def catch_up(self, end: int) -> None:
-        """Enter what isn't in the index yet of the log up to there, unless that can't be or takes very long."""
+        """Add the records of the log up to `end` that are missing, unless that is impossible or takes very long."""
         deadline_ms = self._machine.clock.uptime_ms() + CATCH_UP_MS_MAX
         while self._index is not None and self.lacks(end):
             if self._machine.clock.uptime_ms() > deadline_ms:
@@ -294,17 +297,18 @@ class KeyIndexer:
             try:
                 await self._step(IDLE_BYTES)
             except (StorageError, OSError, sqlite3.Error):
-                return  # The loop tells of it.
+                return  # The loop logs the error.
 
     def lacks(self, end: int) -> int:
-        """Return how many bytes of the log up to there aren't in the index yet."""
+        """Return the number of bytes of the log up to `end` that aren't in the index yet."""
         start = self._store.min_position
         return end - min(end, start if self._index is None else max(start, self._index.position))
 
     async def find(self, topic: str, key: str, begin_ms: int, end_ms: int, below: int, limit: int) -> list[int]:
-        """Return where records with a key may lie: below a position, the newest first.
+        """Return possible positions of records with a key: below a position, the newest first.
 
-        None of them when it proves to be broken: then it `lacks` everything. Raises: StorageError, sqlite3.Error.
+        If the index turns out to be broken, the result is empty, and `lacks` returns everything. Raises: StorageError,
+        sqlite3.Error.
         """
         hashed = key_hash(topic.encode(), key.encode("utf-8", "replace"))
         begin_ms, end_ms = (min(max(time_ms, -_INT64_MAX), _INT64_MAX) for time_ms in (begin_ms, end_ms))
@@ -315,5 +319,5 @@ class KeyIndexer:
 
     @property
     def last(self) -> tuple[int, int]:
-        """Position and stored time of the last record that was entered."""
+        """Position and stored time of the last record that was added."""
         return (0, 0) if self._index is None else (self._index.last_position, self._index.last_stored_ms)

@@ -1,21 +1,21 @@
-"""Which records of the log carry which keys, as tables in sqlite3. RocketMQ: IndexFile.
+"""Tables in sqlite3: which records of the log have which keys. RocketMQ: IndexFile.
 
-A hash says nothing of its neighbours, so to enter a row where it belongs costs a page of the disk: with ten million
-messages that was a hundred gigabytes. So rows gather in memory and are written a generation at a time, in order and in
-one piece. A look-up goes through the generations, the newest first: one page of each.
+Hashes are scattered, so inserting each row at its place costs a disk page: with ten million messages that was a hundred
+gigabytes. Therefore rows are collected in memory and written one generation at a time, in order and in one piece. A
+lookup reads the generations, newest first: one page of each.
 
-    staged (in memory)    hash, position, stored_ms: of the log from where the generations end
+    staged (in memory)    hash, position, stored_ms: of the log after the last generation
     keys                  generation, hash, position, stored_ms
-    generations           id, start, end, first_ms, last_ms, row_count, row_sum: of which part of the log, in their
-                          order
-    progress              start, reached, last_position, last_stored_ms, checksum: of which part of the log they are,
-                          all together; the checksum is of this row and all generations
+    generations           id, start, end, first_ms, last_ms, row_count, row_sum: the part of the log that each
+                          generation covers, in order
+    progress              start, reached, last_position, last_stored_ms, checksum: the part of the log that all
+                          generations cover together; the checksum is of this row and all generations
 
-sqlite3 has no checksums of its own, and a flipped bit would hide a message. So what `generations` and `progress` say is
-checked at the start, and the rows of each generation against `row_sum` before the first look-up in it: 20 ms each.
+sqlite3 has no checksums of its own, and a flipped bit would hide a message. So `generations` and `progress` are checked
+at start, and the rows of each generation are checked against `row_sum` before the first lookup in it: 20 ms each.
 
-Invariant: of every record below `position` the keys are in a generation, or staged. What was staged when a process was
-killed is read from the log again.
+Invariant: the keys of every record below `position` are in a generation, or staged. After a kill, what was staged is
+read from the log again.
 """
 
 import sqlite3
@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 from staticfire.protocol.checksums import crc32
 
+# The version of the tables. An index with another one is rebuilt.
 LAYOUT = 3
-# Of the tables; an index with another one is made anew.
+# 3 MiB, and 5 MiB while the rows are staged. Ten million messages with two keys each are 150 generations.
 GENERATION_ROWS = 131_072
-# 3 MiB, and 5 MiB while they are staged. Ten million messages with two keys each are 150 generations.
 
 Entry = tuple[int, int, int]
 """Hash of topic and key, log position, stored time."""
@@ -50,8 +50,8 @@ _ENTER = (
     "INSERT INTO keys SELECT :id, hash, position, stored_ms FROM staged.keys"
     " UNION ALL SELECT :id, hash, position, stored_ms FROM main.keys WHERE generation = :last ORDER BY 2, 3"
 )
+# A sum that one flipped bit changes. The sum of a whole generation fits into 64 bits.
 _ROW_SUM = "ifnull(sum(generation + (hash & 4294967295) + (hash >> 32) + position + stored_ms), 0)"
-# One flipped bit changes it. That of a whole generation has room in 64 bits.
 _NOTE = (
     "INSERT INTO generations SELECT :id, :start, :end, min(stored_ms), max(stored_ms), count(*),"
     f" {_ROW_SUM} FROM main.keys WHERE generation = :id"
@@ -72,43 +72,43 @@ _FIND = (
 
 
 class IndexedSlice(NamedTuple):
-    """A part of the log, read."""
+    """A part of the log that was read."""
 
     entries: list[Entry]
     end_position: int
     last: tuple[int, int] | None
     """Position and stored time of its last record."""
     wanted_bytes: int
-    """How much has to be read for the next record, if there was none as a whole."""
+    """If there was no whole record: the number of bytes to read for the next one."""
 
 
 class KeyTables:
-    """The tables. One caller at a time; everything blocks and may raise sqlite3.Error."""
+    """The tables. They have one caller at a time; everything blocks and may raise sqlite3.Error."""
 
     def __init__(self, path: str, generation_rows: int = GENERATION_ROWS, is_durable: bool = True) -> None:
-        """`path`: what sqlite3 is given. `is_durable`: it waits for the disk.
+        """Open or create the tables at `path`, a path for sqlite3. `is_durable`: writes wait for the disk.
 
-        Raises: sqlite3.Error (what lies there is no database, or broken).
+        Raises: sqlite3.Error (the file is no database, or broken).
         """
         self._is_durable = is_durable
         self._generation_rows = generation_rows
         self._staged_rows = 0
+        # Generations whose rows may have changed since they were written.
         self._unchecked: list[int] = []
-        # Generations whose rows may have been changed since they were written.
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._run = self._database.execute
         try:
             self._prepare()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             self._database.close()
-            if isinstance(error, UnicodeDecodeError):  # What it says of its fault has parts of a broken file.
+            if isinstance(error, UnicodeDecodeError):  # sqlite3's error message contains bytes of a broken file.
                 raise sqlite3.DatabaseError(str(error)) from None
             raise
 
     def _prepare(self) -> None:
         run = self._run
-        # Making empty tables waits for no disk: that was 15 ms of a broker's start, and a loss of power in the middle
-        # leaves nothing that can't be made anew.
+        # Don't wait for the disk while empty tables are created: that was 15 ms of a broker's start. After a power loss
+        # in between, the index is simply rebuilt.
         run("PRAGMA synchronous = OFF")
         run("PRAGMA journal_mode = WAL")
         if run("PRAGMA user_version").fetchone()[0] != LAYOUT:
@@ -131,7 +131,7 @@ class KeyTables:
         run(_STAGED)
 
     def _checksum(self) -> int:
-        """Return the checksum of what generations and progress say; 0 of an index that is new."""
+        """Return the checksum of generations and progress; 0 for a new index."""
         generations = self._run("SELECT * FROM generations ORDER BY id").fetchall()
         progress = self._start, self._reached, self.last_position, self.last_stored_ms
         return crc32(repr((generations, progress)).encode()) if any(progress) or generations else 0
@@ -140,7 +140,7 @@ class KeyTables:
 
     @property
     def is_checked(self) -> bool:
-        """Whether the rows of all generations are known to be what was written."""
+        """Whether the rows of all generations were checked and are unchanged."""
         return not self._unchecked
 
     def check_next(self) -> None:
@@ -159,12 +159,12 @@ class KeyTables:
             raise sqlite3.DatabaseError("the checksum of its rows does not match")
         self._unchecked.remove(generation)
 
-    # -- entering ----------------------------------------------------------------------------------------------------
+    # -- adding ------------------------------------------------------------------------------------------------------
 
     def add(self, part: IndexedSlice) -> None:
-        """Enter a slice of the log and move on behind it."""
+        """Add a slice of the log and advance `position` to its end."""
         if self._staged_rows >= self._generation_rows:
-            self._write_out()  # It failed before.
+            self._write_out()  # The previous attempt failed.
         with self._transaction():
             self._database.executemany("INSERT OR REPLACE INTO staged.keys VALUES (?, ?, ?)", part.entries)
         self._staged_rows += len(part.entries)
@@ -175,7 +175,7 @@ class KeyTables:
             self._write_out()
 
     def _write_out(self) -> None:
-        """Make a generation of what is staged, together with the last one if that was a small one."""
+        """Write the staged rows as a generation, merged with the last one if that is small."""
         last, start, rows = self._run("SELECT id, start, row_count FROM generations ORDER BY id DESC").fetchone() or (
             (0, self._reached, 0)
         )
@@ -195,12 +195,12 @@ class KeyTables:
         self._staged_rows = 0
 
     def cut(self, start_position: int, end_position: int) -> None:
-        """Forget what lies before the log's start, and what a loss of power took from its end."""
+        """Remove everything before the log's start, and everything that a power loss took from its end."""
         if start_position == self._start and self.position <= end_position:
-            return  # there is nothing of that
+            return  # There is nothing to remove.
         query = "SELECT id, start, end FROM generations WHERE end <= ? OR end > ?"
         generations = self._run(query, (start_position, end_position)).fetchall()
-        # What is left of a generation whose end is gone is read from the log again.
+        # Remove such a generation completely, and read the rest of its part of the log again.
         starts = [start for _, start, end in generations if end > end_position]
         with self._transaction():
             for generation, _, _ in generations:
@@ -236,10 +236,10 @@ class KeyTables:
                 self._run("ROLLBACK")
             raise
 
-    # -- looking up --------------------------------------------------------------------------------------------------
+    # -- lookups -----------------------------------------------------------------------------------------------------
 
     def find(self, key_hash: int, begin_ms: int, end_ms: int, below: int, limit: int) -> list[int]:
-        """Return the positions of records with a key that lie below a position, the newest first."""
+        """Return the positions of records with a key, below a position, the newest first."""
         while self._unchecked:
             self.check_next()
         found = self._positions(_FIND_STAGED, key_hash, below, begin_ms, end_ms, limit)
@@ -252,7 +252,7 @@ class KeyTables:
             return [position for (position,) in rows]
 
     def close(self) -> None:
-        """Keep what is staged, and close."""
+        """Save the staged rows, and close."""
         try:
             if self.position != self._reached:
                 self._write_out()

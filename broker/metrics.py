@@ -1,19 +1,19 @@
-"""What Prometheus is told of a broker, read from its tables when somebody asks. RocketMQ: BrokerMetricsManager.
+"""Metrics of a broker for Prometheus, read from its tables on request. RocketMQ: BrokerMetricsManager.
 
-Nothing is counted for this: a broker that nobody scrapes does no work for it. Names and labels are those that RocketMQ
-5.3.3's exporter writes, units included (`rocketmq_storage_size_bytes`).
+Nothing is counted only for this, so a broker that isn't scraped has no extra work. Names and labels are those of
+RocketMQ 5.3.3's exporter, including units (`rocketmq_storage_size_bytes`).
 
 Different from RocketMQ
-- `message_type` is the topic's own (its attribute, `delay` for what waits), not each message's.
-- Retries of groups that pull have rows, too: is_retry="true", the topic is the group's retry topic. Those of groups
-  that pop have the topic that is popped, as RocketMQ's, once there were any.
-- What is given to consumers has is_retry on every row, RocketMQ's only on those of pops.
-- A message that is popped in order is one message behind; RocketMQ's counts it twice.
-- Messages that wait, half messages and dead letters aren't told apart by topic: nothing counts them so.
+- `message_type` is the topic's (its attribute, or `delay` for waiting messages), not each message's.
+- Retries of groups that pull have rows, too: is_retry="true", and the topic is the group's retry topic. Retries of
+  groups that pop have the popped topic, as in RocketMQ, once there were any.
+- Every row about messages delivered to consumers has is_retry; in RocketMQ only those of pops have it.
+- A message that was popped in order counts once in the lag; in RocketMQ it counts twice.
+- Waiting messages, half messages and dead letters have no label for the topic: they aren't counted by topic.
 
-Not done
-- Histograms (message size, latencies): each message would have to be counted once more.
-- What there is no such thing of here: thread pools, buffers of POP, lags of RocketMQ's timer wheel.
+Not implemented
+- Histograms (message size, latencies): each message would have to be counted one more time.
+- Things that don't exist here: thread pools, buffers of POP, lags of RocketMQ's timer wheel.
 """
 
 from collections import Counter
@@ -44,8 +44,8 @@ from staticfire.protocol.requests.topics import TopicConfig
 
 REMOTING = "remoting"
 _LANGUAGES = {int(language): language.name.lower() for language in LanguageCode}
+# From this version on RocketMQ's versions are numbered in pairs, a snapshot and its release: 479 is 5.3.3.
 _FIRST_PAIR = 64
-# From there on RocketMQ's versions are numbered in pairs, a snapshot and its release: 479 is 5.3.3.
 _PAIRS_BEFORE = 294
 _MODES = {"CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
 _DISK = {"storage_type": "local", "storage_medium": "disk"}
@@ -101,7 +101,7 @@ class BrokerMetrics:
         yield "half_messages", len(self._transactions), {}
 
     def _type_of(self, topic: str) -> str:
-        """Return what kind of messages a topic has, in RocketMQ's words."""
+        """Return the type of a topic's messages, with RocketMQ's name."""
         if topic in (SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC) or is_retry_topic(topic):
             return "delay"
         config = self._state.topics.get(topic)
@@ -161,7 +161,7 @@ class BrokerMetrics:
                 {**labels, "language": language, "version": version, "protocol_type": REMOTING},
             )
 
-    # -- how far groups have come --------------------------------------------------------------------------------
+    # -- progress of groups --------------------------------------------------------------------------------------
 
     def _groups(self) -> Iterator[tuple[str, float, Labels]]:
         for group, topics in sorted(self._topics_by_group().items()):
@@ -174,7 +174,7 @@ class BrokerMetrics:
                     yield from self._lag(group, configs, self._labels_of(group, topic, is_retry))
 
     def _topics_by_group(self) -> dict[str, set[str]]:
-        """Return in which topics each group stands somewhere, or is subscribed to."""
+        """Return for each group the topics in which it has an offset, or to which it is subscribed."""
         state = self._state
         found: dict[str, set[str]] = {}
         for group, topic in state.offsets.places():
@@ -182,7 +182,7 @@ class BrokerMetrics:
             if online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions:
                 found.setdefault(group, set()).add(topic)
         for name, online in state.consumers.consumer_table.items():
-            if online.message_model == "CLUSTERING":  # Others keep their offsets themselves.
+            if online.message_model == "CLUSTERING":  # Broadcasting members keep their offsets themselves.
                 found.setdefault(name, set()).update(online.subscriptions)
         return found
 
@@ -195,7 +195,7 @@ class BrokerMetrics:
         }
 
     def _lag(self, group: str, configs: Iterable[TopicConfig], labels: Labels) -> Iterator[tuple[str, float, Labels]]:
-        """Yield how far a group has come in topics together."""
+        """Yield the lag and progress of a group, summed over some topics."""
         state = self._state
         lag = in_flight = late_ms = queueing_ms = 0
         now_ms = state.clock.message_ms()
@@ -218,19 +218,19 @@ class BrokerMetrics:
         yield "consumer_ready_messages", lag - in_flight, labels
 
     def _age_ms(self, queue: Queue, offset: int, now_ms: int) -> int:
-        """Return how old a message is, 0 where there is none."""
+        """Return the age of a message; 0 if there is none."""
         stored_ms = self._state.store.stored_ms_of(queue, offset) if offset < queue.max_offset else None
         return 0 if stored_ms is None else now_ms - stored_ms
 
 
 def _asked_for(topic: str, group: str) -> tuple[str, bool]:
-    """Return the topic by which a group gets what lies in that one, and whether these are retries."""
+    """Return the topic that a group subscribes to for the messages of a stored topic, and whether these are retries."""
     asked = asked_for(topic, group)
     return asked, asked != topic or topic == retry_topic(group)
 
 
 def version_word(version: int) -> str:
-    """Return what RocketMQ calls a version that a client announces: 479 is v5_3_3. RocketMQ: MQVersion."""
+    """Return RocketMQ's name of a version number that a client sends: 479 is v5_3_3. RocketMQ: MQVersion."""
     if version < _FIRST_PAIR:
         return str(version)
     digits = f"{version // 2 + _PAIRS_BEFORE:03d}"

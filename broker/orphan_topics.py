@@ -1,5 +1,7 @@
-"""Topics that have messages but no configuration: the broker was killed between a topic's first message and the write
-of topics.json. A start puts them back, so that nobody has to know of them to get at what was acknowledged.
+"""Topics that have messages but no configuration.
+
+This happens if the broker is killed between a topic's first message and the write of topics.json. A start creates their
+configurations again, so that acknowledged messages can be consumed without manual work.
 """
 
 from staticfire.broker.settings import BrokerSettings
@@ -9,12 +11,12 @@ from staticfire.protocol.names import fits_store, group_of_topic, is_dead_letter
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.topics import TopicConfig
 
+# The number of queues that producers request by default. A producer that continues after the kill sends to that many.
 QUEUES_AUTO_CREATED = 4
-# What producers ask for unless told otherwise: one that goes on after the kill still sends to that many.
 
 
 def put_back_topics(topics: TopicTable, store: MessageStore, settings: BrokerSettings) -> list[TopicConfig]:
-    """Add what is missing to the table; return it. Raises: OSError."""
+    """Add the missing topics to the table; return them. Raises: OSError."""
     put_back = []
     for name in store.topics():
         if topics.get(name) is not None or not _is_topic(name):
@@ -30,7 +32,7 @@ def put_back_topics(topics: TopicTable, store: MessageStore, settings: BrokerSet
 
 
 def _is_topic(name: str) -> bool:
-    """Whether a folder among the queues can be a topic's."""
+    """Tell whether a folder among the queues can belong to a topic."""
     return fits_store(name) if group_of_topic(name) is not None else topic_fault(name) is None
 
 

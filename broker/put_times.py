@@ -1,7 +1,7 @@
-"""How long puts took, minute by minute. RocketMQ: the distribution and the percentiles of StoreStatsService. Pure.
+"""The durations of puts, minute by minute. RocketMQ: the distribution and percentiles of StoreStatsService. Pure.
 
-Only puts that took at least a millisecond are noted one by one, so that the usual put costs nothing; those of 0 ms are
-what remains of the minute's total.
+Only puts of at least a millisecond are counted by duration, so that the usual put costs nothing. The number of puts of
+0 ms is the rest of the minute's total.
 """
 
 from collections import Counter
@@ -20,15 +20,15 @@ BUCKETS = (
     (5_000, "4~5s"),
     (10_000, "5~10s"),
 )
-"""The buckets of RocketMQ: the time below which a put belongs to it, and its name, which its exporter parses."""
+"""RocketMQ's buckets: the upper limit of the duration, and the name, which RocketMQ's exporter parses."""
 LAST_BUCKET = "10s~"
 SAMPLES_A_MINUTE = 6
+# Longer puts count as this long, which limits the number of different durations.
 TOOK_MS_MAX = 60_000
-# Longer puts count as this long, which bounds the number of different times.
 
 
 class PutTimes:
-    """The times of the puts of the current minute, and of the last complete one."""
+    """The durations of the current minute's puts, and of the last complete minute's."""
 
     def __init__(self) -> None:
         self.longest_ms = 0
@@ -39,12 +39,12 @@ class PutTimes:
         self._samples = 0
 
     def took(self, took_ms: int, count: int) -> None:
-        """Note that so many messages took so long; `took_ms` is at least 1."""
+        """Count messages with this duration; `took_ms` is at least 1."""
         self.longest_ms = max(self.longest_ms, took_ms)
         self._slow[min(took_ms, TOOK_MS_MAX)] += count
 
     def sample(self, total: int) -> None:
-        """End the minute with every sixth sample; `total`: the messages put since the broker started."""
+        """End the minute with every sixth sample. `total` is the number of messages put since the broker started."""
         self._samples += 1
         if self._samples % SAMPLES_A_MINUTE:
             return
@@ -52,7 +52,7 @@ class PutTimes:
         self._last, self._slow, self._total_before = self._slow, Counter(), total
 
     def distribution(self) -> str:
-        """Return how many puts of the last complete minute fell into each bucket, in RocketMQ's words."""
+        """Return the number of puts per bucket in the last complete minute, in RocketMQ's format."""
         if self._last is None:
             return "null"
         counts = {words: 0 for _, words in BUCKETS} | {LAST_BUCKET: 0}
@@ -61,7 +61,7 @@ class PutTimes:
         return "".join(f"[{words}]:{count} " for words, count in counts.items())
 
     def percentile(self, share: float) -> float:
-        """Return the time in ms within which that share of the puts of the last complete minute were done."""
+        """Return the duration in ms that this share of the last complete minute's puts did not exceed."""
         last = self._last or Counter()
         left = last.total() * share
         for took_ms in sorted(last):

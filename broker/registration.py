@@ -1,7 +1,7 @@
-"""The broker makes itself known to its nameservers: at start, every 30 s, and at once when a topic changes.
+"""Registration of the broker at its nameservers: at start, every 30 s, and at once when a topic changes.
 
-A nameserver forgets a broker whose connection breaks, so the registration is repeated as soon as it is back.
-RocketMQ: BrokerOuterAPI.registerBrokerAll.
+A nameserver removes a broker when its connection breaks, so the registration is repeated as soon as the nameserver is
+reachable again. RocketMQ: BrokerOuterAPI.registerBrokerAll.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ TIMEOUT_MS = 24_000
 RETRY_MS = 50
 RETRY_MS_MAX = 1_000
 UNREGISTER_TIMEOUT_MS = 1_000
+# The number of heartbeats within the time after which a nameserver considers a broker gone.
 LIVES = 3
-# Signs of life within the time after which a nameserver gives a broker up.
+# RocketMQ waits for up to 24 s. By then the producer whose topic it is has given up.
 ANNOUNCED_MS_MAX = 1_000
-# RocketMQ waits for up to 24 s, and the producer whose topic it is has given up by then.
 
 
 class Registration:
-    """One broker at all of its nameservers."""
+    """The registrations of one broker at all its nameservers."""
 
     def __init__(self, state: BrokerState, pool: ConnectionPool) -> None:
         self._state = state
@@ -50,9 +50,9 @@ class Registration:
         self._pending: dict[str, set[str]] = {}
         self._registered: dict[str, asyncio.Event] = {}
         self._announced: dict[str, asyncio.Event] = {}
-        """Set while a nameserver knows every change, or could not be reached."""
+        """Set while a nameserver has received every change, or could not be reached."""
         self._full_wanted = 0
-        """Counts what a full registration was wanted for: one that was under way then doesn't have it."""
+        """Counts the changes that need a full registration. If it has changed during one, another one is needed."""
         self._is_leaving = False
         state.topics.on_change(self.topic_changed)
 
@@ -66,9 +66,9 @@ class Registration:
             self._pending[address] = set()
 
     async def registered(self) -> None:
-        """Return when a nameserver knows this broker, and the others do, or have had a while for it.
+        """Wait until one nameserver has registered this broker, and for a while for the others.
 
-        One of several that is away stops neither this broker nor its clients. It is told when it is back.
+        If one of several is unreachable, this must not block the broker or its clients. It is notified when it is back.
         """
         waiting = [asyncio.ensure_future(event.wait()) for event in self._registered.values()]
         try:
@@ -80,14 +80,14 @@ class Registration:
                 one.cancel()
 
     async def announced(self) -> None:
-        """Return when the nameservers know every change so far, soon when one of them can't be reached."""
+        """Wait until the nameservers have received all changes so far, but not long if one of them is unreachable."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ANNOUNCED_MS_MAX / 1000):
                 for event in self._announced.values():
                     await event.wait()
 
     def topic_changed(self, topic: TopicConfig | None) -> None:
-        """Tell the nameservers soon: that topic, or all of them after a deletion."""
+        """Notify the nameservers soon: of that topic, or of all topics after a deletion."""
         self._full_wanted += topic is None
         for address, event in self._changed.items():
             if topic is None:
@@ -98,13 +98,16 @@ class Registration:
             event.set()
 
     def lost(self, address: str) -> None:
-        """Register anew: the connection to a nameserver has ended. While we leave, it is us who end it."""
+        """Register again, because the connection to a nameserver has ended.
+
+        Not while this broker itself ends it at stop.
+        """
         if address in self._registered and not self._is_leaving:
             self._registered[address].clear()
             self._changed[address].set()
 
     async def keep_registered(self, address: str) -> None:
-        """Loop: register in full, then what changes, then in full again after the period."""
+        """Register all topics, then each change, and all topics again after the period; repeat forever."""
         retry_ms = RETRY_MS
         uptime_ms = self._state.machine.clock.uptime_ms
         full_at_ms: int = uptime_ms()
@@ -130,7 +133,7 @@ class Registration:
             await self._stay_alive(address, full_at_ms)
 
     async def _stay_alive(self, address: str, full_at_ms: int) -> None:
-        """Wait until something changes or the next full registration is due, with signs of life meanwhile."""
+        """Wait until something changes or the next full registration is due, and send heartbeats meanwhile."""
         uptime_ms, changed = self._state.machine.clock.uptime_ms, self._changed[address]
         while not changed.is_set() and (left_ms := full_at_ms - uptime_ms()) > 0:
             life_ms = sign_of_life_ms(self._state.settings)
@@ -158,7 +161,7 @@ class Registration:
         return names
 
     async def _register(self, address: str, names: list[str] | None) -> None:
-        """Register all topics, or those named. One alone is RocketMQ's incremental registration."""
+        """Register all topics, or the named ones. A single one uses RocketMQ's incremental registration."""
         topics = self._state.topics.topics
         wanted = topics if names is None else {name: topics[name] for name in names if name in topics}
         if not wanted:
@@ -195,7 +198,7 @@ class Registration:
                 self._mark_ordered(answer.body.table)
 
     def _follow_clock(self, answer: RegistrationAnswer) -> None:
-        """Show the nameserver's time: this broker is new, or was away when it was moved."""
+        """Set the nameserver's time: this broker is new, or was unreachable when the time was set."""
         clock = self._state.clock
         if answer.clock is None:
             return
@@ -208,20 +211,20 @@ class Registration:
 
     @property
     def address(self) -> str:
-        """What this broker calls itself: the advertised address, or where it listens."""
+        """The address with which this broker registers: the advertised one, or the one it listens on."""
         settings = self._state.settings
         return format_address(*reach_of(settings).address((settings.listen_host, self._port), is_near=True))
 
     @property
     def external_address(self) -> str | None:
-        """The address for clients that come through a port mapping, if there is one."""
+        """The address for clients that connect through a port mapping, if there is one."""
         settings = self._state.settings
         if settings.broker_ip1 or not settings.external_host:
             return None
         return format_address(settings.external_host, settings.external_port or self._port)
 
     def _masked(self, topics: dict[str, TopicConfig]) -> dict[str, TopicConfig]:
-        """Return the topics as clients may use them: a broker without a permission takes it from every topic."""
+        """Return the topics as clients may use them: a permission that the broker lacks is removed from every topic."""
         permission = self._state.permission
         if permission & 6 == 6:
             return topics
@@ -234,7 +237,7 @@ class Registration:
         return masked
 
     def _mark_ordered(self, table: dict[str, str]) -> None:
-        """Topics with an order configuration are ordered ones; the flag is never taken back."""
+        """Mark topics with an order configuration as ordered. The flag is never removed."""
         for name in table:
             topic = self._state.topics.get(name)
             if topic is not None and not topic.order:
@@ -242,7 +245,7 @@ class Registration:
                 self._state.config_files.changed("topics.json")
 
     async def unregister(self) -> None:
-        """Take the routes out before the broker goes; a nameserver that doesn't answer can't stop that."""
+        """Remove the routes before the broker stops. A nameserver that doesn't respond can't prevent the stop."""
         self._is_leaving = True
         settings = self._state.settings
         for address in self.nameservers:
@@ -261,7 +264,7 @@ class Registration:
 
 
 def sign_of_life_ms(settings: BrokerSettings) -> int:
-    """Return how often a nameserver has to hear of a broker at least, so that it doesn't take it for gone."""
+    """Return the period of heartbeats with which a nameserver doesn't consider the broker gone."""
     asked_ms = settings.broker_heartbeat_interval or settings.register_name_server_period
     return max(1, min(asked_ms, settings.broker_heartbeat_timeout_ms // LIVES))
 

@@ -1,15 +1,16 @@
-"""When old messages go, and when the disk is too full for new ones. Pure. RocketMQ: CleanCommitLogService.
+"""When old messages are removed, and when the disk is too full for new ones. Pure. RocketMQ: CleanCommitLogService.
 
-    disk used     a segment goes
-    up to 75 %    when it is older than fileReservedTime, at the hours of deleteWhen
-    above 75 %    when it is older than fileReservedTime
-    above 85 %    however young it is, but for the newest GiB of the log
-    above 90 %    likewise, and no message is taken until there is room again
+    disk used     a segment is removed
+    up to 75 %    if it is older than fileReservedTime, at the hours of deleteWhen
+    above 75 %    if it is older than fileReservedTime
+    above 85 %    whatever its age, except for the newest GiB of the log
+    above 90 %    likewise, and no message is accepted until there is room again
 
-Ages and hours are message time, hours those of UTC. A jump passes the hours between its ends as if time had run: what
-was old enough in the last of them goes. While message time stands nothing goes. RocketMQ's log always keeps its last
-file, which has up to 1 GiB: segments are smaller here, and what a test has just sent to a laptop whose disk is nearly
-full isn't what should go; the newest segment never does.
+Ages and hours are message time, and hours are in UTC. A jump of the clock passes the hours in between as if time had
+run: everything that was old enough in the last of them is removed. While message time is frozen, nothing is removed.
+RocketMQ's log always keeps its last file, which has up to 1 GiB. Segments are smaller here, so a whole GiB is kept:
+what a test has just sent must not be removed because the disk of a laptop is nearly full. The newest segment is never
+removed.
 """
 
 from enum import Enum
@@ -24,7 +25,7 @@ HOUR_MS = 3_600_000
 
 
 class Reason(Enum):
-    """Why a segment goes."""
+    """Why a segment is removed."""
 
     AGE = "age"
     DISK = "disk"
@@ -34,13 +35,16 @@ class RetentionPolicy:
     """What a broker with these settings keeps."""
 
     def __init__(self, settings: BrokerSettings) -> None:
-        """Raises: UsageError (deleteWhen has something that is no hour)."""
+        """Raises: UsageError (deleteWhen contains something that is no hour)."""
         self.settings = settings
         self._reserved_ms = settings.file_reserved_time * HOUR_MS
         self._hours = parse_hours(settings.delete_when)
 
     def last_hour_ms(self, since_ms: MessageMs, message_ms: MessageMs) -> MessageMs | None:
-        """Return the last moment after `since_ms`, up to now, that lies in an hour of deleteWhen; None for none."""
+        """Return the last moment after `since_ms`, up to now, that is in an hour of deleteWhen.
+
+        None if there is none.
+        """
         hour = message_ms // HOUR_MS
         for passed in range(24):
             if (hour - passed) % 24 in self._hours:
@@ -56,9 +60,9 @@ class RetentionPolicy:
         used_percent: int,
         hour_ms: MessageMs | None,
     ) -> Reason | None:
-        """Return why the oldest segment of a log that ends at `end_position` goes now; None when it stays.
+        """Return why the oldest segment of a log that ends at `end_position` must be removed now; None to keep it.
 
-        `hour_ms`: the last moment at which what was old had to go by its age alone, if there was one.
+        `hour_ms`: the last moment of deleteWhen at which old messages had to be removed, if there was one.
         """
         settings = self.settings
         forced = settings.clean_file_forcibly_enable and used_percent > settings.disk_space_clean_forcibly_ratio
@@ -72,7 +76,7 @@ class RetentionPolicy:
         return None
 
     def refusal(self, folder: str, use: DiskUse) -> StorageError | None:
-        """Return why no message is taken; None when there is room."""
+        """Return why no message is accepted; None if there is room."""
         limit = self.settings.disk_space_warning_level_ratio
         if use.percent <= limit:
             return None
@@ -91,6 +95,6 @@ def parse_hours(text: str) -> frozenset[int]:
 
 
 def disk_words(use: DiskUse) -> str:
-    """Return how full the disk is as RocketMQ's refusals say it. RocketMQ: DefaultMessageStore.diskUtil."""
-    share = f"{use.percent / 100:5.2f}"  # all of it is on one disk
+    """Return the disk usage in the format of RocketMQ's refusals. RocketMQ: DefaultMessageStore.diskUtil."""
+    share = f"{use.percent / 100:5.2f}"  # Log, queues and index are on the same disk.
     return f"CL: {share} CQ: {share} INDEX: {share}"

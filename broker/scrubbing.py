@@ -1,6 +1,6 @@
-"""The background scrub: at a bounded rate a worker reads the whole log again and again, and tells what has rotted.
+"""The background scrub: a worker reads the whole log repeatedly, at a limited rate, and reports damage.
 
-Before that it looks once whether the files of all queues are whole: a start looks at the first few hundred only.
+Before that, it checks once whether the files of all queues are complete. A start checks only the first few hundred.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,12 +14,14 @@ from staticfire.runtime.machine import Clock, Workers
 
 log = logger("broker")
 
+# No scrub during the start, which needs the time for other work.
 FIRST_PAUSE_MS = 5_000
-# A start has something else to do.
+# A round of a small log is quick, but shouldn't keep waking an idle processor. Data that was read minutes ago is hardly
+# damaged already.
 ROUND_PAUSE_MS = 600_000
-# A round of a small log takes no time, but a processor that sleeps; what was read minutes ago has hardly rotted.
+# The largest share of the time. Small messages take longer to check than their size suggests, and a busy machine slows
+# everything down.
 BUSY_PERCENT_MAX = 2
-# Of the time: small messages take longer to check than their bytes say, and everything on a machine that is busy.
 BUSY_PAUSE_MS_MAX = 5_000
 LOOK_PAUSE_MS = 20
 
@@ -36,7 +38,7 @@ class Scrubbing:
         self._pause = pause
 
     async def loop(self, bytes_per_second: int) -> None:
-        """Loop: look at a part, rest. `bytes_per_second` at most; with 0 there is no scrub."""
+        """Check a part, pause, and repeat, at most at `bytes_per_second`. With 0 there is no scrub."""
         if bytes_per_second <= 0:
             return
         await self._pause(FIRST_PAUSE_MS)
@@ -53,7 +55,7 @@ class Scrubbing:
                     scrub.looked(await self._workers.run(step))
                     pause_ms = pause_after_step_ms(started_ms, uptime_ms(), bytes_per_second)
             except OSError as error:
-                # A file that retention has removed meanwhile, or a disk that gives errors of its own.
+                # Retention may have removed the file meanwhile, or the disk may be faulty.
                 pause_ms = ROUND_PAUSE_MS
                 if trouble != str(error):
                     trouble = str(error)
@@ -61,7 +63,7 @@ class Scrubbing:
             await self._pause(pause_ms)
 
     async def _look_at_ends(self) -> None:
-        """Find queues whose files lack something, before somebody asks for one of them."""
+        """Find queues with incomplete files before they are used."""
         try:
             for look in self._store.looks_at_ends():
                 if not await self._workers.run(look):
@@ -73,6 +75,6 @@ class Scrubbing:
 
 
 def pause_after_step_ms(started_ms: UptimeMs, ended_ms: UptimeMs, bytes_per_second: int) -> int:
-    """Return how long to rest, so that neither so many bytes nor so much of the time is exceeded."""
+    """Return the pause that keeps both the byte rate and the share of the time within their limits."""
     for_time = (ended_ms - started_ms) * (100 - BUSY_PERCENT_MAX) // BUSY_PERCENT_MAX
     return max(1, SCRUB_BYTES * 1000 // bytes_per_second, min(for_time, BUSY_PAUSE_MS_MAX))

@@ -1,8 +1,8 @@
-"""One broker: its core, from the folder lock to the routes and back, behind ports and connections that outlive it.
+"""One broker: ports and connections, and a core that can be replaced while they are kept.
 
-Starting: core.py opens the folder, the ports open, the broker registers. Stopping: the routes go first, then the ports;
-what producers were promised is written before the files close. A snapshot that is saved or put back ends the core, and
-another one begins; whoever is connected stays so.
+At start core.py opens the folder, the ports are opened, and the broker registers. At stop the routes are removed first,
+then the ports are closed; everything promised to producers is written before the files are closed. Saving or restoring
+a snapshot ends the core and begins a new one; clients stay connected.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ VIP_PORT_BELOW = 2
 
 
 class Broker(Service):
-    """Stores messages, hands them out, and keeps what groups have consumed. RocketMQ: BrokerController."""
+    """Stores messages, delivers them, and keeps the groups' offsets. RocketMQ: BrokerController."""
 
     def __init__(self, machine: Machine, settings: BrokerSettings, sock: socket.socket | None = None) -> None:
-        """`sock`: a listening socket to take over instead of opening the port.
+        """`sock`: a listening socket to use instead of opening the port.
 
         Raises: UsageError (no folder).
         """
@@ -75,7 +75,7 @@ class Broker(Service):
 
     @property
     def state(self) -> BrokerState:
-        """What the parts of the core share; of another one when a snapshot was saved or put back."""
+        """The state that the parts of the core share. It is replaced when a snapshot is saved or restored."""
         return self._core.state
 
     @property
@@ -104,7 +104,7 @@ class Broker(Service):
     async def _begin(self, core: BrokerCore) -> None:
         await core.__aenter__()
         self._has_core = True
-        self.spawn(core.wait(), "core")  # What it crashes with, the broker has crashed with.
+        self.spawn(core.wait(), "core")  # A crash of the core is a crash of the broker.
 
     async def _listen(self) -> int:
         if self._server.port:
@@ -127,7 +127,7 @@ class Broker(Service):
         await self._pool.close()
 
     async def _leave_clients(self, core: BrokerCore) -> None:
-        """Let go of whoever is connected, unless another core is about to begin."""
+        """Disconnect all clients and nameservers, unless another core is about to begin."""
         if self._changing is not None:
             await core.finish_calls()
             return
@@ -144,7 +144,7 @@ class Broker(Service):
     # -- another core --------------------------------------------------------------------------------------------
 
     def _change(self, call: Call) -> None:
-        """Save, put back or remove a snapshot, and answer then."""
+        """Save, restore or remove a snapshot, and respond afterwards."""
         if self._changing is not None:
             words = "a snapshot is being saved, put back or removed at this moment: ask again"
             call.answer(refusal(ResponseCode.SYSTEM_BUSY, words))
@@ -160,7 +160,7 @@ class Broker(Service):
         except (StaticfireError, OSError) as error:
             call.answer(failure(error, call))
             if not self._has_core:
-                raise  # There is nothing that could answer anybody.
+                raise  # Without a core, no request can be handled any more.
             return
         finally:
             self._changing = None

@@ -1,6 +1,6 @@
-"""What can be set on a broker. Names and defaults are RocketMQ's where RocketMQ has them; units stand last.
+"""The settings of a broker. Names and defaults are RocketMQ's where RocketMQ has them; units come last in a name.
 
-RocketMQ: BrokerConfig, MessageStoreConfig. On the command line and in broker.conf the same names stand in camel case
+RocketMQ: BrokerConfig, MessageStoreConfig. The command line and broker.conf use the same names in camel case
 (`autoCreateTopicEnable=false`).
 """
 
@@ -31,14 +31,14 @@ PROTECTION = within(0, PROTECTION_MS_MAX)
 class BrokerSettings(SettingsValue):
     """One broker. Read once, passed down as a value."""
 
-    # Who it is
+    # Identity
     broker_cluster_name: str = field(default="DefaultCluster", metadata=NAME)
     broker_name: str = field(default="broker-a", metadata=NAME)
     broker_id: int = field(default=0, metadata=within(0, INT64_MAX))
     namesrv_addr: str = ""
     """Nameservers, separated by semicolons. Empty: none, the broker is reached by its address only."""
 
-    # Where it listens
+    # Addresses
     listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
     """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
     listen_port: int = field(default=10911, metadata=PORT)
@@ -223,5 +223,5 @@ class BrokerSettings(SettingsValue):
 
 
 def reach_of(settings: BrokerSettings) -> Reach:
-    """Return where clients can reach a broker, as far as its settings say."""
+    """Return the addresses at which clients can reach a broker, as far as its settings define them."""
     return Reach(settings.broker_ip1, settings.advertised_port, settings.external_host, settings.external_port)

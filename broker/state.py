@@ -1,4 +1,4 @@
-"""What the parts of one broker share, made and wired in one place."""
+"""The state that the parts of one broker share, created and wired in one place."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -67,30 +67,33 @@ class BrokerState(msgspec.Struct):
     surprises: Surprises
     static_topics: StaticTopicTable
     first_offsets: "FirstOffsets | None" = None
-    """None until a new group requests where to begin."""
+    """None until the first new group requests its initial offset."""
     statistics: Statistics = msgspec.field(default_factory=Statistics)
     refusals: Refusals = msgspec.field(default_factory=Refusals)
     last_resets: LastResets = msgspec.field(default_factory=LastResets)
     journals: "Journals | None" = None
-    """None when nothing is kept of what happens."""
+    """None if the broker keeps no journal."""
     disk_use: DiskUse = DiskUse(0, 0)
-    """When it was last looked at."""
+    """The disk's usage at the last check."""
     is_read_only: bool = False
-    """Whether a fault rule takes the permission to write, whatever brokerPermission says meanwhile."""
+    """Whether a fault rule revokes the write permission, independent of brokerPermission."""
     permission: int = 0
-    """What clients may do: brokerPermission, unless the broker is read-only. Kept, as sends look at it."""
+    """What clients may do: brokerPermission, without WRITE if the broker is read-only.
+
+    Cached because each send reads it.
+    """
     _keepers: list[Callable[[BrokerSettings], None]] = []
 
     def __post_init__(self) -> None:
         self._permit()
 
     def restore_mappings(self) -> None:
-        """Take over the mappings of static topics, if there ever was one. Raises: StorageError."""
+        """Restore the mappings of static topics, if their file exists. Raises: StorageError."""
         if self.machine.files.exists(f"{self.settings.store_path_root_dir}/config/{MAPPINGS_FILE}"):
             self.static_topics.restore()
 
     def use(self, settings: BrokerSettings) -> None:
-        """Put other settings in place, for all that looks them up while the broker runs."""
+        """Replace the settings while the broker runs, and notify all parts that use them."""
         self.settings = settings
         self._permit()
         self.topics.use(settings)
@@ -99,7 +102,7 @@ class BrokerState(msgspec.Struct):
             keeper(settings)
 
     def be_read_only(self, is_read_only: bool) -> None:
-        """Take the permission to write, or give back what brokerPermission has of it."""
+        """Revoke the write permission, or restore what brokerPermission allows."""
         self.is_read_only = is_read_only
         self._permit()
         self.topics.touch()
@@ -109,7 +112,7 @@ class BrokerState(msgspec.Struct):
         self.permission = permission & ~WRITE if self.is_read_only else permission
 
     def is_late_commit(self, connection: Connection, group: str, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether a commit must be ignored, because another member has the queue by now."""
+        """Tell whether a commit must be ignored because another member owns the queue by now."""
         if offset >= self.offsets.committed(group, topic, queue_id) or not self.settings.ignore_late_commits:
             return False
         from staticfire.broker.groups.late_commits import LateCommits  # here: most brokers never need it
@@ -124,7 +127,7 @@ class BrokerState(msgspec.Struct):
         return owner is not None
 
     def on_settings(self, keeper: Callable[[BrokerSettings], None]) -> None:
-        """Let who keeps what it made of some settings hear of others."""
+        """Call `keeper` with new settings, for code that derives values from settings and keeps them."""
         self._keepers.append(keeper)
 
     @property
@@ -133,20 +136,20 @@ class BrokerState(msgspec.Struct):
 
     @property
     def writable(self) -> bool:
-        """Whether the broker as a whole takes messages."""
+        """Whether the broker as a whole accepts messages."""
         return self.permission & WRITE != 0
 
     @property
     def readable(self) -> bool:
-        """Whether the broker as a whole hands out messages."""
+        """Whether the broker as a whole delivers messages."""
         return self.permission & READ != 0
 
 
 def make_state(machine: Machine, settings: BrokerSettings, before: BrokerState | None = None) -> BrokerState:
     """Return the state of a broker that hasn't started: nothing is read from the disk yet.
 
-    `before`: of the same broker, closed by now. What it knew of clients and has counted is taken over: who is there,
-    what they have locked, message time, statistics, journals.
+    `before` is the state of the same broker's last core, which is closed. Its clients, locks, message time, statistics
+    and journals are taken over.
     """
     folder = settings.store_path_root_dir
     store = MessageStore(
@@ -193,7 +196,7 @@ def make_state(machine: Machine, settings: BrokerSettings, before: BrokerState |
 
 
 GroupTables = tuple[ConsumerManager, OffsetTable, QueueLocks, RetryWatch]
-"""What there is of groups: who is online, how far they have come, what they have locked, what they gave back."""
+"""The tables about groups: members online, committed offsets, queue locks, messages sent back."""
 
 
 def _group_tables(
@@ -204,7 +207,8 @@ def _group_tables(
     if before is not None:
         consumers.take_over(before.consumers)
         queue_locks, retries = before.queue_locks, before.retries
-        progress.activity = before.progress.activity + 1  # Whoever compares the two sees that something has happened.
+        # Increased, so that a caller that compares two values notices that something has happened.
+        progress.activity = before.progress.activity + 1
         if journals is not None:
             journals.follow_clock()
     return consumers, offsets, queue_locks, retries
@@ -224,7 +228,7 @@ def _plain_tables(groups: GroupTable, progress: ProgressTable) -> GroupTables:
 def _make_journals(machine: Machine, settings: BrokerSettings, clock: MessageClock) -> "Journals | None":
     if not settings.journal_enable and not settings.record_requests:
         return None
-    from staticfire.broker.journal.logs import Journals  # here: most brokers that are started by themselves need none
+    from staticfire.broker.journal.logs import Journals  # here: most brokers that are started alone need none
 
     return Journals(machine, settings, clock)
 
@@ -246,7 +250,7 @@ def _log_trouble(error: StorageError) -> None:
 
 
 def _tell_of_damage(finding: Finding) -> None:
-    """Log what was found damaged: a person should look at the disk."""
+    """Log a damage that was found. An operator should look at the disk."""
     place = msgspec.structs.asdict(finding)
     kind = place.pop("kind")
     if kind == MENDED_ENTRY:

@@ -1,7 +1,7 @@
-"""What a broker counts: messages and bytes in and out, by topic and group. RocketMQ: BrokerStatsManager.
+"""The counters of a broker: messages and bytes in and out, by topic and group. RocketMQ: BrokerStatsManager.
 
-Counters are bumped once per pull, and sampled every 10 s (runtime/sampled_counter.py), when what was stored is counted,
-too. Pure: liveness time is passed in. Counters of what nobody uses any more stay until the broker stops.
+Deliveries are counted once per pull. Every 10 s all counters are sampled (runtime/sampled_counter.py), and stored
+messages are counted. Pure: uptime is passed in. Counters that are no longer used are kept until the broker stops.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ QUEUE_PUT_NUMS, QUEUE_PUT_SIZE = "QUEUE_PUT_NUMS", "QUEUE_PUT_SIZE"
 SNDBCK_PUT_NUMS, SNDBCK2DLQ_TIMES = "SNDBCK_PUT_NUMS", "SNDBCK2DLQ_TIMES"
 TOPIC_PUT_LATENCY, GROUP_GET_LATENCY = "TOPIC_PUT_LATENCY", "GROUP_GET_LATENCY"
 CHANNEL_ACTIVITY = "CHANNEL_ACTIVITY"
+# The keys of CHANNEL_ACTIVITY.
 CONNECT, CLOSE, IDLE = "CONNECT", "CLOSE", "IDLE"
-# Of CHANNEL_ACTIVITY.
+# The durations of heartbeats: they never take a millisecond.
 REGISTER_TIMES = ("CONSUMER_REGISTER_TIME", "PRODUCER_REGISTER_TIME")
-# Of heartbeats: they never take a millisecond.
 
 
 class TopicCounters(NamedTuple):
-    """What was put into a topic, or given of it to one group."""
+    """Messages and bytes put into a topic, or delivered from it to one group."""
 
     messages: SampledCounter
     size: SampledCounter
@@ -44,25 +44,25 @@ class Statistics:
         self._puts: dict[str, TopicCounters] = {}
         self._gets: dict[tuple[str, str], TopicCounters] = {}
         self._slow_puts: dict[Queue, tuple[SampledCounter, int]] = {}
-        """Of queues whose puts ever took a millisecond: how long they took, and where the queue ended before."""
+        """Queues with a put that took at least a millisecond: the counter of durations, and the queue's end before."""
         self.put_times = PutTimes()
         self.slowest_pull_ms = 0
-        """How long the slowest pull took; 0: none ever took a millisecond."""
+        """The duration of the slowest pull; 0: none took a millisecond."""
         self.put, self.put_bytes = SampledCounter(), SampledCounter()
         self.got, self.got_bytes, self.missed = SampledCounter(), SampledCounter(), SampledCounter()
-        """`times` of `got_bytes`: the reads that found messages; of `missed`: those that found none."""
+        """`times` of `got_bytes` counts reads that found messages, `times` of `missed` those that found none."""
         self._system_put, self._system_got = SampledCounter(), SampledCounter()
         self._turn = 0
         self._log_end = self._counted_end = -1
         self._fresh: dict[Queue, int] = {}
-        """Queues that got messages since they were counted last, and from which offset on."""
+        """Queues that got messages since the last count, each with the first new offset."""
 
     # -- counting ------------------------------------------------------------------------------------------------
 
     def stored(self, arrivals: Mapping[Queue, int], log_end: int, took_ms: int = 0) -> None:
-        """Count a burst: the queues that got messages, from which offset on, and where the log ends now.
+        """Count a burst: the queues that got messages, each with the first new offset, and the new end of the log.
 
-        Hot where a burst is of many queues: what it brought to each is looked at with the next sample.
+        This is hot if a burst has many queues, so the messages of each queue are counted later, with the next sample.
         """
         self._log_end = log_end
         know = self._fresh.setdefault
@@ -72,7 +72,7 @@ class Statistics:
             self._put_took(arrivals, took_ms)
 
     def count_stored(self) -> None:
-        """Count what the last bursts have brought: `put`, `put_bytes` and the counters of topics lag behind it."""
+        """Count what the last bursts have stored. `put`, `put_bytes` and the counters of topics lag until then."""
         total = 0
         for queue, first_offset in self._fresh.items():
             count, size = queue.max_offset - first_offset, queue.take_new_bytes()
@@ -92,7 +92,7 @@ class Statistics:
             _bump(self._counter(QUEUE_PUT_SIZE, key), size, count)
 
     def _put_took(self, arrivals: Mapping[Queue, int], took_ms: int) -> None:
-        """Note how long messages waited until they were stored: for those of a burst it is the same."""
+        """Note how long the messages of a burst took to be stored; it is the same for all of them."""
         self.put_times.took(took_ms, sum(queue.max_offset - first for queue, first in arrivals.items()))
         for queue, first_offset in arrivals.items():
             if queue not in self._slow_puts:
@@ -101,7 +101,7 @@ class Statistics:
             self._slow_puts[queue][0].value += took_ms * (queue.max_offset - first_offset)
 
     def started(self, log_end: int) -> None:
-        """Count from there on."""
+        """Start counting from there on."""
         self.count_stored()
         self._log_end = self._counted_end = log_end
         self._slow_puts.clear()
@@ -116,7 +116,7 @@ class Statistics:
         return counters
 
     def delivered(self, group: str, topic: str, count: int, size: int) -> None:
-        """Count what a pull or a pop was given."""
+        """Count what was delivered to a pull or a pop."""
         counters = self._gets.get((group, topic))
         if counters is None:
             key = f"{topic}@{group}"
@@ -130,20 +130,23 @@ class Statistics:
             self._system_got.value += count
 
     def pull_took(self, group: str, topic: str, queue_id: int, took_ms: int) -> None:
-        """Note how long the broker worked on a pull: from the first on that took a millisecond, of its queue."""
+        """Note how long the broker worked on a pull.
+
+        Per queue, starting with the first pull that took a millisecond.
+        """
         key = f"{queue_id}@{topic}@{group}"
         if took_ms or (GROUP_GET_LATENCY, key) in self._counters:
             self.slowest_pull_ms = max(self.slowest_pull_ms, took_ms)
             _bump(self._counter(GROUP_GET_LATENCY, key), took_ms, 1)
 
     def sent_back(self, group: str, topic: str, is_dead: bool = False) -> None:
-        """Count a message that a group gave back; `is_dead`: to the dead letters."""
+        """Count a message that a group sent back; `is_dead`: to the dead letters."""
         _bump(self._counter(SNDBCK_PUT_NUMS, f"{topic}@{group}"), 1, 1)
         if is_dead:
             _bump(self._counter(SNDBCK2DLQ_TIMES, f"null@{topic}@{group}@SEND_BACK_TO_DLQ"), 1, 1)
 
     def channel(self, kind: str, _: object = None, times: int = 1) -> None:
-        """Count connections that came, went, or were closed for being idle."""
+        """Count connections that were opened, closed, or closed because they were idle."""
         if times:
             _bump(self._counter(CHANNEL_ACTIVITY, kind), times, times)
 
@@ -156,7 +159,7 @@ class Statistics:
         return counter
 
     def sample(self, uptime_ms: UptimeMs) -> None:
-        """Sample all counters; call it every SAMPLE_MS."""
+        """Sample all counters. Call it every SAMPLE_MS."""
         self.count_stored()
         for queue, (counter, before) in self._slow_puts.items():
             counter.times = max(queue.max_offset - before, counter.times)
@@ -166,10 +169,10 @@ class Statistics:
             counter.sample(uptime_ms, self._turn)
         self._turn += 1
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------
 
     def spans(self, name: str, key: str, cluster: str) -> StatsSpans | None:
-        """Return what a counter has counted; those of the whole broker have the cluster's name as the key."""
+        """Return the values of a counter. Those of the whole broker have the cluster's name as the key."""
         self.count_stored()
         counter = self._counters.get((name, key))
         if counter is not None:
@@ -190,7 +193,7 @@ class Statistics:
         return found.get(name)
 
     def _takes_no_time(self, name: str, key: str) -> bool:
-        """Whether something is asked for that has happened, and never took a millisecond."""
+        """Tell whether a duration is requested of something that has happened, but never took a millisecond."""
         queue_id, _, rest = key.partition("@")
         if not queue_id.isdecimal():
             return False
@@ -204,16 +207,16 @@ class Statistics:
             yield topic, counters.messages.value, counters.size.value
 
     def gets(self) -> Iterator[tuple[str, str, int, int]]:
-        """Yield group, topic, messages and bytes of what was given to groups since the broker started."""
+        """Yield group, topic, messages and bytes of what was delivered to groups since the broker started."""
         for (group, topic), counters in self._gets.items():
             yield group, topic, counters.messages.value, counters.size.value
 
     def put_tps(self, topic: str) -> float:
-        """Return how many messages per second a topic got in the last minute."""
+        """Return the messages per second put into a topic in the last minute."""
         return self._counters.get((TOPIC_PUT_NUMS, topic), _NEVER).tps
 
     def get_tps(self, group: str, topic: str) -> float:
-        """Return how many messages per second a group was given of a topic in the last minute."""
+        """Return the messages per second delivered from a topic to a group in the last minute."""
         return self._counters.get((GROUP_GET_NUMS, f"{topic}@{group}"), _NEVER).tps
 
 

@@ -1,7 +1,7 @@
-"""What a broker does that nobody has asked for, told once where it happens: in the log, and in the journal if kept.
+"""Report what a broker does without a request for it, once per case, in the log and in the journal (if enabled).
 
-A topic that was made by a send, a group that was made by its first member, and where a group begins that stands nowhere
-yet. All of it is as in RocketMQ, and what people look for when messages are missing, or come that nobody expected.
+The cases are: a topic created by a send, a group created by its first member, and the initial offset of a new group.
+All of this is as in RocketMQ. It explains why messages are missing, or arrive unexpectedly.
 """
 
 from typing import TYPE_CHECKING
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 log = logger("broker")
 
+# The number of reported beginnings (group, topic, queue) that are remembered.
 BEGINNINGS_MAX = 100_000
-# Of groups in queues that are remembered as told.
 FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 
 
 class Surprises:
-    """Tells of one broker."""
+    """Reports of one broker."""
 
     def __init__(self, events: "EventJournal | None") -> None:
         self._events = events
         self._begun: set[tuple[str, str, int]] = set()
 
     def topic_made(self, topic: TopicConfig) -> None:
-        """A send has made a topic."""
+        """Report that a send has created a topic."""
         words = "somebody sent to it; autoCreateTopicEnable=false refuses that"
         log.info("topic_made", topic=topic.topic_name, queues=topic.write_queue_nums, reason=words)
         if self._events is not None:
             self._events.topic_made(topic.topic_name, topic.write_queue_nums)
 
     def group_made(self, group: str) -> None:
-        """A group has come to be with its first member."""
+        """Report that a group was created by its first member."""
         if is_system_group(group):
             return
         words = "somebody consumes in it; autoCreateSubscriptionGroup=false refuses that"
@@ -44,7 +44,7 @@ class Surprises:
             self._events.group_made(group)
 
     def began(self, group: str, topic: str, queue_id: int, offset: int, wanted: str) -> None:
-        """A group that stands nowhere in a queue was told to begin at an offset; -1: where it wants to."""
+        """Report the initial offset of a group that had none in a queue; -1: the one that the group requests."""
         place = (group, topic, queue_id)
         if place in self._begun or len(self._begun) >= BEGINNINGS_MAX:
             return
@@ -56,5 +56,5 @@ class Surprises:
             log.info("group_began_at_first", group=group, topic=topic, queue_id=queue_id, reason=words)
 
     def forget(self) -> None:
-        """Tell of everything anew: the broker was reset."""
+        """Report everything again, because the broker was reset."""
         self._begun.clear()

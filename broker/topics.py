@@ -1,7 +1,7 @@
-"""The topics of a broker: which there are, with how many queues, and how new ones come about.
+"""The topics of a broker: their configurations, and the creation of new ones.
 
-Pure but for `changed`, which the broker sets to save and to register. Every change moves the data version, by which
-nameservers see that something is new. RocketMQ: TopicConfigManager.
+Pure, apart from its listeners, with which the broker saves and registers the topics. Every change increases the data
+version, by which nameservers detect changes. RocketMQ: TopicConfigManager.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,8 +30,8 @@ from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 from staticfire.protocol.times import MessageMs
 
 TOPICS_MAX = 100_000
+# As in RocketMQ. Only queue 0 is in use.
 REVIVE_QUEUES = 8
-# As in RocketMQ; queue 0 is in use.
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -73,7 +73,7 @@ class TopicTable:
     def __init__(self, settings: BrokerSettings, message_ms: Callable[[], MessageMs]) -> None:
         self._settings = settings
         self.topics: dict[str, TopicConfig] = {}
-        """One dictionary for good: handlers hold it."""
+        """This dictionary is never replaced, because handlers keep a reference to it."""
         self.version = DataVersion()
         self.system: frozenset[str] = frozenset(topic.name for topic in system_topics(settings))
         self._message_ms = message_ms
@@ -81,33 +81,33 @@ class TopicTable:
         self._created: list[Callable[[TopicConfig], None]] = []
 
     def on_change(self, listener: Callable[[TopicConfig | None], None]) -> None:
-        """Call it after each change with the new or changed topic, or with None after a deletion."""
+        """Call `listener` after each change, with the new or changed topic, or with None after a deletion."""
         self._listeners.append(listener)
 
     def add_system_topics(self) -> None:
-        """Create what is missing of them; topics saved with other numbers stay as they were saved."""
+        """Create the missing ones. Topics that were saved with other numbers keep them."""
         for topic in system_topics(self._settings):
             self.topics.setdefault(topic.name, TopicConfig(topic.name, topic.queues, topic.queues, topic.perm))
 
     def use(self, settings: BrokerSettings) -> None:
-        """Go on with other settings; they may want a system topic that wasn't there."""
+        """Use other settings from now on. They may require a new system topic."""
         self._settings = settings
         self.system |= {topic.name for topic in system_topics(settings)}
         self.add_system_topics()
 
     def touch(self) -> None:
-        """Have everything registered anew: what all topics depend on has changed."""
+        """Request a registration of all topics, because something that all of them depend on has changed."""
         self._moved(None)
 
     def register_anew(self, topic: TopicConfig) -> None:
-        """Have one topic registered anew: what goes with it has changed."""
+        """Request a registration of one topic, because related data has changed."""
         self._moved(topic)
 
     def get(self, name: str) -> TopicConfig | None:
         return self.topics.get(name)
 
     def put(self, topic: TopicConfig) -> bool:
-        """Store a configuration; return whether it differs from what was there. Raises: BrokerAnswer."""
+        """Store a configuration; return whether it differs from the previous one. Raises: BrokerAnswer."""
         check_numbers(topic)
         if self.topics.get(topic.topic_name) == topic:
             return False
@@ -116,22 +116,22 @@ class TopicTable:
         return True
 
     def delete(self, name: str) -> bool:
-        """Forget a topic; return whether there was one."""
+        """Remove a topic; return whether it existed."""
         if self.topics.pop(name, None) is None:
             return False
         self._moved(None)
         return True
 
     def on_created(self, tell: Callable[[TopicConfig], None]) -> None:
-        """Have `tell` called with each topic that a send has made."""
+        """Call `tell` with each topic that a send creates."""
         self._created.append(tell)
 
     def create_for_send(
         self, name: str, default_topic: str, queue_nums: int, unit_mode: bool = False
     ) -> TopicConfig | None:
-        """Return the topic, created after the sender's default topic when there is none; None when it can't be.
+        """Return the topic. If it doesn't exist, create it from the sender's default topic; None if that is impossible.
 
-        RocketMQ: createTopicInSendMessageMethod. A producer that asks for 4 queues of a default topic with 8 gets 4.
+        RocketMQ: createTopicInSendMessageMethod. A producer that requests 4 queues of a default topic with 8 gets 4.
         """
         topic = self.topics.get(name)
         if topic is not None:
@@ -158,7 +158,7 @@ class TopicTable:
         return created
 
     def create_for_group(self, name: str, queues: int, perm: int = READ_WRITE, unit_mode: bool = False) -> TopicConfig:
-        """Return a group's topic, created when there is none. RocketMQ: createTopicInSendMessageBackMethod."""
+        """Return a group's topic; create it if necessary. RocketMQ: createTopicInSendMessageBackMethod."""
         topic = self.topics.get(name)
         if topic is not None:
             return topic
@@ -167,16 +167,16 @@ class TopicTable:
         return created
 
     def user_topics(self) -> Iterable[str]:
-        """Return the names of topics that people or groups made."""
+        """Return the names of topics that users or groups created."""
         return [name for name in self.topics if name not in self.system]
 
     def snapshot(self) -> bytes:
-        """Return topics.json."""
+        """Return the content of topics.json."""
         table = {"dataVersion": self.version, "topicConfigTable": self.topics}
         return msgspec.json.format(msgspec.json.encode(table), indent=1)
 
     def restore(self, data: bytes) -> None:
-        """Take over topics.json. Raises: msgspec.MsgspecError, ValueError, BrokerAnswer when it is none."""
+        """Restore from topics.json. Raises: msgspec.MsgspecError, ValueError, BrokerAnswer (it is invalid)."""
         saved = msgspec.json.decode(data, type=_SavedTopics)
         for name, topic in saved.topic_config_table.items():
             if topic.topic_name != name:
@@ -198,7 +198,7 @@ class _SavedTopics(msgspec.Struct, rename="camel"):
 
 
 def check_numbers(topic: TopicConfig) -> None:
-    """Refuse more queues than a topic may have, and what Java can't read. Raises: BrokerAnswer."""
+    """Refuse more queues than allowed, and numbers that Java can't read. Raises: BrokerAnswer."""
     queues = max(topic.read_queue_nums, topic.write_queue_nums)
     if queues > QUEUES_OF_TOPIC_MAX:
         words = f"topic {topic.topic_name} can't have {queues} queues: {QUEUES_OF_TOPIC_MAX} is the limit"
@@ -210,7 +210,7 @@ def check_numbers(topic: TopicConfig) -> None:
 
 
 def describe(topic: TopicConfig) -> str:
-    """Return a topic as RocketMQ's remarks print it."""
+    """Return a topic in the format of RocketMQ's remarks."""
     attributes = ", ".join(f"{name}={value}" for name, value in topic.attributes.items())
     return (
         f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums}, "

@@ -1,7 +1,7 @@
-"""The broker's end of the clock: what the nameserver asks over the registration connection. staticfire's own.
+"""The broker's side of the clock: requests of the nameserver over the registration connection. staticfire's own.
 
 A step of an advance is SET_BROKER_CLOCK at every broker, then DELIVER_DUE at every broker, then GET_REST until all of
-them are at rest. GET_REST is held until there is rest or its time is over.
+them are at rest. The response to GET_REST is held until the broker is at rest, or until a timeout.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class ClockControl:
-    """Sets the message clock and answers whether all is done."""
+    """Sets the message clock, and responds whether the broker is at rest."""
 
     def __init__(
         self,
@@ -48,20 +48,23 @@ class ClockControl:
         self._waiting: list[asyncio.Future[None]] = []
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.SET_BROKER_CLOCK, self.set_clock)
         dispatcher.handle(RequestCode.DELIVER_DUE, self.deliver)
         dispatcher.handle(RequestCode.GET_REST, self.rest)
 
     def set_clock(self, call: Call) -> Answer:
-        """Show another time. What falls due by it waits for DELIVER_DUE when the clock stands, else it is delivered."""
+        """Set the time.
+
+        If the clock is frozen, messages that become due wait for DELIVER_DUE; otherwise they are delivered.
+        """
         request: SetBrokerClock = call.request
         clock = self._state.clock
         clock.set(ClockReading(request.epoch, request.mode, request.rate, request.message_ms))
         return BrokerClockAnswer(clock.message_ms())
 
     async def deliver(self, call: Call) -> Answer:
-        """Deliver everything due by now, ask about transactions, and remove what has become too old."""
+        """Deliver everything due by now, check transactions, return expired pops, and remove what is too old."""
         message_ms = self._state.clock.message_ms()
         delivered = await self._delays.deliver_until(message_ms) + await self._timers.deliver_until(message_ms)
         checked = await self._questions.check_until(message_ms)
@@ -70,7 +73,7 @@ class ClockControl:
         return DeliverAnswer(delivered, checked, expired)
 
     async def rest(self, call: Call) -> Answer:
-        """Answer whether the broker is at rest, as soon as it is."""
+        """Respond whether the broker is at rest, as soon as it is."""
         request: GetRest = call.request
         reasons = self._unrest()
         if reasons and request.wait_ms > 0:
@@ -103,22 +106,22 @@ class ClockControl:
     def _skips_to_ms(self, next_due_ms: int) -> int:
         """Return when the next thing is due that a skipping clock may jump to; -1 for none.
 
-        While a producer that is connected has a transaction open, or a consumer a popped message, it works, and that
-        takes real time.
+        While a connected producer has an open transaction, or a consumer holds a popped message, it is working on it,
+        and that takes real time.
         """
         is_question_next = self._questions.next_due_ms() == next_due_ms
         works = [self._questions.works_until_ms() if is_question_next else None, self._pops.works_until_ms()]
         return -1 if any(until_ms is not None and until_ms <= next_due_ms for until_ms in works) else next_due_ms
 
     def settled(self) -> None:
-        """Look again after a burst, if anybody waits for rest."""
+        """After a burst, check again if a request waits for rest."""
         if not self._waiting or not self._state.quiescence.is_at_rest:
             return
         if not self._questions.unrest() and not self._pops.unrest():
             self.look_now()
 
     def look_now(self) -> None:
-        """Answer whoever waits for rest, whether there is any or not."""
+        """Respond to all requests that wait for rest, whether the broker is at rest or not."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

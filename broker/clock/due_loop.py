@@ -1,7 +1,7 @@
-"""What falls due in message time is carried out then: the loop of delays, timers and transactions.
+"""Carry out what is due in message time: the loop of delays, timers and transactions.
 
-It sleeps until the next thing is due, and is woken when the clock is set, or when something comes that is due earlier.
-What can't be carried out now is tried again a moment later; the log says so once.
+It sleeps until the next item is due. It is woken when the clock is set, or when an item with an earlier due time is
+added. If an item can't be carried out, it is retried a moment later, and the error is logged once.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from staticfire.runtime.log import logger
 
 log = logger("broker")
 
+# The loop wakes at least this often, because the machine's clock may be changed.
 SLEEP_MS_MAX = 1_000
-# Somebody may set the machine's clock.
 _NEVER = 1 << 62
 
 
 class DueLoop:
-    """One kind of thing that falls due."""
+    """One kind of items that become due."""
 
     def __init__(
         self,
@@ -31,11 +31,13 @@ class DueLoop:
         retry_ms: int,
         acts_while_frozen: bool = False,
     ) -> None:
-        """`next_due_ms`: when the next one is due, None without any. `carry_out`: what is due by now, or some of it.
+        """`next_due_ms` returns when the next item is due, or None.
 
-        Both may raise StorageError, which is logged as `trouble_event`. `acts_while_frozen`: also carry out what is due
-        at once when it comes while the clock is frozen. What falls due because a frozen clock is moved is carried out
-        by who moves it, who reports how much that was.
+        `carry_out` handles items that are due, or some of them.
+
+        Both may raise StorageError, which is logged as `trouble_event`. `acts_while_frozen`: also carry out an item
+        that is already due when it is added while the clock is frozen. Items that become due because a frozen clock is
+        moved are carried out, and counted, by the caller that moves it.
         """
         self._clock = clock
         self._next_due_ms = next_due_ms
@@ -43,18 +45,18 @@ class DueLoop:
         self._trouble_event = trouble_event
         self._retry_ms = retry_ms
         self._acts_while_frozen = acts_while_frozen
-        self._is_due_at_once = acts_while_frozen  # A process that was killed may have left something.
+        self._is_due_at_once = acts_while_frozen  # A killed process may have left due items.
         self._awake = asyncio.Event()
         self._sleeps_until_ms = 0
         self._trouble = ""
         clock.on_change(self.wake)
 
     def wake(self) -> None:
-        """Look at the clock, and at what is next, again."""
+        """Check the clock and the next item again."""
         self._awake.set()
 
     def expect(self, due_ms: int) -> None:
-        """Be awake by then: something came that is due at that time."""
+        """Wake the loop by then, because an item with that due time was added."""
         if self._acts_while_frozen and self._clock.stands and due_ms <= self._clock.message_ms():
             self._is_due_at_once = True
             self._awake.set()
@@ -62,7 +64,7 @@ class DueLoop:
             self._awake.set()
 
     async def run(self) -> None:
-        """Loop."""
+        """Carry out due items forever."""
         while True:
             self._awake.clear()
             try:
@@ -80,7 +82,7 @@ class DueLoop:
             await wait_for(self._awake, pause_ms)
 
     def _pause_ms(self) -> int | None:
-        """Return how long nothing is due; None for until something happens. Raises: StorageError."""
+        """Return how long to sleep until an item is due; None to sleep until woken. Raises: StorageError."""
         is_due_at_once, self._is_due_at_once = self._is_due_at_once, False
         due_ms = self._next_due_ms()
         if due_ms is None:
@@ -94,9 +96,9 @@ class DueLoop:
 
 
 async def wait_for(event: asyncio.Event, pause_ms: int | None) -> None:
-    """Return when the event is set, or after a pause."""
+    """Wait until the event is set, or for the length of a pause."""
     try:
         async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
             await event.wait()
     except TimeoutError:
-        pass  # The time has come.
+        pass  # The pause is over.

@@ -1,8 +1,7 @@
-"""Message time: what stored and due times, timers, transaction ages and retention run on.
+"""Message time: the basis of stored and due times, timers, transaction ages and retention.
 
-It starts as the machine's wall clock and can be moved away from it: frozen, set, run at a rate. It never goes back.
-What it shows is kept in a file before it is acted on, so that a broker killed in the middle comes up in the same
-message time.
+It starts as the machine's wall clock, and can be frozen, set, or run at another rate. It never goes back. A new setting
+is saved in a file before it is used, so that a broker that is killed continues in the same message time.
 """
 
 from collections.abc import Callable
@@ -32,15 +31,18 @@ class MessageClock:
         self._face = ClockFace()
         self._is_wall = True
         self.shown_ms = MessageMs(0)
-        """What it showed last. Whoever needs no newer time, as the messages of one burst, spares a look."""
+        """The last time that was returned.
+
+        Code that needs no newer time, as for the messages of one burst, can use it.
+        """
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call it when the time was set: what waits for a due time has to look again."""
+        """Call `listener` whenever the time was set, so that code that waits for a due time checks again."""
         self._listeners.append(listener)
 
     def begin_anew(self) -> None:
-        """Forget who listens, and what it has shown: what was stored with that time is about to go."""
+        """Forget the listeners and the last time returned, because records with that time will be removed."""
         self._listeners.clear()
         self.shown_ms = MessageMs(0)
 
@@ -61,7 +63,7 @@ class MessageClock:
 
     @property
     def face(self) -> ClockFace:
-        """What it shows at which wall time, until it is set."""
+        """The function from wall time to message time, valid until the clock is set."""
         return self._face
 
     @property
@@ -70,24 +72,24 @@ class MessageClock:
 
     @property
     def stands(self) -> bool:
-        """Whether time is frozen: then nothing falls due by itself."""
+        """Whether time is frozen. Then nothing becomes due by itself."""
         return self._face.stands
 
     def uptime_until_ms(self, message_ms: MessageMs) -> int | None:
-        """Return in how many real milliseconds that time comes; None while time stands."""
+        """Return the number of real milliseconds until that time; None while time is frozen."""
         if self._face.stands:
             return None
         return max(0, int((message_ms - self.message_ms()) / self._face.rate + 0.999))
 
     def not_before(self, message_ms: MessageMs) -> None:
-        """Let time begin no earlier than that: the last time stored before a restart."""
+        """Don't return an earlier time than that: the last stored time before a restart."""
         self.shown_ms = max(self.shown_ms, message_ms)
 
     def set(self, reading: ClockReading) -> None:
-        """Show another time from now on, at least the last one that was shown. Raises: StorageError (it can't be kept).
+        """Set the time, but not before the last time returned. Raises: StorageError (it can't be saved).
 
-        A clock that runs is a few milliseconds ahead of what the nameserver read before it asked; it never goes back,
-        and whoever set it looks at what it shows then.
+        A running clock may be a few milliseconds ahead of the time that the nameserver sent. It never goes back, so the
+        caller must read it afterwards.
         """
         shown_ms = max(reading.message_ms, self.shown_ms)
         face = ClockFace.showing(replace(reading, message_ms=shown_ms), self._wall_ms())
@@ -98,19 +100,19 @@ class MessageClock:
             listener()
 
     def reading(self) -> ClockReading:
-        """Return what it shows."""
+        """Return the current setting and time."""
         return ClockReading(self._face.epoch, self._face.mode, self._face.rate, self.message_ms())
 
     def restore(self) -> None:
-        """Take up where the last process left. Raises: StorageError (the file can't be read)."""
+        """Restore the setting of the last process. Raises: StorageError (the file can't be read)."""
         face = read_state_file(self._files, self._path, _read_face, "move it away to start with the wall clock")
         if face is not None:
             self._face, self._is_wall = face, False
 
     def _keep(self, face: ClockFace) -> None:
-        # Written in place and without fsync: a step of an advance is one short write, and it survives a kill. What a
-        # power failure takes is made good by the newest stored time. The first time it is made safe, though: else there
-        # might be a file with nothing in it. From then on one sector is written over.
+        # The file is overwritten in place without fsync: a step of an advance is one short write, and it survives a
+        # kill. After a power loss the newest stored time replaces what is lost. Only the first write is synced, because
+        # the file might be empty otherwise. All later writes overwrite the same sector.
         line = seal_state((msgspec.json.encode(face) + b"\n").ljust(LINE_BYTES - SEAL_BYTES))
         try:
             if not self._files.exists(self._path):
@@ -124,7 +126,7 @@ class MessageClock:
 
 
 def _read_face(data: bytes) -> ClockFace:
-    """Return what the file says. Raises: msgspec.MsgspecError, ValueError (a time or pace that no clock has)."""
+    """Return the content of the file. Raises: msgspec.MsgspecError, ValueError (an impossible time or rate)."""
     face = msgspec.json.decode(data.split(b"\n", 1)[0], type=ClockFace)
     is_possible = face.mode in MODES and 0 <= face.rate <= RATE_MAX and face.epoch >= 0
     if not is_possible or not 0 <= face.base_ms <= MOMENT_MS_MAX or not 0 <= face.base_wall_ms <= MOMENT_MS_MAX:

@@ -1,26 +1,26 @@
-"""What groups have been given of each queue, and what of it came back: three integers and a set per group and queue.
+"""What was delivered to groups from each queue, and what they sent back: three integers and a set per group and queue.
 
-Kept at one dictionary look-up per pull. quiescence.py judges it.
+It costs one dictionary lookup per pull. quiescence.py evaluates it.
 """
 
 import msgspec
 
+# The number of former owners of a queue that are remembered, newest last. A late commit of an older one is accepted.
 FORMER_OWNERS_MAX = 8
-# Members that share a queue one after the other, newest last; of an older one a late commit counts.
 
 
 class Progress(msgspec.Struct, gc=False):
-    """What a group has been given of a queue."""
+    """What was delivered to a group from a queue."""
 
     asked_offset: int = -1
-    """Where its last pull looked in vain."""
+    """The offset of its last pull that found no message."""
     delivered_from: int = 0
     delivered_to: int = 0
     sent_back: set[int] = set()
     owner: str = ""
-    """The client whose pull came last."""
+    """The client of the last pull."""
     former_owners: tuple[str, ...] = ()
-    """Those whose pulls came before."""
+    """The clients of earlier pulls."""
 
     def change_hands(self, client: str) -> str:
         """Note that another client pulls; return the one before."""
@@ -31,12 +31,12 @@ class Progress(msgspec.Struct, gc=False):
 
 
 class ProgressTable:
-    """Follows pulls, commits and send-backs of all groups."""
+    """Tracks pulls, commits and send-backs of all groups."""
 
     def __init__(self) -> None:
         self._progress: dict[tuple[str, str, int], Progress] = {}
         self.activity = 0
-        """Counts stores, deliveries, commits and send-backs."""
+        """The number of stores, deliveries, commits and send-backs."""
 
     def _of(self, group: str, topic: str, queue_id: int) -> Progress:
         key = (group, topic, queue_id)
@@ -46,17 +46,20 @@ class ProgressTable:
         return progress
 
     def asked_in_vain(self, group: str, topic: str, queue_id: int, offset: int) -> Progress:
-        """A pull found nothing from there on. Return what the group has of the queue."""
+        """Note that a pull found nothing from an offset on. Return the group's progress in the queue."""
         progress = self._of(group, topic, queue_id)
         progress.asked_offset = offset
         return progress
 
     def delivered(self, group: str, topic: str, queue_id: int, first_offset: int, end_offset: int) -> Progress:
-        """Messages from `first_offset` to before `end_offset` are on their way to a member. Return what it has."""
+        """Note that the messages from `first_offset` to `end_offset` - 1 were delivered.
+
+        Return the group's progress.
+        """
         self.activity += 1
         progress = self._of(group, topic, queue_id)
         if first_offset > progress.delivered_to or first_offset < progress.delivered_from:
-            # A new owner starts where the group stands; what an old one was given before that no longer counts.
+            # A new owner starts at the group's offset. Earlier deliveries to the old owner no longer count.
             progress.delivered_from = first_offset
             progress.delivered_to = end_offset
         elif end_offset > progress.delivered_to:
@@ -64,22 +67,22 @@ class ProgressTable:
         return progress
 
     def sent_back(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A member gave a message back."""
+        """Note that a member sent a message back."""
         self.activity += 1
         self._of(group, topic, queue_id).sent_back.add(offset)
 
     def committed(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A group stands there now."""
+        """Note the committed offset of a group."""
         self.activity += 1
         progress = self._progress.get((group, topic, queue_id))
         if progress is not None and progress.sent_back:
             progress.sent_back = {one for one in progress.sent_back if one >= offset}
 
     def forget_all(self) -> None:
-        """Start anew: the broker was reset."""
+        """Reset everything, because the broker was reset."""
         self._progress.clear()
         self.activity += 1
 
     def find(self, group: str, topic: str, queue_id: int) -> Progress | None:
-        """Return what a group has been given of a queue, None if it never pulled it."""
+        """Return the group's progress in a queue; None if it never pulled from it."""
         return self._progress.get((group, topic, queue_id))

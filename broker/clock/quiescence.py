@@ -1,8 +1,9 @@
-"""Whether the consumers of this broker have come to rest: nothing left to deliver, nothing delivered still in work.
+"""Whether the consumers of this broker are at rest: no message left to deliver, no delivered one still in progress.
 
-For every online clustering group and every readable queue of its topics: (a) the group's last pull asked at the queue's
-end, or the group has committed up to it, and (b) what was delivered is committed past or sent back. Broadcasting and
-self-driven members count by (a) only, in the queues that they have pulled. `progress.py` keeps what this looks at.
+The conditions for every online clustering group and every readable queue of its topics: (a) the group's last pull was
+at the queue's end, or the group has committed up to it, and (b) everything delivered is committed or sent back. For
+broadcasting groups, and consumers that pull by themselves, only (a) counts, and only in queues that they have pulled.
+`progress.py` tracks the necessary data.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ PUSH = "CONSUME_PASSIVELY"
 
 
 class QuiescenceWatch:
-    """Says whether all is done, and if not, what isn't."""
+    """Determines whether all work is done, and what isn't."""
 
     def __init__(
         self,
@@ -39,12 +40,12 @@ class QuiescenceWatch:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing is left to do; costs one look at a busy queue when there is."""
+        """Whether all work is done. If it isn't, this usually checks only one busy queue."""
         groups = self._consumers.consumer_table.values()
         return not any(True for group in groups for _ in self._restless(group))
 
     def unrest(self) -> list[Unrest]:
-        """Return why the broker isn't at rest, at most REASONS_MAX reasons; empty when it is."""
+        """Return why the broker isn't at rest, at most REASONS_MAX reasons; empty if it is."""
         reasons: list[Unrest] = []
         for group in self._consumers.consumer_table.values():
             for queue, progress, reason in self._restless(group):
@@ -54,7 +55,7 @@ class QuiescenceWatch:
         return reasons
 
     def _restless(self, group: ConsumerGroup) -> Iterator[tuple[Queue, Progress, str]]:
-        """Yield the queues of a group in which something is left to do, and what."""
+        """Yield the queues of a group with unfinished work, and the reason."""
         by_asking_only = group.message_model == BROADCASTING or group.consume_type != PUSH
         for topic in group.subscriptions:
             config = self._topics.get(topic)

@@ -1,8 +1,8 @@
 """Messages that are delivered later.
 
-- `door.py`: does this message wait? What sends and send-backs ask
-- `stored_form.py`: how a message that waits lies in the log
+- `door.py`: decides for sends and send-backs whether a message must wait
+- `stored_form.py`: the stored form of a waiting message
 - `queue.py`: which message is delivered next, and when
-- `delivery.py`: stores what is due again, where it belongs
-- `service.py`: delivers on time, and keeps how far that has come
+- `delivery.py`: stores due messages again in their real queues
+- `service.py`: delivers on time, and saves the progress
 """

@@ -1,7 +1,7 @@
-"""Storing delayed messages again, where they belong. RocketMQ: ScheduleMessageService.messageTimeUp.
+"""Store delayed messages again in their real queues. RocketMQ: ScheduleMessageService.messageTimeUp.
 
-What is delivered keeps everything of what waited: body, flags, born time and host, retries, and the property string
-byte for byte (DELAY, REAL_TOPIC and REAL_QID stay in it). Only its place, its stored time and its mark are new.
+A delivered message has the same content as the waiting one: body, flags, born time and host, retries, and the property
+string byte for byte (including DELAY, REAL_TOPIC and REAL_QID). Only its queue, its stored time and its mark are new.
 """
 
 from itertools import repeat
@@ -29,41 +29,43 @@ HOMES_MAX = 10_000
 
 
 class DueSlice(msgspec.Struct, gc=False):
-    """Some messages on the burst, and what became of them."""
+    """Some messages in the burst, and the outcome."""
 
     last_offsets: dict[int, int]
-    """By level: where the last one was that is done."""
+    """By level: the offset of the last message that is done."""
     delivered: int = 0
     skipped: int = 0
     trouble: OSError | None = None
-    """Why those behind the last ones could not be put on the burst."""
+    """The reason why the messages after the last ones could not be added to the burst."""
     failed: bool = False
-    """The burst could not be written."""
+    """Whether the burst could not be written."""
 
     def settled(self, _context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
-        """Take note of how the burst ended."""
+        """Save the outcome of the burst."""
         self.failed = outcome is PutOutcome.FAILED
 
 
 class Delivery:
-    """Puts messages that are due on the burst."""
+    """Adds due messages to the burst."""
 
     def __init__(self, store: MessageStore, levels: DelayLevels) -> None:
         self._store = store
         self._levels = levels
+        # Queues by the end of the properties string, where `delayed` has put topic and queue id.
         self._homes: dict[bytes, Queue] = {}
-        # Queues by the end of the properties, where `delayed` has put their names.
+        # Messages that were delivered before the start, although the delivery of an earlier one was lost in a hole.
+        # Never iterated.
         self._delivered_ahead: set[Mark] = set()
-        # Before the start, though one before them was not: a hole has taken it. Never iterated.
 
     def is_delivered(self, mark: Mark) -> None:
-        """Note that the log has the delivery of a message whose turn comes again."""
+        """Note that the log contains the delivery of a message that is in the queue again."""
         self._delivered_ahead.add(mark)
 
     def put(self, due: list[DueEntry], records: list[StoredRecord] | None, stored_ms: MessageMs) -> DueSlice:
-        """Put messages on the burst in this order; what can't be delivered is skipped.
+        """Add messages to the burst in this order; skip those that can't be delivered.
 
-        Otherwise the rest of its level would never be delivered. `records`: what `read` gave; None: read one by one.
+        Otherwise the rest of their level would never be delivered. `records` is the result of `read`; if None, each
+        record is read by itself.
         """
         part = DueSlice({})
         for entry, record in zip(due, records or repeat(None), strict=False):
@@ -73,7 +75,7 @@ class Delivery:
                 part.last_offsets[entry.level] = entry.offset
                 continue
             try:
-                # A burst is written as a whole or not at all, so it is enough to follow one of its messages.
+                # A burst is written completely or not at all, so it is enough to watch one of its messages.
                 on_stored = None if part.delivered else part.settled
                 self._put(entry, record or self._read_one(entry), stored_ms, on_stored)
                 part.delivered += 1
@@ -87,7 +89,8 @@ class Delivery:
         return part
 
     def _put(self, entry: DueEntry, record: StoredRecord, stored_ms: MessageMs, on_stored: OnStored | None) -> None:
-        # Nobody waits for the disk here (wait_flush): a level's progress is saved when the disk has it.
+        # wait_flush=False: no caller waits for the disk here, because a level's progress is saved only after the disk
+        # has it.
         properties = record.properties
         again = NewRecord(
             self._home_of(properties), properties, tags_code(properties), record.body, record.born_ms,
@@ -97,7 +100,7 @@ class Delivery:
         self._store.put(again, stored_ms, on_stored)
 
     def read(self, due: list[DueEntry]) -> list[StoredRecord] | None:
-        """Return the records, in as few pieces as they lie in; None if one isn't whole, or not what its entry says."""
+        """Return the records with few reads; None if one of them is damaged or doesn't match its entry."""
         try:
             slices = self._store.unchecked_records([(entry.log_position, entry.record_bytes) for entry in due])
             records = decode_records(join_records(slices, len(due)))
@@ -129,7 +132,7 @@ class Delivery:
         return record
 
     def _home_of(self, properties: bytes) -> Queue:
-        """Return the queue to which a message belongs. Raises: ProtocolError (there is none), StorageError."""
+        """Return the real queue of a message. Raises: ProtocolError (there is none), StorageError."""
         tail = properties[properties.rfind(b"REAL_TOPIC\x01") :]
         queue = self._homes.get(tail)
         if queue is not None and not queue.deleted:

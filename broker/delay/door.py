@@ -1,9 +1,9 @@
-"""The door to everything that waits: does this message wait, and in which form?
+"""Decide whether a message must wait because of its delay level, and in which form.
 
-A message that isn't to be stored where it was sent to goes through here first, whoever sent it: a producer, a consumer
-that gives it back, the broker itself. So there is one place that knows what makes a message wait.
+`sends/intake.py` calls this for every message that may have to wait, whether it comes from a producer, from a consumer
+that sends it back, or from the broker itself. A delivery time of its own is checked after that, by `timers/service.py`.
 
-What an ordinary message pays for it is one search of its properties for `MAY_WAIT`, in `sends/sending.py`.
+An ordinary message costs only one search of its properties for `MAY_WAIT`, in `sends/sending.py`.
 """
 
 from msgspec.structs import replace
@@ -17,25 +17,25 @@ from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 
+# Part of the name of every property that requests a delay: DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS. A
+# message that contains it elsewhere is checked here, too, and doesn't wait.
 MAY_WAIT = "DEL"
-# Every property by which a message asks to wait has it in its name: DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS,
-# TIMER_DELIVER_MS. A message that has it elsewhere comes here in vain.
 
 
 class DelayDoor:
-    """Decides which messages wait."""
+    """Decides which messages wait because of their delay level."""
 
     def __init__(self, store: MessageStore, delays: DelayService) -> None:
         self._store = store
         self._delays = delays
 
     def waits(self, record: NewRecord, stored_ms: MessageMs) -> NewRecord | None:
-        """Return the record in the form and place in which it waits; None when it doesn't. Store it in this tick.
+        """Return the record in the form and queue in which it waits; None if it doesn't wait. Store it in this tick.
 
         Raises: BrokerAnswer (its level is no number, or its properties get too long), StorageError.
         """
         if not enters_consume_queue(record.sys_flag):
-            return None  # prepared or rolled back: nobody is to see it
+            return None  # The message was prepared or rolled back: no consumer may see it.
         queue = record.queue
         form = delayed(record.properties, queue.topic, queue.queue_id, self._delays.levels)
         if form is None:

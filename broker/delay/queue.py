@@ -1,8 +1,11 @@
-"""What is delivered when: the delay levels as queues, read by offset. RocketMQ: ScheduleMessageService.
+"""Which message is delivered when: the delay levels as queues, read by offset. RocketMQ: ScheduleMessageService.
 
-Each level is first in, first out: everybody waits equally long. So the next message of a level is the one at its
-offset, and nothing is kept per message that waits. Invariants: a level's messages come in their order; none comes
-before its due time; a level's offset moves only when what lies before it was delivered, and never back.
+Each level is first in, first out, because all its messages wait equally long. So the next message of a level is the one
+at its offset, and no state is needed per waiting message. To deliver in the order of due times over all levels, `due`
+reads some entries of each level whose head is due, and merges them.
+
+Invariants: the messages of a level are delivered in order; none is delivered before its due time; a level's offset
+moves only after everything before it was delivered, and never backwards.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,25 +20,28 @@ from staticfire.protocol.numbers import INT64_MAX, LogPosition
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.protocol.times import MessageMs
 
+# The smallest number of entries that is read from a level at once, if many levels are due.
 _ENTRIES_MIN = 16
-# Read of a level at once, if many levels are due.
 
 
 class LevelEntries(Protocol):
-    """Where the messages of the levels are. An entry's tags code is its due time."""
+    """The entries of the levels' messages. An entry's tags code is its due time."""
 
     def bounds(self, level: int) -> tuple[int, int]:
-        """Return the first offset that there is and the one behind the last."""
+        """Return the first existing offset and the offset after the last one."""
 
     def entries(self, level: int, offset: int, count: int) -> Sequence[Entry]:
-        """Return up to `count` entries from an offset within the bounds on, as they are: who delivers checks them."""
+        """Return up to `count` entries from an offset within the bounds on. They are checked at delivery, not here."""
 
     def head(self, level: int, offset: int) -> Entry | None:
-        """Return the entry at an offset within the bounds, checked: a level waits as long as its head says."""
+        """Return the entry at an offset within the bounds.
+
+        It is checked, because a level waits until its head is due.
+        """
 
 
 class DueEntry(NamedTuple):
-    """A message whose time has come; they sort in the order of delivery."""
+    """A due message. The fields are ordered so that entries sort in the order of delivery."""
 
     due_ms: int
     level: int
@@ -43,26 +49,26 @@ class DueEntry(NamedTuple):
     log_position: int
     record_bytes: int
     tags_code: int
-    """What its entry says of the due time; `due_ms` may be later, that of its forerunner."""
+    """The due time in its entry; `due_ms` may be later, if an earlier message of the level has a later due time."""
 
 
 _entry = DueEntry._make
 
 
 class DelayQueue:
-    """How far each level has been delivered."""
+    """The delivery progress of each level."""
 
     def __init__(self, delays_ms: Sequence[int], entries: LevelEntries) -> None:
-        """`delays_ms`: of each level, level 1 first."""
+        """`delays_ms`: the delay of each level, level 1 first."""
         self._delays_ms = dict(enumerate(delays_ms, start=1))
         self._entries = entries
         self._offsets = dict.fromkeys(self._delays_ms, 0)
+        # Offsets of levels that no longer exist. They may be configured again.
         self._gone: dict[int, int] = {}
-        # Offsets of levels that there were once: they may come back.
+        # The next entry of each level. A missing one must be read.
         self._heads: dict[int, Entry] = {}
-        # The next entry of a level; missing when it has to be read.
+        # The entries that were last read of each level, with their first offset: most of them weren't due yet.
         self._ahead: dict[int, tuple[int, Sequence[Entry]]] = {}
-        # The entries of a level that were read last, from which offset on: most of them weren't due yet.
         self._version = 0
 
     @property
@@ -72,12 +78,12 @@ class DelayQueue:
     # -- what is next --------------------------------------------------------------------------------------------
 
     def next_due_ms(self, message_ms: MessageMs) -> MessageMs | None:
-        """Return when the next message of any level is due; None when none waits."""
+        """Return when the next message of any level is due; None if none waits."""
         due = [self._due_ms(level, head.tags_code, message_ms) for level, head in self._next_of_levels()]
         return MessageMs(min(due)) if due else None
 
     def due(self, message_ms: MessageMs, limit: int) -> list[DueEntry]:
-        """Return messages that are due by then, at most `limit`, in the order of their due times; empty for none."""
+        """Return at most `limit` messages that are due at that time, in the order of their due times."""
         due = {level: self._due_ms(level, head.tags_code, message_ms) for level, head in self._next_of_levels()}
         due = {level: due_ms for level, due_ms in due.items() if due_ms <= message_ms}
         count = max(limit // max(len(due), 1), _ENTRIES_MIN)
@@ -87,7 +93,8 @@ class DelayQueue:
             offset = self._offsets[level]
             farthest_ms = message_ms + self._delays_ms[level]
             for position, record_bytes, tags_code in self._read_ahead(level, offset, count, message_ms):
-                # One that is due before its forerunner was stored when the level's delay was longer: it waits for it.
+                # An entry may be due before the previous one, which was stored when the level's delay was longer. It
+                # waits for that one.
                 if tags_code > due_ms:
                     due_ms = tags_code if tags_code <= farthest_ms else max(due_ms, message_ms)
                     if due_ms > message_ms:
@@ -95,26 +102,26 @@ class DelayQueue:
                 found.append(_entry((due_ms, level, offset, position, record_bytes, tags_code)))
                 offset += 1
             if offset == self._offsets[level] + count:
-                looked_until_ms = min(looked_until_ms, due_ms)  # there may be more of this level behind that
+                looked_until_ms = min(looked_until_ms, due_ms)  # This level may have more due messages after these.
         if len(due) == 1:
             return found[:limit]
         found.sort()
         return [entry for entry in found if entry.due_ms <= looked_until_ms][:limit]
 
     def _read_ahead(self, level: int, offset: int, count: int, message_ms: MessageMs) -> Sequence[Entry]:
-        """Return up to `count` entries from an offset on, the level's head; fewer if the last one of them isn't due."""
+        """Return up to `count` entries from the level's offset on; fewer if the last of them isn't due."""
         head = self._heads[level]
         start, entries = self._ahead.get(level, (offset, ()))
         if not entries or self._due_ms(level, entries[-1].tags_code, message_ms) <= message_ms:
             entries = ()
         if not start <= offset < start + len(entries) or entries[offset - start] != head:
-            # The head was checked, what is read now wasn't.
+            # The head was checked, the new entries weren't.
             start, entries = offset, [head, *self._entries.entries(level, offset, count)[1:]]
             self._ahead[level] = start, entries
         return entries[offset - start : offset - start + count]
 
     def read_anew(self) -> None:
-        """Forget what was read: entries have been put right."""
+        """Forget all entries that were read, because some were repaired."""
         self._heads.clear()
         self._ahead.clear()
 
@@ -123,7 +130,7 @@ class DelayQueue:
             head = self._heads.get(level)
             first, end = self._entries.bounds(level)
             if head is None or not first <= offset < end:
-                self._heads.pop(level, None)  # Retention may have removed it meanwhile, or a deletion of the topic.
+                self._heads.pop(level, None)  # It may have been removed by retention, or with the topic.
                 if offset < first:
                     offset = self._offsets[level] = first
                 head = self._entries.head(level, offset) if offset < end else None
@@ -133,39 +140,39 @@ class DelayQueue:
             yield level, head
 
     def _due_ms(self, level: int, due_ms: int, message_ms: MessageMs) -> int:
-        """Return when an entry is due: at once if that is further away than the level's delay, which was longer once.
+        """Return when an entry is due: now, if that is further away than the level's delay.
 
-        RocketMQ: correctDeliverTimestamp.
+        The delay was longer when the message was stored. RocketMQ: correctDeliverTimestamp.
         """
         return due_ms if due_ms <= message_ms + self._delays_ms[level] else message_ms
 
-    # -- how far it has come -------------------------------------------------------------------------------------
+    # -- progress ------------------------------------------------------------------------------------------------
 
     def delivered(self, level: int, offset: int) -> None:
-        """Note that the messages up to that at `offset` were delivered, or skipped for good."""
+        """Note that all messages up to `offset` were delivered, or skipped for good."""
         if offset >= self._offsets[level]:
             self._offsets[level] = offset + 1
             self._heads.pop(level, None)
             self._version += 1
 
     def take_in(self, mark: Mark) -> None:
-        """Note a delivery of which the log has the mark."""
+        """Note a delivery whose mark was found in the log."""
         if mark.level in self._offsets:
             self.delivered(mark.level, mark.offset)
         else:
             self._gone[mark.level] = max(self._gone.get(mark.level, 0), mark.offset + 1)
 
     def keep_within_bounds(self) -> None:
-        """Correct offsets that can't be. RocketMQ: correctDelayOffset."""
+        """Correct impossible offsets. RocketMQ: correctDelayOffset."""
         for level, offset in self._offsets.items():
             first, end = self._entries.bounds(level)
             self._offsets[level] = min(max(offset, first), end)
         self.read_anew()
 
     def forget_impossible(self) -> dict[int, int]:
-        """Let levels that stand behind their end begin anew, and return where they stood.
+        """Restart levels whose offset is after their end at offset 0, and return their old offsets.
 
-        RocketMQ lets them stand at the end: what waits there is never delivered.
+        RocketMQ leaves them at the end, and so never delivers the messages that wait there.
         """
         beyond = {level: offset for level, offset in self._offsets.items() if offset > self._entries.bounds(level)[1]}
         for level in beyond:
@@ -173,7 +180,7 @@ class DelayQueue:
         return beyond
 
     def forget(self) -> None:
-        """Start anew: all levels are empty again."""
+        """Reset the progress: all levels are empty again."""
         self._offsets = dict.fromkeys(self._offsets, 0)
         self._gone.clear()
         self.read_anew()
@@ -181,26 +188,26 @@ class DelayQueue:
 
     @property
     def version(self) -> int:
-        """Grows with each change."""
+        """A number that grows with each change."""
         return self._version
 
     def offset(self, level: int) -> int:
-        """Return how far a level has been delivered, also one that there was once."""
+        """Return the delivery progress of a level, also of one that no longer exists."""
         return self._offsets[level] if level in self._offsets else self._gone.get(level, 0)
 
     def waiting(self) -> dict[int, int]:
-        """Return how many messages wait, by level; levels without any are left out."""
+        """Return the number of waiting messages by level, without empty levels."""
         counts = {level: self._entries.bounds(level)[1] - offset for level, offset in self._offsets.items()}
         return {level: count for level, count in counts.items() if count > 0}
 
     def snapshot(self, log_position: int) -> bytes:
-        """Return delayOffset.json; `log_position`: it knows of all deliveries before that."""
+        """Return the content of delayOffset.json. It covers all deliveries before `log_position`."""
         table = {level: offset for level, offset in (self._offsets | self._gone).items() if offset}
         saved = {"dataVersion": DataVersion(counter=self._version), "offsetTable": table, "logPosition": log_position}
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
     def restore(self, data: bytes) -> int:
-        """Take over delayOffset.json and return its log position. Raises: msgspec.MsgspecError when it is none."""
+        """Restore from delayOffset.json and return its log position. Raises: msgspec.MsgspecError (it is invalid)."""
         saved = msgspec.json.decode(data, type=_SavedProgress)
         self._version = saved.data_version.counter
         for level, offset in saved.offset_table.items():

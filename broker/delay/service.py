@@ -1,12 +1,12 @@
 """Delivers delayed messages: on time, in order, once. RocketMQ: ScheduleMessageService.
 
-A loop sleeps until the next message is due, then stores what is due again where it belongs, a slice at a time so that
-sends don't wait. A slice is one burst: all of it is stored, or none of it and it is tried again.
+A loop sleeps until the next message is due. Then it stores due messages again in their real queues, a slice at a time,
+so that sends aren't blocked. A slice is one burst: it is stored completely, or not at all and retried.
 
-Progress. A delivered record carries a mark (stored_form.py): which message of which level it is. delayOffset.json says
-how far the levels had come when the log ended at a certain position; it is written only when the disk has the log up
-to there. Behind that position the marks say the rest. So neither a kill nor a power failure makes anything come twice
-or not at all.
+Progress: a delivered record carries a mark (stored_form.py) with the level and offset of the delayed message.
+delayOffset.json contains the progress of the levels at a certain log position; it is written only after the disk has
+the log up to there. After that position, the marks show the rest. So neither a kill nor a power loss causes a message
+to be delivered twice or not at all.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ from staticfire.runtime.service import Spawn
 log = logger("broker")
 
 FILE = "delayOffset.json"
+# The number of messages delivered before other tasks run again: about a millisecond.
 SLICE_MAX = 256
-# Messages delivered between two looks at the sockets: about a millisecond.
 RETRY_MS = 100
+# The number of entries read at once for `waiting_places`.
 READ_ENTRIES = 64
-# At once, for who wants to know what waits.
 SAVE_MS = 10_000
+# Progress is also saved after this many bytes of log: a start after a kill must read them.
 SAVE_BYTES = 16 * 1024 * 1024
-# Progress is saved after that much log, too: so much is read at a start after a kill.
 
 
 class DelayService:
@@ -53,7 +53,7 @@ class DelayService:
         config_files: ConfigFiles,
         settle: Callable[[], None],
     ) -> None:
-        """`settle`: writes the burst and answers what was on it."""
+        """`settle` writes the burst and settles its appends."""
         self.levels = levels
         self._stored_levels = _StoredLevels(store)
         self.queue = DelayQueue(levels.delays_ms, self._stored_levels)
@@ -73,10 +73,10 @@ class DelayService:
     # -- start and stop ------------------------------------------------------------------------------------------
 
     def restore(self, queues: int) -> None:
-        """Find out how far deliveries have come: from delayOffset.json, and behind it from the log.
+        """Determine the progress of deliveries from delayOffset.json and the log after its position.
 
-        `queues`: of the schedule topic, more perhaps than there are levels now. Raises: StorageError (the file can't
-        be read).
+        `queues`: the number of queues of the schedule topic, perhaps larger than the current number of levels. Raises:
+        StorageError (the file can't be read).
         """
         words = "what waits is found in the log, and what was delivered"
         self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True, from_log=words)
@@ -93,7 +93,8 @@ class DelayService:
             self.queue.keep_within_bounds()
         self._is_restored = True
         if is_wrong or impossible:
-            # What is stored and delivered now would else be taken, after a kill, for what the file counts.
+            # Otherwise, after a kill, the file would count messages that are stored and delivered from now on as
+            # already delivered.
             self._take_snapshot()
             self._config_files.changed(FILE)
         if waiting := self.queue.waiting():
@@ -106,9 +107,10 @@ class DelayService:
                 log.warning("delayed_messages_stranded", level=level, messages=count, reason=words)
 
     def _take_in_marks(self) -> None:
-        """Count the deliveries that the log has behind the saved position, level by level up to one that is missing.
+        """Count the deliveries in the log after the saved position, for each level up to a missing one.
 
-        A hole in what no fsync had covered may have taken a delivery, and not the next: that one is made again then.
+        A hole in the part that no fsync had covered may contain a delivery whose successor is still there. The missing
+        one is delivered again.
         """
         incomplete: set[int] = set()  # Never iterated.
         for log_position, record in self._store.records_from(self._saved_position):
@@ -128,7 +130,7 @@ class DelayService:
                 self.queue.take_in(mark)
 
     def _is_of_a_former_queue(self, mark: Mark, log_position: int) -> bool:
-        """Whether the message with that offset was stored behind the delivery: the log has lost those before it."""
+        """Tell whether the message at that offset was stored after the delivery: the log has lost the one delivered."""
         waiting = self._store.queue(SCHEDULE_TOPIC, queue_of_level(mark.level))
         if not waiting.min_offset <= mark.offset < waiting.max_offset:
             return False
@@ -136,7 +138,7 @@ class DelayService:
         return bool(entries) and entries[0].log_position > log_position
 
     def _is_one_missing_before(self, mark: Mark) -> bool:
-        """Whether a message before that of a mark is there, but no delivery of it; one that is damaged was skipped."""
+        """Tell whether a message before the marked one exists without a delivery; damaged ones were skipped."""
         waiting = self._store.queue(SCHEDULE_TOPIC, queue_of_level(mark.level))
         first = max(self.queue.offset(mark.level), waiting.min_offset)
         return any(
@@ -156,23 +158,23 @@ class DelayService:
         return True
 
     def start(self, spawn: Spawn) -> None:
-        """Begin to deliver, what is overdue first."""
+        """Start to deliver, overdue messages first."""
         self._tasks = [spawn(self._due.run(), "delays"), spawn(self._save_loop(), "delay_progress")]
 
     async def stop(self) -> None:
-        """Deliver nothing more, and let the last `ConfigFiles` save have what was."""
+        """Stop delivering; `ConfigFiles` saves the progress later."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # -- what others ask -----------------------------------------------------------------------------------------
+    # -- requests of other parts ---------------------------------------------------------------------------------
 
     def next_due_ms(self) -> MessageMs | None:
-        """Return when the next message is due, None when none waits. It may be overdue."""
+        """Return when the next message is due; None if none waits. It may be overdue."""
         return self.queue.next_due_ms(self._clock.message_ms())
 
     def waiting_places(self) -> Iterator[tuple[int, int]]:
-        """Yield when each message that waits is due, and where it lies; the levels in turn, each from its head on."""
+        """Yield due time and log position of each waiting message; one of each level in turn, from its head on."""
         levels = [self._waiting_of(level) for level in range(1, self.levels.level_max + 1)]
         for entries in zip_longest(*levels):
             for entry in entries:
@@ -190,7 +192,9 @@ class DelayService:
             offset += len(entries)
 
     async def deliver_until(self, message_ms: MessageMs) -> int:
-        """Deliver everything due by then, and return how many. Set the clock first: records get the clock's time.
+        """Deliver everything due at that time, and return the number.
+
+        Set the clock first: records get the clock's time.
 
         Raises: StorageError (nothing can be stored now).
         """
@@ -201,17 +205,17 @@ class DelayService:
         return delivered
 
     def wake(self) -> None:
-        """Look at the clock again: it was set."""
+        """Check the clock again, because it was set."""
         self._due.wake()
 
     def expect(self, level: int, stored_ms: MessageMs) -> MessageMs:
-        """Return when a message of a level is due that is stored now, and be awake by then."""
+        """Return when a message of a level is due that is stored now, and wake the loop by then."""
         due_ms = MessageMs(stored_ms + self.levels.delay_ms(level))
         self._due.expect(due_ms)
         return due_ms
 
     def forget(self) -> None:
-        """Start anew: the schedule topic's queues were deleted."""
+        """Reset everything, because the schedule topic's queues were deleted."""
         self.queue.forget()
         self._take_snapshot()
         self._config_files.changed(FILE)
@@ -225,12 +229,13 @@ class DelayService:
         await asyncio.sleep(0)
 
     def _deliver(self, due: list[DueEntry], message_ms: MessageMs) -> int:
-        """Store these messages, which are due by then, where they belong, in one burst; return how many.
+        """Store these due messages in their real queues, in one burst; return the number.
 
-        Raises: StorageError, for all.
+        Raises: StorageError (some or all of them could not be stored, and are retried).
         """
         if self._store.refusal is not None:
-            raise StorageError(str(self._store.refusal))  # they wait until there is room; none of them is skipped
+            # The messages wait until there is room. None of them is skipped.
+            raise StorageError(str(self._store.refusal))
         records = self._delivery.read(due)
         if records is None and due:
             self._stored_levels.check(due)
@@ -266,7 +271,7 @@ class DelayService:
             self._config_files.changed(FILE)
 
     def close(self) -> None:
-        """Let the last save have the newest progress."""
+        """Take the last snapshot for the final save."""
         if self._is_restored:
             self._take_snapshot()
 
@@ -304,7 +309,7 @@ class _StoredLevels:
         return found[0] if found else None
 
     def check(self, due: list[DueEntry]) -> None:
-        """Have the store check these entries, and put right what is wrong. Raises: StorageError."""
+        """Let the store check these entries and repair wrong ones. Raises: StorageError."""
         for level in sorted({entry.level for entry in due}):
             offsets = [entry.offset for entry in due if entry.level == level]
             queue = self._store.queue(SCHEDULE_TOPIC, queue_of_level(level))
@@ -312,7 +317,10 @@ class _StoredLevels:
 
 
 def _first_positions(store: MessageStore, levels: Iterable[int]) -> list[int]:
-    """Return where the first message of each level lies, if there is one: its delivery lies behind it."""
+    """Return the log position of each level's first message, if there is one.
+
+    All deliveries of the level come later.
+    """
     queues = [store.queue(SCHEDULE_TOPIC, queue_of_level(level)) for level in levels]
     waiting = [queue for queue in queues if queue.min_offset < queue.max_offset]
     return [entry.log_position for queue in waiting for entry in store.entries(queue, queue.min_offset, 1)]

@@ -1,12 +1,12 @@
-"""Messages that are delivered later, in 18 levels: how they lie in the log. RocketMQ: HookUtils.handleScheduleMessage.
+"""The stored form of messages that are delivered later, in 18 levels. RocketMQ: HookUtils.handleScheduleMessage.
 
-A delayed message lies in SCHEDULE_TOPIC_XXXX, queue = level - 1, with its real topic and queue in properties. Its entry
-in that queue carries the due time where others carry the hash of their tag, so that a level is read without reading
-its messages. When it is due it is stored again, where it belongs.
+A delayed message is stored in SCHEDULE_TOPIC_XXXX, queue = level - 1, with its real topic and queue in properties. Its
+entry in that queue contains the due time, where other entries contain the hash of the tag, so that a level can be read
+without its messages. When it is due, it is stored again in its real queue.
 
-The second record carries a *mark*: which message of which level it is. It stands where a committed transaction has the
-position of its half message, and is below zero, which no position is. So the log itself says what has been delivered;
-readers of messages see 0 there, as in RocketMQ.
+The second record carries a *mark*: the level and offset of the delayed message. It is in the field where a committed
+transaction has the position of its half message. A mark is below zero, unlike any position. So the log itself shows
+what was delivered. Readers of messages see 0 there, as in RocketMQ.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ _LEVEL_BITS = 16
 
 
 def tags_code_of(message_delay_level: str, of_timers: Callable[[bytes, int], int]) -> TagsCodeOf:
-    """Return how the entry of a record is made anew from the record: the due time of a delayed one.
+    """Return a function that computes the tags code of a record's entry from the record; if delayed, its due time.
 
-    `of_timers`: what that is for properties and stored time of a record of rmq_sys_wheel_timer.
+    `of_timers` does this for properties and stored time of a record of rmq_sys_wheel_timer.
     """
     levels = DelayLevels.parse(message_delay_level)
 
@@ -47,7 +47,7 @@ def tags_code_of(message_delay_level: str, of_timers: Callable[[bytes, int], int
             try:
                 level = requested_level(properties)
             except BrokerAnswer:
-                level = 0  # The level isn't a number, so it was none of ours that stored it.
+                level = 0  # The level isn't a number, so another program than this one stored it.
             if level > 0:
                 return stored_ms + levels.delay_ms(levels.clamp(level))
         if topic == WHEEL_TIMER_TOPIC:
@@ -58,14 +58,14 @@ def tags_code_of(message_delay_level: str, of_timers: Callable[[bytes, int], int
 
 
 class Delayed(NamedTuple):
-    """How a message that waits is stored."""
+    """The stored form of a message that waits."""
 
     level: int
     properties: bytes
 
 
 def delayed(properties: bytes, topic: str, queue_id: int, levels: DelayLevels) -> Delayed | None:
-    """Return how a message for that queue waits; None when it doesn't ask to.
+    """Return the stored form of a message for that queue; None if it requests no delay.
 
     Raises: BrokerAnswer (DELAY is no number, the properties get too long).
     """
@@ -89,9 +89,10 @@ def delayed(properties: bytes, topic: str, queue_id: int, levels: DelayLevels) -
 
 
 def real_place(properties: bytes) -> tuple[str, int] | None:
-    """Return topic and queue id to which a delayed message belongs; None when it can't be delivered.
+    """Return the topic and queue id of a delayed message; None if it can't be delivered.
 
-    That is one without them, and a half message: RocketMQ drops those, too (ScheduleMessageService).
+    That is the case without these properties, and for a half message. RocketMQ drops both, too
+    (ScheduleMessageService).
     """
     topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QID)
     if not topic or not queue_id or not queue_id.isdigit() or topic == HALF_TOPIC.encode():
@@ -100,19 +101,22 @@ def real_place(properties: bytes) -> tuple[str, int] | None:
 
 
 class Mark(NamedTuple):
-    """Which delayed message a delivered one was. Level 0: it was one with a time of its own (broker/timers/)."""
+    """The level and offset of a delayed message that was delivered.
+
+    Level 0: a message with its own time (broker/timers/).
+    """
 
     level: int
     offset: int
 
 
 def pack_mark(level: int, offset: int) -> int:
-    """Return the mark as the number that stands in the record."""
+    """Return the mark as the number that is stored in the record."""
     return -1 - (offset << _LEVEL_BITS | level)
 
 
 def read_mark(prepared_position: int) -> Mark | None:
-    """Return the mark of a record, None when it has none."""
+    """Return the mark of a record; None if it has none."""
     if prepared_position >= 0:
         return None
     number = -1 - prepared_position

@@ -1,6 +1,6 @@
-"""One snapshot saved, put back or removed, from its request to its answer.
+"""Save, restore or remove one snapshot, from its request to its response.
 
-To save one, or to put it back, the core of a broker ends, and another one begins.
+To save or restore one, the core of the broker ends, and a new one begins.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,20 +30,20 @@ log = logger("broker")
 
 
 class NextCore(NamedTuple):
-    """What a broker does so that it has another core."""
+    """The actions of a broker that replace its core."""
 
     end: Callable[[], Awaitable[None]]
-    """Ends the core that there is; its files are closed then, also if that raises StorageError."""
+    """Ends the current core. Afterwards its files are closed, even if this raises StorageError."""
     begin: Callable[[ClockReading | None], Awaitable[BrokerState]]
-    """Starts another one, with that message time if it is another; returns its state."""
+    """Starts a new core, with the given message time if there is one; returns its state."""
     dispatchers: Callable[[], list[tuple[Dispatcher, Dispatcher]]]
-    """Whom connections ask, and the newest core's own: for clients, then for nameservers."""
+    """The dispatchers of the connections, each with the newest core's own: for clients, then for nameservers."""
 
 
 async def change(
     request: SaveSnapshot | RestoreSnapshot | RemoveSnapshot, state: BrokerState, core: NextCore
 ) -> Answer:
-    """Save, put back or remove; return the answer. Raises: BrokerAnswer, StorageError, and what `begin` raises."""
+    """Save, restore or remove; return the response. Raises: BrokerAnswer, StorageError, and what `begin` raises."""
     machine, settings = state.machine, state.settings
     folder = SnapshotFolder(machine.files, settings.store_path_root_dir)
     check_name(request.name)

@@ -1,19 +1,19 @@
-"""The files of snapshots, below the broker's own folder.
+"""The files of snapshots, in the broker's own folder.
 
-    <folder>/snapshots/<name>/files/...      copies of what the broker has: log, queues, small state, key index
-    <folder>/snapshots/<name>/files-2/...    the same, of a snapshot that has replaced one in `files`
-    <folder>/snapshots/<name>/info           what it is, and which of the two it has; without one it is none
-    <folder>/restoring/files/...             copies that are about to take their places
-    <folder>/restoring/plan                  their names, when all of them are there
+    <folder>/snapshots/<name>/files/...      copies of the broker's data: log, queues, small state, key index
+    <folder>/snapshots/<name>/files-2/...    the same, if the snapshot has replaced one in `files`
+    <folder>/snapshots/<name>/info           its description, and which of the two folders is valid; required
+    <folder>/restoring/files/...             copies that are about to be moved into place
+    <folder>/restoring/plan                  their names; written when all of them exist
 
-A snapshot is saved over its name in this order: copies are made beside the old ones and synced, `info` is replaced at
-once, the old copies go. So an error or a kill leaves the old snapshot whole, or the new one; the next save removes what
-else it leaves.
+To save a snapshot under an existing name, new copies are made next to the old ones and synced, then `info` is replaced
+atomically, then the old copies are removed. So after an error or a kill there is a whole snapshot, the old or the new
+one. The next save removes all other leftovers.
 
-A snapshot is put back in this order: it is copied beside what is there; the plan is written; each name is moved into
-its place. Until the plan is there nothing has happened; from then on `finish` carries it out, which a start does, too.
-So a kill leaves the broker as it was, or as the snapshot is. What isn't of a moment stays: the lock, message time, the
-journal, what was set aside as damaged, and the snapshots themselves.
+To restore a snapshot, it is copied next to the current data, then the plan is written, then each name is moved into
+place. Until the plan exists, nothing has changed. From then on `finish` carries it out, at the next start if necessary.
+So after a kill the broker is as before, or as in the snapshot. Some files aren't part of a snapshot and are kept: the
+lock, message time, the journal, damaged parts that were moved aside, and the snapshots themselves.
 """
 
 from typing import NamedTuple
@@ -30,20 +30,20 @@ from staticfire.runtime.state_file import read_state_file, replace_state_file
 SNAPSHOTS, RESTORING = "snapshots", "restoring"
 NOT_OF_A_MOMENT = frozenset({"lock", "abort", "journal", "damaged", SNAPSHOTS, RESTORING})
 SNAPSHOTS_MAX = 1_000
+# The folders for the copies. A snapshot that replaces another one uses the folder that the other one doesn't use.
 FILES = ("files", "files-2")
-# Where the copies are. A snapshot that replaces another one has the folder that the other one has not.
 
 
 class KeptInfo(NamedTuple):
-    """What the file `info` says."""
+    """The content of the file `info`."""
 
     info: SnapshotInfo
     files: str
-    """Which folder has the copies."""
+    """The folder with the copies."""
 
 
 def check_name(name: str) -> str:
-    """Return the name of a snapshot, which is that of a folder. Raises: BrokerAnswer (no snapshot can have it)."""
+    """Return the name of a snapshot if it is valid as the name of a folder. Raises: BrokerAnswer (it is invalid)."""
     fault = snapshot_name_fault(name)
     if fault is not None:
         raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, fault)
@@ -51,7 +51,7 @@ def check_name(name: str) -> str:
 
 
 class SnapshotFolder:
-    """The snapshots of one broker. Everything blocks; `save` and `finish` with the broker's files closed."""
+    """The snapshots of one broker. Everything blocks. `save` and `finish` need the broker's files closed."""
 
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
@@ -60,12 +60,12 @@ class SnapshotFolder:
         self._restoring = f"{folder}/{RESTORING}"
         self._plan = f"{self._restoring}/plan"
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- existing snapshots --------------------------------------------------------------------------------------
 
     def all(self) -> list[SnapshotInfo]:
         """Return all snapshots, by name. Raises: StorageError, OSError."""
         read = [self._read(name) for name in self._files.list_folder(self._snapshots)]
-        return [kept.info for kept in read if kept is not None]  # What isn't whole, or goes at this moment, is none.
+        return [kept.info for kept in read if kept is not None]  # Incomplete and removed snapshots don't count.
 
     def _is_whole(self, name: str) -> bool:
         return self._files.exists(f"{self._snapshots}/{name}/info")
@@ -80,7 +80,10 @@ class SnapshotFolder:
             return None  # It was removed meanwhile.
 
     def info(self, name: str) -> SnapshotInfo:
-        """Return what a snapshot is. Raises: BrokerAnswer (there is none), StorageError (it can't be read)."""
+        """Return the description of a snapshot.
+
+        Raises: BrokerAnswer (there is none), StorageError (it can't be read).
+        """
         return self._find(name).info
 
     def _find(self, name: str) -> KeptInfo:
@@ -100,9 +103,9 @@ class SnapshotFolder:
     # -- saving --------------------------------------------------------------------------------------------------
 
     def save(self, info: SnapshotInfo) -> SnapshotInfo:
-        """Copy everything; a snapshot of that name goes when the new one is there. Raises: StorageError.
+        """Copy everything, then replace a snapshot of the same name. Raises: StorageError.
 
-        The old one is there then, or the new one.
+        After an error, the old or the new snapshot exists.
         """
         begun, place = f"{self._restoring}/saving", f"{self._snapshots}/{check_name(info.name)}"
         try:
@@ -117,7 +120,7 @@ class SnapshotFolder:
         return info
 
     def _copy_all(self, begun: str) -> int:
-        """Copy all that belongs to a snapshot; return how many bytes that were. Raises: OSError."""
+        """Copy everything that belongs to a snapshot; return the number of bytes. Raises: OSError."""
         files = self._files
         files.remove_folder(begun)
         files.make_folder(f"{begun}/files")
@@ -128,11 +131,12 @@ class SnapshotFolder:
         return size_bytes
 
     def _put_in_place(self, begun: str, place: str, info: SnapshotInfo) -> None:
-        """Let the copies be the snapshot, in place of those that it had. Raises: OSError."""
+        """Make the copies the snapshot, in place of its old ones. Raises: OSError."""
         files, old = self._files, self._files_of(info.name)
         new = min((name for name in FILES if name != old), key=lambda name: files.exists(f"{place}/{name}"))
         files.make_folder(place)
-        files.sync_folder(place)  # What `info` says now is on the disk: so what it doesn't name may go.
+        # After this, the current `info` is safely on the disk, so the folder that it doesn't name may be removed.
+        files.sync_folder(place)
         for folder in (self._snapshots, self._folder):
             files.sync_folder(folder)
         try:
@@ -153,7 +157,7 @@ class SnapshotFolder:
                 self._drop(f"{place}/{name}")
 
     def _files_of(self, name: str) -> str:
-        """Return which folder has the copies of a snapshot; empty when there is none that can be read."""
+        """Return the folder with the copies of a snapshot; empty if there is none or it can't be read."""
         try:
             kept = self._read(name)
         except StorageError:
@@ -161,19 +165,19 @@ class SnapshotFolder:
         return "" if kept is None else kept.files
 
     def _of_a_moment(self) -> list[str]:
-        """Return the names of what a snapshot has."""
+        """Return the names of the files and folders that belong to a snapshot."""
         return [name for name in self._files.list_folder(self._folder) if name not in NOT_OF_A_MOMENT]
 
     def _drop(self, folder: str) -> None:
         try:
             self._files.remove_folder(folder)
         except OSError:
-            pass  # It is in nobody's way: the next one removes it first.
+            pass  # It disturbs nothing: the next operation removes it first.
 
-    # -- putting back --------------------------------------------------------------------------------------------
+    # -- restoring -----------------------------------------------------------------------------------------------
 
     def stage(self, name: str) -> None:
-        """Copy a snapshot beside what is there; nothing else has happened. Raises: BrokerAnswer, StorageError."""
+        """Copy a snapshot next to the current data, and change nothing else. Raises: BrokerAnswer, StorageError."""
         source, staged = f"{self._snapshots}/{name}/{self._find(name).files}", f"{self._restoring}/files"
         for each in self._files.list_folder(f"{source}/config"):
             read_state_file(
@@ -188,7 +192,7 @@ class SnapshotFolder:
             raise StorageError(f"the snapshot {name} can't be put back: {os_words(error)}") from error
 
     def put_back(self) -> None:
-        """Let what was staged take the place of what is there. Raises: StorageError."""
+        """Replace the current data by the staged copies. Raises: StorageError."""
         try:
             clock, staged = f"{self._folder}/config/{CLOCK_FILE}", f"{self._restoring}/files"
             if self._files.exists(clock):
@@ -203,7 +207,7 @@ class SnapshotFolder:
         self.finish()
 
     def finish(self) -> bool:
-        """Carry out what a plan says, if there is one; return whether there was. Raises: StorageError."""
+        """Carry out the plan, if there is one; return whether there was. Raises: StorageError."""
         names = read_state_file(self._files, self._plan, _read_plan, f"restore {self._folder} from a copy")
         if names is None:
             return False
@@ -245,10 +249,10 @@ def _read_plan(data: bytes) -> list[str]:
 
 class _Files(msgspec.Struct):
     files: str = FILES[0]
-    """An older version has no other."""
+    """Older versions have no other folder."""
 
 
 class _PutBackPlan(msgspec.Struct):
-    """An older version wrote the names alone."""
+    """The content of the plan. Older versions wrote only the list of names."""
 
     names: list[str]

@@ -1,4 +1,4 @@
-"""Requests that come while a broker has no core: they wait, and are handled by the next one. Pure."""
+"""Hold requests that arrive while a broker has no core, until the next core can handle them. Pure."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,16 +12,16 @@ CALLS_MAX = 100_000
 
 
 class WaitingCall(NamedTuple):
-    """A request that came meanwhile."""
+    """A request that is held."""
 
     code: int
     refusing: Handler | None
-    """Who refuses it, if it was refused unread."""
+    """The handler that refuses it, if it was refused before it was read."""
     call: Call
 
 
 class Gate:
-    """Stands before all handlers of a dispatcher from `close` to `open`."""
+    """Replaces all handlers of a dispatcher from `close` to `open`."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -29,7 +29,7 @@ class Gate:
         self._waiting: list[WaitingCall] = []
 
     def close(self) -> None:
-        """Let whatever comes wait."""
+        """Hold all requests from now on."""
         self._filed = dict(self._dispatcher.routes.handlers)
         self._dispatcher.routes.guard(self._guard)
         self._dispatcher.settle = None
@@ -46,7 +46,7 @@ class Gate:
         return wait
 
     def open(self, core: Dispatcher) -> Callable[[], None]:
-        """Let the handlers of a core take over; return what has them handle what has waited."""
+        """Switch to the handlers of a new core; return a function that handles the held requests."""
         self._dispatcher.routes.guard(None)
         self._dispatcher.take_over(core)
         return self._handle

@@ -1,8 +1,9 @@
-"""Where connected consumers go on when a snapshot is back: where their groups stood then.
+"""Let connected consumers continue at the offsets of their groups in a restored snapshot.
 
-A member goes on pulling where it was, and commits that: as after a reset, what it commits is ignored until its next
-pull, which is answered with the offset from which it goes on (broker/handlers/reset_offset.py). Besides, each member
-is told at once. Queues in which a group stands where its pulls have come to are left alone: nothing changes there.
+A member continues to pull where it was, and commits that. As after a reset, its commits are ignored until its next
+pull, and the response to that pull contains the offset where it must continue (broker/handlers/reset_offset.py).
+Besides, each member is notified at once. Queues in which a group's offset equals the offset of its pulls are left
+alone, because nothing changes there.
 """
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
@@ -14,7 +15,7 @@ FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
 def move_groups(state: BrokerState, before: BrokerState) -> int:
-    """Let the members of all groups go on elsewhere; return in how many queues. `before`: what the last core knew."""
+    """Move the members of all groups; return the number of queues. `before`: the state of the last core."""
     moved = 0
     for group in state.consumers.consumer_table.values():
         if group.message_model == BROADCASTING:
@@ -30,7 +31,7 @@ def move_groups(state: BrokerState, before: BrokerState) -> int:
 
 
 def _offsets(state: BrokerState, before: BrokerState, group: ConsumerGroup, topic: str) -> dict[int, int]:
-    """Return from where a group goes on, by queue id, where that isn't where its pulls are."""
+    """Return the new offset of a group by queue id, for queues where its pulls are elsewhere."""
     config = state.topics.get(topic)
     offsets: dict[int, int] = {}
     for queue_id in range(config.read_queue_nums if config is not None else 0):
@@ -44,7 +45,7 @@ def _offsets(state: BrokerState, before: BrokerState, group: ConsumerGroup, topi
 
 
 def _beginning(state: BrokerState, group: ConsumerGroup, topic: str, queue_id: int) -> int:
-    """Return where a group begins that stood nowhere then, as a new one does."""
+    """Return where a group begins that had no offset in the snapshot, as for a new group."""
     queue = state.store.queue(topic, queue_id)
     if group.consume_from_where == FROM_FIRST or queue.min_offset == 0:
         return queue.min_offset

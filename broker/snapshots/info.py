@@ -1,4 +1,4 @@
-"""What a snapshot says of itself, and what message time is when it is put back."""
+"""The description of a snapshot, and the message time after its restore."""
 
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.state import BrokerState
@@ -8,7 +8,7 @@ from staticfire.protocol.requests.snapshots import SnapshotInfo
 
 
 def describe(state: BrokerState, name: str) -> SnapshotInfo:
-    """Return what a snapshot made now has."""
+    """Return the description of a snapshot made now."""
     topics = sorted(state.topics.user_topics())
     reading, is_wall = state.clock.reading(), state.clock.is_wall
     return SnapshotInfo(
@@ -29,9 +29,9 @@ def _messages_of(state: BrokerState, topic: str) -> int:
 
 
 def clock_then(info: SnapshotInfo, clock: MessageClock, wall_ms: int) -> ClockReading | None:
-    """Return what message time has to show when a snapshot is back; None: the real time, as it does.
+    """Return the message time to set after a restore; None: keep the real time.
 
-    Its epoch is a new one: so the nameserver follows.
+    It has a new epoch, so that the nameserver follows it.
     """
     if info.clock_mode:
         return ClockReading(clock.epoch + 1, info.clock_mode, info.clock_rate, info.message_ms)

@@ -1,8 +1,13 @@
-"""The burst: records that were appended and are not written yet. The hottest code of the store.
+"""The burst: records that were appended but not yet written. The hottest code of the store.
 
-The dispatcher runs all handlers of one socket read, each appends, then `commit` writes everything with one write, makes
-it visible and settles every append (settling.py), or none of it. Invariant: a burst that fails has handed out nothing:
-the next one gets the same offsets and positions.
+The dispatcher runs all handlers of one socket read. Each handler appends its records to the burst in memory. Then
+`commit` writes the burst to the log with one write, makes it visible and settles every append (settling.py). If the
+write fails, every append of the burst fails, and its queue offsets and log positions are used again by the next burst.
+
+The usual record is "plain": it has an IPv4 host, no flags, no reconsume count and no prepared position. `append`,
+`append_all` and `append_batch` pack plain records that fit into the segment on a fast path. All other records go
+through `put`, which also begins the next segment if the current one is full: it fills the rest with a blank and closes
+the chunk, because a write to the log consists of one chunk per segment.
 """
 
 from itertools import accumulate
@@ -35,8 +40,8 @@ _flag_of, _tags_code_of = itemgetter(0), itemgetter(3)
 _pack_entry = ENTRY.pack
 
 
-class Appender:  # house: a burst is gathered, written and taken back in one place, or a failure in between tears it
-    """Appends and commits at the end of one log."""
+class Appender:  # house: collecting, writing and rolling back a burst is one task, or a failure leaves it half done
+    """Appends records to the end of one log, and commits them."""
 
     def __init__(
         self, log: CommitLog, queues: QueueTable, settings: StoreSettings, settling: Settling, name: str
@@ -48,38 +53,42 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         self._name = name
         self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
         self._is_open = False
+        # The current refusals by cause. They are kept as text, as is `_failure`: an exception object would keep the
+        # stack frames alive that it was raised in.
         self._refusals: dict[str, str] = {}
-        # By cause, as the failure below: words, since an exception holds what was on the stack when it was raised.
         self._failure = ""
         self.last_stored_ms = MessageMs(0)
         self.last_position = -1
-        """Where the last record of the log begins, if known."""
+        """The position of the log's last record; -1 if unknown."""
         self._position = self._chunk_position = 0
         self._last_start = -1
+        # The position where a record must end to fit into its segment.
         self._room_end = -1
-        # Where a record has to end to have room in its segment.
+        # The same, but -1 while appends are refused: the hot path needs only one comparison for both.
         self._records_end = -1
-        # The same, but -1 while appends are refused: so that the hot path needs one comparison for both.
         self._chunks: list[Chunk] = []
         self._records: list[bytes] = []
+        # The queues that get messages in this burst, each with its first new offset.
         self._queues: dict[Queue, int] = {}
-        # Those that get messages, and from which offset on.
         self._settlements: list[Settlement] = []
 
     def open(self, last_position: int, last_stored_ms: MessageMs) -> None:
-        """Begin at the end of the log."""
+        """Start appending at the end of the log."""
         self._is_open = True
         self.last_position = last_position
         self.last_stored_ms = last_stored_ms
         self._start()
 
     def close(self) -> None:
-        """Take no more appends."""
+        """Accept no more appends."""
         self._is_open = False
         self._set_room_end(-1)
 
     def refuse(self, cause: str, reason: StorageError | None) -> None:
-        """Refuse every append with that; None: not for this cause any more. What is on the burst is written."""
+        """Make every append raise `reason`; with None, remove this cause.
+
+        Records that are already in the burst are written.
+        """
         if reason is None:
             self._refusals.pop(cause, None)
         else:
@@ -88,12 +97,12 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
 
     @property
     def refusal(self) -> StorageError | None:
-        """Why no append is taken now."""
+        """The reason why appends are refused now; None when they are accepted."""
         return StorageError(next(iter(self._refusals.values()))) if self._refusals else None
 
     @property
     def failure(self) -> StorageError | None:
-        """Why the last burst that failed did so."""
+        """The reason why the most recent failed burst failed."""
         return StorageError(self._failure) if self._failure else None
 
     def _set_room_end(self, position: int) -> None:
@@ -123,13 +132,13 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         context: Any = None,
         wait_flush: bool = True,
     ) -> int:
-        """Put a record on the burst and return its log position; its queue offset is `queue.next_offset` - 1 then.
+        """Add a record to the burst and return its log position; its queue offset is `queue.next_offset` - 1 then.
 
-        `tags_code` is any i64 that the queue's entry shall carry; `stored_ms` never goes down. `on_stored` is called
-        by `commit`, or with SYNC_FLUSH and `wait_flush` after the fsync.
+        `tags_code` is the i64 that is stored in the queue's entry. `stored_ms` must never decrease. `on_stored` is
+        called by `commit`, or after the fsync with SYNC_FLUSH and `wait_flush`.
 
-        Raises: StorageError (too large, a deleted queue, the store is closed or refuses), ProtocolError (a field is
-        out of range).
+        Raises: StorageError (the record is too large, the queue was deleted, or the store is closed or refuses
+        appends), ProtocolError (a field is out of range).
         """
         position = self._position
         queue_offset = queue.next_offset
@@ -149,7 +158,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         entry = _pack_entry(position, size, tags_code)
         pack_plain = queue.pack_plain or queue.plain_packer()
         self._records += pack_plain(position, queue_offset, stored_ms, born_ms, born_host, properties, body)
-        # Nothing has changed so far; from here on nothing can fail.
+        # Nothing has changed up to here. The rest can't fail.
         self._position = end
         self._last_start = position
         self.last_stored_ms = stored_ms
@@ -162,9 +171,10 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         return position
 
     def append_all(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
-        """Put records of one queue on the burst, side by side, and return their log positions.
+        """Add several records of one queue to the burst, adjacent in the log, and return their log positions.
 
-        `on_stored` is called once, for the first: a burst is written as a whole or not at all. Raises: as `append`.
+        `on_stored` is called once, for the first record, because a burst is written completely or not at all. Raises:
+        as `append`.
         """
         queue, rows = new.queue, new.rows
         if not rows:
@@ -179,7 +189,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         if max(sizes) > self._record_bytes_max or end > self._records_end:
             return self._append_each(new, stored_ms, on_stored, context)
         entries = b"".join(map(_pack_entry, positions, sizes, map(_tags_code_of, rows)))
-        # Nothing has changed so far; from here on nothing can fail.
+        # Nothing has changed up to here. The rest can't fail.
         self._settlements.append((on_stored, context, queue.next_offset, first, True))
         self._records += pieces
         self._position = end
@@ -202,9 +212,10 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         on_stored: OnStored,
         context: Any,
     ) -> list[int] | None:
-        """`append_all` of a batch's body as it came, with the properties `added` to each message.
+        """Do `append_all` for the undecoded body of a batch, with the properties `added` appended to each message.
 
-        None if it isn't plain, if it doesn't fit into this segment, or without the compiled twin: nothing has happened.
+        Return None, and change nothing, if the batch isn't plain or doesn't fit into this segment, if the queue was
+        deleted, or if there is no compiled extension.
         """
         if twin is None or queue.deleted:
             return None
@@ -220,7 +231,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         records, entries, positions = packed
         if first + len(records) > self._records_end:
             return None
-        # Nothing has changed so far; from here on nothing can fail.
+        # Nothing has changed up to here. The rest can't fail.
         self._settlements.append((on_stored, context, queue.next_offset, first, True))
         self._records.append(records)
         self._position = first + len(records)
@@ -234,11 +245,11 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
 
     @property
     def room(self) -> tuple[int, int, int]:
-        """Where the next record begins, where records have to end in this segment, and how large one may be."""
+        """The position of the next record, the position where records must end in this segment, the largest size."""
         return self._position, self._records_end, self._record_bytes_max
 
     def append_packed(self, packed: Packed, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> None:
-        """Put records on the burst that were packed for `room`. `on_stored`: as with `append_all`, or None."""
+        """Add records that the caller packed for `room`. `on_stored` is called once as in `append_all`, unless None."""
         records, last_position, rows = packed
         if on_stored is not None:
             self._settlements.append((on_stored, context, rows[0][0].next_offset, self._position, True))
@@ -254,7 +265,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
             queues[queue] = queue.max_offset
 
     def _append_each(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
-        """`append_all` of records that aren't plain or don't all fit into this segment."""
+        """Do `append_all` for records that aren't plain or don't all fit into this segment."""
         positions: list[int] = []
         queue, born_host = new.queue, new.born_host
         self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in new.rows))
@@ -264,10 +275,11 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         return positions
 
     def put(self, new: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> int:
-        """`append` of a record that isn't plain, or has no room in this segment, or perhaps in none. Raises: as it."""
+        """Append a record that isn't plain, or doesn't fit into this segment or into any. Raises: as `append`."""
         queue = new.queue
         is_seen = enters_consume_queue(new.sys_flag)
-        queue_offset = queue.next_offset if is_seen else 0  # As RocketMQ has it.
+        # RocketMQ stores offset 0 in a record that doesn't enter a consume queue.
+        queue_offset = queue.next_offset if is_seen else 0
         packed = _pack(new, self._position, queue_offset, stored_ms)
         end = self._position + len(packed)
         if end > self._records_end or len(packed) > self._record_bytes_max or queue.deleted:
@@ -275,7 +287,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
             packed = _pack(new, self._position, queue_offset, stored_ms)
         position = self._position
         entry = _pack_entry(position, len(packed), new.tags_code)
-        # Nothing has changed so far but the room; from here on nothing can fail.
+        # At most a new segment was begun up to here. The rest can't fail.
         self._position = position + len(packed)
         self._last_start = position
         self.last_stored_ms = stored_ms
@@ -290,7 +302,7 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
         return position
 
     def _make_room(self, queue: Queue, size: int) -> None:
-        """Let the burst go on in the next segment if a record of `size` bytes has no room in this one."""
+        """Continue the burst in the next segment if a record of `size` bytes doesn't fit into this one."""
         if not self._is_open:
             raise StorageError(f"the store in {self._name} is closed")
         if (refusal := self.refusal) is not None:
@@ -316,10 +328,10 @@ class Appender:  # house: a burst is gathered, written and taken back in one pla
             raise StorageError(f"a record of {size} bytes is too large: {self._record_bytes_max} is the limit")
 
     def commit(self) -> dict[Queue, int]:
-        """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.
+        """Write the burst, make it visible and settle its appends.
 
-        If it can't be written, nothing of it has happened, all its appends are settled as FAILED (`failure` says why)
-        and the next burst may succeed. Never raises.
+        Return the queues that got messages, each with the first new offset. If the write fails, nothing is stored: all
+        appends are settled as FAILED, `failure` has the reason, and the next burst may succeed. Never raises.
         """
         if not self._records:
             return {}

@@ -1,10 +1,11 @@
-"""All records of a broker in one row, in the order in which they came. RocketMQ: CommitLog, MappedFileQueue.
+"""All records of a broker, one after another in the order of arrival. RocketMQ: CommitLog, MappedFileQueue.
 
-Invariants: everything below `end_position` is whole records and blanks; behind it there is nothing that could be taken
-for a record (a failed write is cut off before the next one); everything below `synced_position` survives the machine.
+Invariants: everything below `end_position` consists of whole records and blanks; after it there is nothing that could
+be taken for a record (a failed write is cut off before the next one); everything below `synced_position` survives a
+power loss.
 
-What survives is known from one sync at a time: the disk tells an error to one caller only, and a second one that ran at
-the same time would hear of a success. What follows from a failed one: log_sync.py, docs/decisions/0015-failed-fsync.md.
+There is only one sync at a time: the kernel reports an error to only one caller, so a second, concurrent sync would see
+success. For the handling of a failed one see log_sync.py and docs/decisions/0015-failed-fsync.md.
 """
 
 import errno
@@ -22,24 +23,26 @@ from staticfire.protocol.record import Found, check_record, peek_record, peek_re
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.machine import File, Files
 
+# How much of the log is rewritten, in whole segments, if the last process was killed. The store refuses appends after
+# two failed fsyncs in a row, so anything lost is near the end, even if there is no checkpoint that shows how much was
+# synced.
 REWRITE_BYTES_MAX = 256 * 1024 * 1024
-# Of the log a process that was killed left, in whole segments. No more is taken after two fsyncs in a row that failed,
-# so what one of them lost lies near the end, however little is known without a checkpoint.
 
 
+# The number of attempts in a row: a single failure may be caused by a cable or a network disk. See
+# docs/decisions/0027-unreadable.md.
 READS_MAX = 3
-# In a row: one that fails may be a moment of a cable or of a network disk. docs/decisions/0027-unreadable.md
 
 
 class Chunk(NamedTuple):
-    """Records that go side by side into one segment."""
+    """Adjacent records to write into one segment."""
 
     position: int
     records: list[bytes]
 
 
 class CommitLog:
-    """The log's segments and where it ends."""
+    """The log's segments and its end."""
 
     def __init__(self, files: Files, folder: str, settings: StoreSettings) -> None:
         self._settings = settings
@@ -48,24 +51,27 @@ class CommitLog:
         self.synced_position = 0
         self._stale_tail = False
         self.has_failed_sync = False
-        """Since the last success, or before a kill: what isn't safe may be gone; the next one writes it again."""
+        """Whether a sync failed since the last success, or may have failed before a kill.
+
+        Unsafe data may be gone from the disk then; the next sync writes it again.
+        """
         self._rewrite_above = 0
         self._under_way: LogSync | None = None
+        # Whether an error of the files being synced was reported to another caller.
         self._is_spoilt = False
-        # Somebody else heard an error of the files that are being synced.
         self._is_cut_meanwhile = False
         self._at_hand: Segment | None = None
 
     @property
     def min_position(self) -> int:
-        """Where the oldest record lies."""
+        """The position of the oldest record."""
         return self.segments.min_position
 
     def start_at(self, end_position: int, synced_position: int, was_closed: bool = True) -> None:
-        """Go on behind the last whole record, which recovery has found.
+        """Continue after the last whole record, which recovery has found.
 
-        Unless the last process closed the log, one of its fsyncs may have failed: what is read then is what memory
-        has, and the next fsync would succeed without it.
+        Unless the last process closed the log, one of its fsyncs may have failed. Then reads return what is in memory,
+        and the next fsync would succeed without writing it.
         """
         self.has_failed_sync = not was_closed
         self._rewrite_above = end_position - REWRITE_BYTES_MAX
@@ -74,14 +80,14 @@ class CommitLog:
         self.segments.pinned_position = self.synced_position
 
     def room_end(self) -> int:
-        """Return where the segment ends to which the next record goes (perhaps a new one)."""
+        """Return the end of the segment for the next record, perhaps a new segment."""
         segment = self.segments.at(self.end_position)
         return self.end_position + self._settings.segment_bytes_max if segment is None else segment.end
 
     # --- writing
 
     def write(self, chunks: list[Chunk], end_position: int) -> None:
-        """Write a burst that ends at `end_position`, all of it or nothing. Raises: OSError."""
+        """Write a burst that ends at `end_position`, completely or not at all. Raises: OSError."""
         if self._stale_tail:
             self._cut_stale_tail()
         try:
@@ -98,7 +104,7 @@ class CommitLog:
         self.end_position = end_position
 
     def cut_stale_tail(self) -> None:
-        """Remove what a failed write left behind; until that succeeds nothing is written."""
+        """Remove the rest of a failed write. Nothing is written until that succeeds."""
         if self._stale_tail:
             try:
                 self._cut_stale_tail()
@@ -117,13 +123,13 @@ class CommitLog:
 
     @property
     def is_syncing(self) -> bool:
-        """Whether a sync is under way: until it has ended there must be no other."""
+        """Whether a sync is running. No second one may start until it has ended."""
         return self._under_way is not None
 
     def start_sync(self) -> LogSync | None:
-        """Return the fsync that makes everything written so far safe; None when it is. One at a time.
+        """Return the fsync that makes everything written so far safe; None if it already is. One at a time.
 
-        Carry it out in a worker, then tell `synced` or `sync_failed`.
+        Carry it out in a worker, then call `synced` or `sync_failed`.
         """
         assert self._under_way is None, "a second sync could hear of a success where the first hears of an error"
         if self.synced_position >= self.end_position:
@@ -141,7 +147,7 @@ class CommitLog:
         return self._under_way
 
     def synced(self, sync: LogSync) -> None:
-        """Note that a sync has succeeded. Raises: OSError (not if an error was told to somebody else meanwhile)."""
+        """Note that a sync has succeeded. Raises: OSError (an error was reported to another caller meanwhile)."""
         if self._is_spoilt:
             self.sync_failed()
             raise OSError(errno.EIO, "another sync of the same file failed meanwhile")
@@ -151,18 +157,18 @@ class CommitLog:
         self.segments.pinned_position = self.synced_position
 
     def sync_failed(self) -> None:
-        """Note that a sync has failed: what it was to make safe is written again with the next one."""
+        """Note that a sync has failed. The next one writes its data again."""
         self._under_way = None
         self.has_failed_sync = True
         if self._is_cut_meanwhile:
             self._stale_tail = True  # The cut may be lost, too.
 
     def is_in_doubt(self, position: int) -> bool:
-        """Whether the disk may have lost what lies there: it isn't safe, and a sync has failed, or is under way."""
+        """Tell whether the disk may have lost a position: it isn't safe, and a sync has failed or is running."""
         return position >= self.synced_position and (self.has_failed_sync or self._under_way is not None)
 
     def sync(self) -> None:
-        """Make everything written so far safe, here and now. Blocks. Raises: OSError, UnsyncedLost."""
+        """Make everything written so far safe at once. Blocks. Raises: OSError, UnsyncedLost."""
         sync = self.start_sync()
         if sync is not None:
             try:
@@ -175,7 +181,7 @@ class CommitLog:
     # --- reading
 
     def read(self, position: int, size: int) -> bytes:
-        """Return the bytes of records that lie side by side. Raises: StorageError."""
+        """Return the bytes of adjacent records. Raises: StorageError."""
         segment = self._segment_at_hand(position)
         if segment is None:
             raise StorageError(f"the commit log has no segment for position {position}: a file of it was removed")
@@ -188,7 +194,7 @@ class CommitLog:
         raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: it was cut by someone")
 
     def read_unmapped(self, position: int, size: int) -> bytes:
-        """`read` of what may be anywhere and anyhow: a bad sector is an error. Raises: StorageError, OSError."""
+        """Do `read` at a position that isn't trusted; a bad sector raises OSError. Raises: StorageError, OSError."""
         segment = self._segment_at_hand(position)
         if segment is None or size < 0 or position + size > self.end_position:
             raise StorageError(f"the commit log has no {size} bytes at position {position}")
@@ -201,9 +207,9 @@ class CommitLog:
         return data
 
     def read_each(self, positions: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
-        """Return records, given where they are, in the order of the log. Raises: StorageError, OSError.
+        """Return the records at these places, in log order. Raises: StorageError, OSError.
 
-        What a pull reads nearly always lies in one segment, so that one look at it is enough.
+        The records of a pull are nearly always in one segment, so that one lookup of the segment is enough.
         """
         segment = self._segment_at_hand(positions[0])
         if segment is not None and positions[-1] + sizes[-1] <= segment.end:
@@ -220,7 +226,7 @@ class CommitLog:
         return segment
 
     def record_at(self, position: int) -> bytes | None:
-        """Return the whole record that begins at `position`, None when none does. Raises: OSError."""
+        """Return the whole record that begins at `position`; None if there is none. Raises: OSError."""
         if not self.min_position <= position < self.end_position:
             return None
         segment = self.segments.at(position)
@@ -235,7 +241,7 @@ class CommitLog:
         return record if check_record(record, 0, position).found is Found.RECORD else None
 
     def records_from(self, position: int) -> Iterator[tuple[int, bytes]]:
-        """Walk over the whole records from the beginning of one of them on: (position, record)."""
+        """Iterate over (position, record) of the whole records, from the beginning of one of them on."""
         at: int | None = max(position, self.min_position)
         while at is not None and at < self.end_position:
             scan = LogScan(self.segments, at)
@@ -246,13 +252,13 @@ class CommitLog:
             at = next_whole(self.segments, scan.position + 1, self.end_position)
 
     def first_stored_ms(self, position: int) -> MessageMs | None:
-        """Return when the first whole record from a position on was stored; None when there is none."""
+        """Return the stored time of the first whole record from a position on; None if there is none."""
         for _, record in self.records_from(position):
             return MessageMs(peek_record(record).stored_ms)
         return None
 
     def oldest_segment(self) -> OldSegment | None:
-        """Return the first segment; None when no record lies behind it. Raises: OSError, StorageError."""
+        """Return the first segment; None if no record follows it. Raises: OSError, StorageError."""
         segments = self.segments.all
         if len(segments) < 2 or segments[0].end >= self.end_position:
             return None
@@ -265,12 +271,12 @@ class CommitLog:
         return self.segments.start_without(min(position, self.synced_position)) if self.segments.all else 0
 
     def remove_before(self, position: int) -> int:
-        """Remove the segments that end at or below `position` and return how many. Raises: OSError."""
+        """Remove the segments that end at or below `position` and return their number. Raises: OSError."""
         self._at_hand = None
         return self.segments.remove_before(min(position, self.synced_position))
 
     def sync_names(self) -> None:
-        """Return when removed segments stay removed, whatever happens to the machine. Raises: OSError."""
+        """Sync the names, so that removed segments don't reappear after a power loss. Raises: OSError."""
         if self.segments.all:
             self.segments.sync_names()
 
@@ -281,7 +287,7 @@ class CommitLog:
 
 
 def _read_again(file: File, at: int, size: int) -> bytes:
-    """Return what a file has there; a sector is bad when it can't be read several times in a row. Raises: OSError."""
+    """Read from a file; a sector counts as bad only after several failed attempts in a row. Raises: OSError."""
     for _ in range(READS_MAX - 1):
         try:
             return file.read_unmapped(at, size)

@@ -1,12 +1,13 @@
-"""One queue of a topic: for each of its messages where the record lies. RocketMQ: ConsumeQueue.
+"""One queue of a topic: the log position of each of its messages. RocketMQ: ConsumeQueue.
 
-    written to files            tail, in memory
-    0 ............ flushed_offset ........... max_offset ......... next_offset
-           tail_offset ^ (a few stay)             visible ^    assigned ^
+    0 ......... tail_offset ....... flushed_offset ....... max_offset ....... next_offset
+    |---------- in the files ------------|
+                |------------------- in memory (`tail`) ------------------------|
+    |------------------ visible to readers ---------------------|
 
-Invariants: `max_offset` is behind the last message of a burst that was written to the log, `next_offset` behind the
-last one that got an offset; an entry is never in the files before its record is safe; no offset below `min_offset`
-has a record. Which queues are written, and when: queue_table.py.
+Invariants: `max_offset` is the offset after the last message of a burst that was written to the log, `next_offset` the
+offset after the last assigned one; an entry is never in the files before its record is safe; no offset below
+`min_offset` has a record. queue_table.py decides which queues are written, and when.
 """
 
 from typing import Protocol
@@ -17,13 +18,13 @@ from staticfire.broker.store.queue_start import find_first, next_entry
 from staticfire.protocol.plain_records import PlainPacker, plain_packer
 from staticfire.protocol.record import IPV4_HOST_BYTES, pack_topic, record_size
 
+# The limit of consecutive entries of lost records in one queue. With more, it is not a salvaged queue but another one.
 HOLES_MAX = 1_000_000
-# Entries of lost records, one behind another in one queue: more is no salvage but another queue.
 _LOAD_ENTRIES = 1024
 
 
 class LogStart(Protocol):
-    """What a queue has to know of the log."""
+    """The parts of the log that a queue needs."""
 
     @property
     def min_position(self) -> int: ...
@@ -61,30 +62,30 @@ class Queue:
         self.packed_topic = pack_topic(topic)
         self.pack_plain: PlainPacker | None = None  # house: made by `plain_packer` at the first use
         self.plain_bytes = record_size(bytes(IPV4_HOST_BYTES), self.packed_topic, b"", b"")
-        """How large this queue's plain records are, but for properties and body."""
+        """The size of this queue's plain records without properties and body."""
         self.folder = folder
         self._files = files
         self._log = log
-        self._safe_file = -1
         # The first offset of the newest file whose name is known to be on the disk.
+        self._safe_file = -1
         self.deleted = False
         self.unreadable: set[int] = set()
-        """Offsets of messages whose records are damaged, as far as reads have found out."""
+        """Offsets of messages whose records are damaged, as far as reads have detected it."""
         self.tail = bytearray()
         self.new_bytes = 0
-        """Of the records that came since somebody counted them: `take_new_bytes`."""
+        """The size of all records since the last call of `take_new_bytes`."""
         self.restart_at(0)
 
     def restart_at(self, offset: int) -> None:
-        """Become an empty queue that goes on with `offset`."""
+        """Become an empty queue that continues at `offset`."""
         self.tail.clear()
         self.first_file = offset - offset % self._files.entries_per_file
         self.tail_offset = self.flushed_offset = self.max_offset = self.next_offset = self._min = offset
+        # The log's start for which `_min` was determined.
         self._min_of = -1
-        # The log's start for which `_min` was found.
 
     def begin_at(self, offset: int) -> None:
-        """`restart_at` of a queue that has no message before that; its first file has a hole up to there."""
+        """Do `restart_at` for a queue without messages before `offset`; its first file has a hole before it."""
         is_within_file = offset % self._files.entries_per_file > 0
         self.restart_at(offset - is_within_file)
         self.add_holes(int(is_within_file))
@@ -92,9 +93,9 @@ class Queue:
     # --- at start
 
     def load(self, trusted_below: int) -> bool:
-        """Find out what the files have; entries of records at `trusted_below` or above are cut off.
+        """Determine what the files contain; cut off entries of records at `trusted_below` or above.
 
-        Return whether anything was cut: it is safe only when the queue was written once more. Raises: OSError.
+        Return whether anything was cut: the cut is safe only after the queue was written again. Raises: OSError.
         """
         starts = self._files.starts(self.folder)
         if not starts:
@@ -111,14 +112,15 @@ class Queue:
         if count < written:
             cut = True
         if count and not removed:
-            self._safe_file = start  # What the checkpoint vouches for is there with its name.
+            self._safe_file = start  # The checkpoint covers this file, so its name is on the disk.
         self._files.cut(self.folder, start, count)
         self.restart_at(start + count)
         self.first_file = self._min = starts[0] if starts else start
         return cut
 
     def _trusted_entries(self, start: int, count: int, trusted_below: int) -> int:
-        # What the checkpoint vouches for comes first, and behind it whatever was written later, perhaps with holes.
+        # Entries covered by the checkpoint come first. After them come entries that were written later, perhaps with
+        # holes.
         lost_end = 0
         while count:
             first = max(0, count - _LOAD_ENTRIES)
@@ -137,24 +139,24 @@ class Queue:
     # --- appending
 
     def plain_packer(self) -> PlainPacker:
-        """Return what packs this queue's plain records, made for its first one: most queues of many have none."""
+        """Create and return the packer for plain records, at the first use: most of many queues never need one."""
         self.pack_plain = packer = plain_packer(self.queue_id, self.packed_topic)
         return packer
 
     def add(self, entry: bytes) -> None:
-        """Append a visible entry, in recovery."""
+        """Append a visible entry, during recovery."""
         self.tail += entry
         self.next_offset += 1
         self.max_offset = self.next_offset
 
     def add_holes(self, count: int) -> None:
-        """Append entries of records that are lost, in recovery."""
+        """Append entries for lost records, during recovery."""
         self.tail += LOST * count
         self.next_offset += count
         self.max_offset = self.next_offset
 
     def go_on_at(self, end: int) -> int:
-        """Have no message from `max_offset` up to `end`, and go on there; return how many offsets that are."""
+        """Leave the offsets from `max_offset` to `end` without messages and continue at `end`; return their number."""
         lost = end - self.max_offset
         if self.is_empty or lost > HOLES_MAX:
             self.begin_at(end - 1)
@@ -162,14 +164,14 @@ class Queue:
         return lost
 
     def roll_back(self) -> None:
-        """Forget the entries that aren't visible: their records were not written."""
+        """Remove the entries that aren't visible: their records were not written."""
         at = (self.max_offset - self.tail_offset) * ENTRY_BYTES
         self.new_bytes -= sum(entry[1] for entry in ENTRY.iter_unpack(self.tail[at:]))
         del self.tail[at:]
         self.next_offset = self.max_offset
 
     def take_new_bytes(self) -> int:
-        """Return how many bytes the records have that came since the last time."""
+        """Return the size of the records that were added since the last call."""
         taken, self.new_bytes = self.new_bytes, 0
         return taken
 
@@ -177,14 +179,14 @@ class Queue:
 
     @property
     def min_offset(self) -> int:
-        """The first offset whose record is still in the log; `max_offset` when there is none."""
+        """The first offset whose record is still in the log; `max_offset` if there is none."""
         if self._min_of != self._log.min_position:
             self._find_min()
         return self._min
 
     @property
     def is_empty(self) -> bool:
-        """Whether no message is there, or was and is gone."""
+        """Whether the queue has no message, or none any more."""
         return self.min_offset >= self.max_offset
 
     def _find_min(self) -> None:
@@ -192,24 +194,27 @@ class Queue:
         self._min, self._min_of = find_first(self, self._min, lowest), lowest
 
     def begins_at(self, offset: int) -> None:
-        """Know that no message before an offset is there."""
+        """Note that there is no message before an offset."""
         self._min = max(self._min, offset)
 
     def mark_beginning(self) -> None:
-        """Note that what an older version has left empty before the first message is a hole. Raises: OSError."""
+        """Mark the empty entries before the first message, as an older version left them, as a hole.
+
+        Raises: OSError.
+        """
         first = next_entry(self, self.first_file, self.max_offset)
         if first > self.first_file and self.entry_bytes(first - 1, 1) != LOST:
             self.mend(first - 1, LOST)
 
     def entry_bytes(self, offset: int, count: int) -> bytes | bytearray:
-        """Return entries from a visible offset on, at least one if the files are whole. Raises: OSError."""
+        """Return entries from a visible offset on, at least one if the files are complete. Raises: OSError."""
         at = offset - self.tail_offset
         if at >= 0:
             return self.tail[at * ENTRY_BYTES : (at + count) * ENTRY_BYTES]
         return self._files.read(self.folder, offset, min(count, -at))
 
     def entries(self, offset: int, count: int) -> list[Entry]:
-        """Return up to `count` entries that are visible, from an offset that is. Raises: OSError."""
+        """Return up to `count` visible entries, from a visible offset on. Raises: OSError."""
         found: list[Entry] = []
         offset = max(offset, self.min_offset)
         end = min(offset + count, self.max_offset)
@@ -219,7 +224,7 @@ class Queue:
         return found
 
     def mend(self, offset: int, entry: bytes) -> None:
-        """Put another entry in place of a wrong one. Raises: OSError."""
+        """Replace a wrong entry. Raises: OSError."""
         at = offset - self.tail_offset
         if at >= 0:
             self.tail[at * ENTRY_BYTES : (at + 1) * ENTRY_BYTES] = entry
@@ -230,9 +235,9 @@ class Queue:
     # --- writing to files
 
     def unflushed(self, up_to_offset: int) -> list[QueueWrite]:
-        """Return what has to be written so that the files have everything below `up_to_offset`.
+        """Return the writes after which the files contain everything below `up_to_offset`.
 
-        With nothing new one empty write is returned, which syncs the file.
+        If there is nothing new, one empty write is returned, which syncs the file.
         """
         writes = []
         offset = self.flushed_offset
@@ -248,7 +253,7 @@ class Queue:
                 return writes
 
     def flushed(self, up_to_offset: int, keep_entries: int) -> None:
-        """Note that the files have everything below `up_to_offset`, and forget it but for the last few."""
+        """Note that the files contain everything below `up_to_offset`, and keep only the last few entries in memory."""
         last_written = max(self.flushed_offset, up_to_offset - 1)
         self._safe_file = last_written - last_written % self._files.entries_per_file
         self.flushed_offset = up_to_offset
@@ -258,9 +263,9 @@ class Queue:
             self.tail_offset += drop
 
     def remove_old_files(self) -> None:
-        """Remove the files that have no record any more, but the last: it knows the offset. Raises: OSError."""
+        """Remove the files without records, except the last one, which defines the end offset. Raises: OSError."""
         per_file = self._files.entries_per_file
-        # Most queues have one file, and finding the smallest offset may cost reads: that is asked last.
+        # The condition on `min_offset` comes last: it may cost reads, and most queues have only one file.
         while (next_file := self.first_file + per_file) < self.flushed_offset and next_file <= self.min_offset:
             self._files.remove(self.folder, self.first_file)
             self.first_file = next_file

@@ -1,9 +1,9 @@
-"""What lies behind the place where the log stops making sense, and moving the damaged part of it aside.
+"""Examine the log after the place where its records end, and move damaged parts aside.
 
     whole records | damage 1 | whole records | damage 2 | ... | whole records | leftovers, or zeros
 
-What follows a damage is found by its own words: a record names its position, and its CRCs fit. So bytes of a body that
-happen to look like a record's head are never taken for one, and a stale or an exchanged file is never believed.
+Records after a damage are recognized by their own content: a record contains its position, and its CRCs match. So bytes
+of a body that happen to look like a record's header are never accepted, and neither is a stale or an exchanged file.
 """
 
 import posixpath
@@ -26,10 +26,10 @@ from staticfire.protocol.record import (
 from staticfire.runtime.machine import Files
 
 QUEUES_TOLD_MAX = 8
+# The smallest unit that a disk writes as a whole.
 POWER_SECTOR_BYTES = 512
-# The least that a disk writes whole.
+# More consecutive zeros than the header of a record can contain.
 TORN_BYTES_MIN = 32
-# More zeros than follow each other in the head of a record.
 
 _HEADS = re.compile(b"\xdc\x00[\x11\x04]\xce")
 _POSITION_AT = 19
@@ -37,38 +37,38 @@ _HEAD_BYTES = BLANK_BYTES_MIN
 
 
 class LogDamaged(StorageError):
-    """Whole records lie behind a damaged place of the log: somebody has to decide what becomes of them."""
+    """Whole records follow a damaged place of the log: an operator must decide what to do with them."""
 
 
 class Damage(NamedTuple):
-    """A place of the log with no whole record in it."""
+    """A place of the log that contains no whole record."""
 
     position: int
     end_position: int
-    """Where the next whole record begins, or behind the last byte that isn't zero."""
+    """Where the next whole record begins, or the end of the last byte that isn't zero."""
     path: str
     file_position: int
     reason: str
 
 
 class Survey(NamedTuple):
-    """What lies behind the first place that can't be read as a record."""
+    """What follows the first place that can't be read as a record."""
 
     damages: list[Damage]
-    """Those that whole records follow."""
+    """The damaged places that are followed by whole records."""
     tail: Damage | None
-    """Bytes that aren't zero behind the last whole record."""
+    """Nonzero bytes after the last whole record."""
     whole_records: int
-    """Behind the first damage."""
+    """The number of whole records after the first damage."""
     queues: dict[tuple[str, int], int]
-    """Of these, by topic and queue."""
+    """The same number by topic and queue."""
     misplaced: list[tuple[str, int]]
-    """Files that begin with a whole record which says that it lies elsewhere, and where."""
+    """Files that begin with a whole record of another log position, with that position."""
     dirty_end: int = 0
-    """Behind the last byte of the log that isn't zero."""
+    """The end of the last byte of the log that isn't zero."""
 
     def report(self, folder: str) -> str:
-        """Say all this to a person, with the way out."""
+        """Return a description for people, with the possible fixes."""
         places = [
             f"{path} at byte {at} (position {start} of the log, {end - start} bytes: {reason})"
             for start, end, path, at, reason in [*self.damages, *([self.tail] if self.tail else [])]
@@ -89,7 +89,7 @@ class Survey(NamedTuple):
 
 
 def survey_behind(segments: Segments, position: int, reason: str) -> Survey:
-    """Look at all that lies behind the end of the whole records. Raises: OSError."""
+    """Examine everything after the end of the whole records. Raises: OSError."""
     damages: list[Damage] = []
     queues: dict[tuple[str, int], int] = {}
     whole_records = 0
@@ -117,7 +117,7 @@ def _damage(segments: Segments, position: int, end_position: int, reason: str) -
 
 
 def next_whole(segments: Segments, position: int, end_position: int | None = None) -> int | None:
-    """Return where the first whole record or blank lies at a position or behind it. Raises: OSError."""
+    """Return the position of the first whole record or blank at or after a position. Raises: OSError."""
     for segment, at, window in _windows(segments, position, _HEAD_BYTES - 1):
         if end_position is not None and segment.start + at >= end_position:
             return None
@@ -136,12 +136,12 @@ def _is_whole(segments: Segments, segment: Segment, position: int, claimed: int)
     size = min(peek_record_bytes(head), segment.end - position)
     data = head if head[2] == 4 else read_readable(file, at, size)
     verdict = check_record(data, 0, claimed)
-    # No CRC covers a blank's length.
+    # A blank's length isn't covered by a CRC.
     return verdict.found is Found.RECORD or (verdict.found is Found.BLANK and position + verdict.size <= segment.end)
 
 
 def _misplaced(segments: Segments, position: int) -> list[tuple[str, int]]:
-    """Look for files that were exchanged: records are whole, but belong to another place."""
+    """Find exchanged files: their records are whole, but belong to another position."""
     found = []
     for segment in segments.all:
         head = read_readable(segments.file_of(segment), 0, _HEAD_BYTES) if segment.end > position else b""
@@ -153,7 +153,7 @@ def _misplaced(segments: Segments, position: int) -> list[tuple[str, int]]:
 
 
 def _dirty_end(segments: Segments, position: int) -> int:
-    """Return the place behind the last byte from a position on that isn't zero; the position if there is none."""
+    """Return the end of the last nonzero byte from a position on; the position itself if there is none."""
     dirty_end = position
     for segment, at, window in _windows(segments, position):
         used = len(window.rstrip(b"\0"))
@@ -163,7 +163,7 @@ def _dirty_end(segments: Segments, position: int) -> int:
 
 
 def _windows(segments: Segments, position: int, overlap_bytes: int = 0) -> Iterator[tuple[Segment, int, bytes]]:
-    """Read all from a position on: segment, place in it, bytes. What lies across two windows is whole in the first."""
+    """Read everything from a position on: segment, index in it, bytes. The overlap keeps items at a border whole."""
     for segment in segments.all:
         if segment.end <= position:
             continue
@@ -175,11 +175,11 @@ def _windows(segments: Segments, position: int, overlap_bytes: int = 0) -> Itera
 
 
 def looks_torn(segments: Segments, damage: Damage) -> bool:
-    """Whether a damaged place reaches the end of a sector and has zeros there. Raises: OSError.
+    """Tell whether a damaged place reaches the end of a sector and has zeros there. Raises: OSError.
 
-    That is what a loss of power leaves of a sector that wasn't written yet, or not with all that was to be in it: the
-    log is written once, from its start to its end. A bit that flipped later leaves the other bytes as they were, and so
-    does a bad sector. Only a body of zeros looks the same.
+    A power loss leaves this if a sector was not written yet, or only with a part of its data, because the log is
+    written once from start to end. A bit that flips later doesn't change the other bytes, and neither does a bad
+    sector. Only a body of zeros looks the same.
     """
     at = damage.position
     while at < damage.end_position:
@@ -188,7 +188,7 @@ def looks_torn(segments: Segments, damage: Damage) -> bool:
         start = at - segment.start
         size = POWER_SECTOR_BYTES - start % POWER_SECTOR_BYTES
         if at + size > damage.end_position:
-            return False  # A whole record begins in this sector: it was written.
+            return False  # A whole record begins in this sector, so the sector was written.
         if not any(read_readable(segments.file_of(segment), start, size)[-TORN_BYTES_MIN:]):
             return True
         at += size
@@ -199,7 +199,7 @@ def looks_torn(segments: Segments, damage: Damage) -> bool:
 
 
 def move_aside(files: Files, segments: Segments, folder: str, damage: Damage) -> str:
-    """Copy a damaged part to a file of its own and return its path. An older one stays. Raises: OSError."""
+    """Copy a damaged part to a new file and return its path. Older copies are kept. Raises: OSError."""
     files.make_folder(folder)
     path, number = f"{folder}/{damage.position:020d}", 1
     while files.exists(path):
@@ -221,7 +221,7 @@ def move_aside(files: Files, segments: Segments, folder: str, damage: Damage) ->
 
 
 def blank_out(segments: Segments, damage: Damage) -> None:
-    """Put blanks where a damaged part is, so that the log goes on behind it. Raises: OSError, StorageError."""
+    """Overwrite a damaged part with blanks, so that the log continues after it. Raises: OSError, StorageError."""
     position = damage.position
     while position < damage.end_position:
         segment = segments.at(position)

@@ -1,4 +1,4 @@
-"""Entering the records of the log into their queues, at start."""
+"""Enter the records of the log into their queues, at start."""
 
 from collections.abc import Callable, Container
 from typing import TypeAlias
@@ -15,12 +15,12 @@ from staticfire.protocol.record import peek_record, peek_topic_and_properties
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.runtime.machine import Files
 
+# A rebuild from a long log writes its queues whenever it has entered this number of records.
 ENTRIES_IN_MEMORY_MAX = 1_000_000
-# A rebuild from a long log writes its queues now and then.
 _NOWHERE = 1 << 63
 
 TagsCodeOf: TypeAlias = Callable[[str, bytes, int], int]
-"""(topic, properties, stored_ms) -> tags code of the queue entry, which the record does not carry."""
+"""(topic, properties, stored_ms) -> tags code of the queue entry, which the record does not contain."""
 
 
 class EnteredRecords(msgspec.Struct):
@@ -37,7 +37,7 @@ class QueuesDisagree(Exception):
 
 
 class Entering:
-    """Makes queues agree with the log behind a position."""
+    """Makes queues agree with the log from a position on."""
 
     def __init__(
         self, files: Files, log: CommitLog, queues: QueueTable, settings: StoreSettings, tags_code_of: TagsCodeOf
@@ -48,23 +48,23 @@ class Entering:
         self._settings = settings
         self._tags_code_of = tags_code_of
         self.holes_from = _NOWHERE
-        """Records from there on may follow lost ones."""
+        """Records from this position on may follow lost ones."""
         self.deleted_topics: dict[str, int] = {}
-        """Of each the log's end when it was deleted: its records before that enter no queue."""
+        """For each topic, the log's end at the time of its deletion: earlier records of it enter no queue."""
 
     def enter_all(self, found: EnteredRecords, claimed: int) -> LogScan:
-        """Enter every record from the start on into its queue."""
+        """Enter every record from the start position on into its queue."""
         self._queues.trusted_below = found.start_position
         found.boundary_seen = found.start_position == claimed
         return self._enter_from(found.start_position, found, claimed)
 
     def enter_behind_hole(self, position: int, found: EnteredRecords, claimed: int) -> LogScan:
-        """Go on where a hole was found and is blanked out by now: what was in it is missing in the queues."""
+        """Continue after a hole that was blanked out. Its records are missing in the queues."""
         self.holes_from = min(self.holes_from, position)
         return self._enter_from(position, found, claimed)
 
     def enter_only(self, names: Container[tuple[str, int]]) -> EnteredRecords:
-        """Enter the records of some queues, from the log's start on and over what is damaged."""
+        """Enter the records of some queues, from the log's start on, and skip damaged places."""
         found = EnteredRecords(self._log.min_position, last_stored_ms=0)
         for position, record in self._log.records_from(found.start_position):
             if (peek_topic_and_properties(record, 0)[0], peek_record(record, 0).queue_id) in names:
@@ -99,8 +99,12 @@ class Entering:
         self._queues.dirty[queue] = None
 
     def _jump(self, queue: Queue, queue_offset: int, position: int, found: EnteredRecords) -> None:
-        """Let a queue go on with another offset than it expects. From the log's start on, the log is right."""
-        is_behind_hole = position >= self.holes_from and not queue.is_empty  # Else its files may be lost, too.
+        """Let a queue continue at another offset than it expects.
+
+        If the scan began at the log's start, the log is right.
+        """
+        # For an empty queue the hole explains nothing: its files may be lost, too.
+        is_behind_hole = position >= self.holes_from and not queue.is_empty
         if found.start_position > self._log.min_position and not is_behind_hole:
             raise QueuesDisagree(
                 f"queue {queue.queue_id} of {queue.topic} ends at offset {queue.next_offset}, "

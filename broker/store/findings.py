@@ -1,4 +1,4 @@
-"""What was found damaged while the store was in use: counted, and told once each."""
+"""Damage that was found while the store was in use: all of it is counted, and each place is reported once."""
 
 from collections.abc import Callable
 
@@ -8,19 +8,22 @@ DAMAGED_RECORD = "damaged_record"
 MENDED_ENTRY = "mended_entry"
 REBUILT_QUEUE = "rebuilt_queue"
 RECORD_BEYOND = "record_beyond"
+# The number of findings that are reported. Later ones are only counted.
 TOLD_MAX = 1_000
-# Lines about findings; after that they are only counted.
 
 
 class Finding(msgspec.Struct, frozen=True):
     """One damaged place."""
 
     kind: str
-    """DAMAGED_RECORD: nobody gets it any more. MENDED_ENTRY: a queue's entry was wrong, and made anew from the log.
-    REBUILT_QUEUE: its files lacked entries, and all of them were made anew; `queue_offset` is where it goes on.
-    RECORD_BEYOND: a whole record that isn't its queue's, which ends before it."""
+    """DAMAGED_RECORD: a record is damaged and no longer delivered.
+
+    MENDED_ENTRY: a queue's entry was wrong and was rebuilt from the log. REBUILT_QUEUE: a queue's files lacked entries,
+    and all its entries were rebuilt; `queue_offset` is the offset where it continues. RECORD_BEYOND: a whole record at
+    or after the end of its queue.
+    """
     log_position: int
-    """-1: nobody knows."""
+    """-1: unknown."""
     reason: str
     topic: str = ""
     queue_id: int = -1
@@ -31,36 +34,36 @@ class Findings:
     """The findings of one store since it was opened."""
 
     def __init__(self, tell: Callable[[Finding], None]) -> None:
-        """`tell` is called for each that wasn't told before."""
+        """`tell` is called for each finding that wasn't reported before."""
         self._tell = tell
         self._told: set[tuple[str, int, str, int, int]] = set()
         self.damaged_records = 0
         self.mended_entries = 0
         self.rebuilt_queues = 0
         self.scrubbed_bytes = 0
-        """Of the log, since the store was opened."""
+        """Bytes of the log checked by the scrub since the store was opened."""
         self.scrub_rounds = 0
 
     def damaged(self, finding: Finding) -> None:
-        """Note a record that can't be handed out. A scrub and a read may find the same one."""
+        """Report a record that can't be delivered. A scrub and a read may find the same one."""
         whose = (finding.topic, finding.queue_id, finding.queue_offset) if finding.log_position < 0 else ("", 0, 0)
         if self._is_new("damaged", finding.log_position, *whose):
             self.damaged_records += 1
             self._say(finding)
 
     def mended(self, finding: Finding) -> None:
-        """Note an entry that was wrong."""
+        """Report an entry that was wrong and was repaired."""
         self.mended_entries += 1
         if self._is_new("mended", 0, finding.topic, finding.queue_id, finding.queue_offset):
             self._say(finding)
 
     def beyond(self, finding: Finding) -> None:
-        """Note a record behind the end of its queue; one line per queue."""
+        """Report a record after the end of its queue; only one report per queue."""
         if self._is_new("beyond", 0, finding.topic, finding.queue_id, 0):
             self._say(finding)
 
     def rebuilt(self, finding: Finding) -> None:
-        """Note a queue that was made anew."""
+        """Report a queue that was rebuilt."""
         self.rebuilt_queues += 1
         if self._is_new("rebuilt", 0, finding.topic, finding.queue_id, finding.queue_offset):
             self._say(finding)

@@ -1,9 +1,10 @@
-"""Bringing the consume queues to the disk, as a row of blocking steps that somebody carries out.
+"""A flush round: write the consume queues to the disk, as a series of blocking steps that the caller carries out.
 
-A round writes the queues that were dirty when it began, a number at a time. When the last one is safe, their ends are
-noted, and the checkpoint moves to where the log ended when the round began. Invariants: entries are written only after
-their records are safe; ends only after all entries; the checkpoint last; a round that is broken off leaves its queues
-dirty.
+A round writes the queues that were dirty when it began, a batch at a time. After the last batch is safe, it saves the
+queues' end offsets, and then moves the checkpoint to the position where the log ended when the round began.
+
+Invariants: entries are written only after their records are safe; end offsets only after all entries; the checkpoint
+last. If a round is aborted, its queues are dirty again.
 """
 
 from collections.abc import Callable, Generator
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class QueueBatch(NamedTuple):
-    """Queues with the offset up to which each is written, and the writes that do it."""
+    """Some queues, each with the offset up to which it is written, and the writes for them."""
 
     queues: list[tuple[Queue, int]]
     writes: list[QueueWrite]
 
 
 class Round:
-    """One pass over queues, each with the offset up to which it is written."""
+    """One pass over the dirty queues, each with the offset up to which it is written."""
 
     def __init__(self, queues: list[tuple[Queue, int]]) -> None:
         self._queues = queues
@@ -49,11 +50,11 @@ class Round:
 
     @property
     def queues(self) -> list[Queue]:
-        """All queues of it."""
+        """All queues of the round."""
         return [queue for queue, _ in self._queues]
 
     def ends(self) -> Ends:
-        """Return up to where the queues were written that are still there."""
+        """Return the offsets up to which queues were written, without the queues deleted meanwhile."""
         ends: Ends = {}
         for queue, up_to_offset in self._queues:
             if not queue.deleted and up_to_offset:
@@ -62,21 +63,24 @@ class Round:
 
 
 class FlushStep(NamedTuple):
-    """What has to be carried out, in a worker, before the round is asked for its next step."""
+    """One blocking step. A worker must carry it out before the caller takes the next step."""
 
     carry_out: Callable[[], None]
     more_queues: bool
-    """A number of queues was written and there are more: a good moment to let others at the disk."""
+    """Whether more queues follow: a good moment to let other users access the disk."""
     is_log: bool = False
-    """It is `CommitLog.sync`: who has a loop that syncs the log uses that one instead, since there may be one sync."""
+    """Whether the step is `CommitLog.sync`. A caller whose own loop syncs the log uses that instead.
+
+    Only one sync may run at a time.
+    """
 
 
 def flush_steps(
     files: Files, log: CommitLog, queues: "QueueTable", state: StateFiles, checkpoint: Checkpoint, queues_max: int
 ) -> Generator[FlushStep]:
-    """Yield the steps of a round; `checkpoint` has the log's end as it is now.
+    """Yield the steps of a round. `checkpoint` contains the current end of the log.
 
-    When a step has failed, close the iterator: the round is broken off.
+    If a step fails, close the iterator; this aborts the round.
     """
     round_ = queues.start_round()
     end_position = log.end_position

@@ -1,14 +1,14 @@
-"""What keeps bringing a store to the disk: two loops, and the appends that wait for an fsync.
+"""The background flush of a store: two loops, and the appends that wait for an fsync (group commit).
 
     log loop      ASYNC_FLUSH: an fsync `flush_ms` after something was written
-                  SYNC_FLUSH: an fsync at once; while it runs the next group of appends gathers, one fsync answers all
+                  SYNC_FLUSH: an fsync at once; appends that arrive meanwhile share the next fsync
     queue loop    a flush round `queue_flush_ms` after something was written, a number of queues per period
 
-All blocking happens in workers. Nothing runs while nothing is written. Invariants: an append that waits is settled
-once: STORED after an fsync that covers it, else FLUSH_TIMEOUT; the log has one fsync at a time, whoever wants it.
+All blocking calls run in workers. Without writes, the loops are idle. Invariants: a waiting append is settled once, as
+STORED after an fsync that covers it, otherwise as FLUSH_TIMEOUT; the log has only one fsync at a time, for all callers.
 
-After one that failed, what wasn't safe is written again with the next (log_sync.py). After a second one in a row
-nothing more is taken until one succeeds: so what may be lost stays bounded, and senders hear of it. RocketMQ:
+After a failed fsync, unsafe data is written again before the next one (log_sync.py). After a second failure in a row,
+the store refuses appends until an fsync succeeds: this limits what may be lost, and notifies the senders. RocketMQ:
 GroupCommitService, FlushRealTimeService, FlushConsumeQueueService.
 """
 
@@ -24,8 +24,8 @@ from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock, Workers
 
+# The number of failed fsyncs in a row after which the store refuses messages.
 FAILURES_MAX = 2
-# So many fsyncs in a row may fail before the store refuses messages.
 NOT_SYNCED = "log not synced"
 
 
@@ -38,7 +38,7 @@ class _Group(NamedTuple):
 
 
 class StoreFlusher:
-    """The background of one open store. `stop` it before the store is closed."""
+    """The background loops of one open store. Call `stop` before the store is closed."""
 
     def __init__(
         self, store: MessageStore, clock: Clock, workers: Workers, on_trouble: Callable[[StorageError], None]
@@ -55,17 +55,17 @@ class StoreFlusher:
         self._stopping = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         self._log_turn = asyncio.Lock()
+        # The number of failed fsyncs in a row.
         self._failures = 0
-        # In a row.
 
     def start(self, spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]) -> None:
-        """Start the loops as tasks of the service whose `spawn` this is."""
+        """Start the loops as tasks of the service that `spawn` belongs to."""
         self._store.use_flusher(self._wake, self._wait_for_sync)
-        self._wake()  # recovery may have left something to write
+        self._wake()  # Recovery may have left something to write.
         self._loops = [spawn(self._log_loop(), "store_log_loop"), spawn(self._queue_loop(), "store_queue_loop")]
 
     async def stop(self) -> None:
-        """Let the loops end after the step they are at; the store takes over what is left."""
+        """Let the loops end after their current step; the store itself writes the rest."""
         self._stopping.set()
         self._wake()
         if self._loops:
@@ -96,14 +96,14 @@ class StoreFlusher:
                 self._log_written.set()
 
     async def make_safe(self) -> None:
-        """Return when everything that was stored before the call is on the disk. Raises: StorageError."""
+        """Wait until everything stored before the call is on the disk. Raises: StorageError."""
         if not await self._sync_log(self._store.log.end_position):
             raise StorageError("the commit log can't be synced, so what refers to it isn't saved either")
 
     async def _sync_log(self, end_position: int | None = None) -> bool:
-        """Do one fsync for all who wait, unless the log is safe up to there; return whether it is.
+        """Do one fsync for all waiting appends, unless the log is already safe up to `end_position`.
 
-        Raises: StorageError (what it was to make safe is lost).
+        Return whether it is safe. Raises: StorageError (the unsynced data is lost).
         """
         log = self._store.log
         async with self._log_turn:
@@ -126,7 +126,7 @@ class StoreFlusher:
             return True
 
     async def _wait_for(self, syncing: asyncio.Future[None]) -> None:
-        """Wait for an fsync; who has waited long enough for it is answered. Raises: what it raises."""
+        """Wait for an fsync, and settle the appends whose deadline passes meanwhile. Raises: what the fsync raises."""
         try:
             while not syncing.done():
                 await asyncio.wait({syncing}, timeout=self._patience_s())
@@ -152,13 +152,13 @@ class StoreFlusher:
         self._failures = 0
 
     def _patience_s(self) -> float:
-        """Return how long nobody who waits is due. Who comes meanwhile has at least as long."""
+        """Return the time until the first deadline. Appends that arrive later have at least that much time."""
         if not self._groups:
             return self._settings.sync_flush_timeout_ms / 1000
         return max(0, self._groups[0].deadline_ms - self._clock.uptime_ms()) / 1000
 
     def _expire(self, uptime_ms: UptimeMs | None) -> None:
-        """Give up those whose deadline has passed, or all."""
+        """Settle the appends whose deadline has passed, or all, as FLUSH_TIMEOUT."""
         while self._groups and (uptime_ms is None or self._groups[0].deadline_ms <= uptime_ms):
             settle(self._groups.popleft().settlements, PutOutcome.FLUSH_TIMEOUT)
 
@@ -177,7 +177,7 @@ class StoreFlusher:
                 self._queues_written.set()
 
     async def _flush_queues(self) -> bool:
-        """Do a round; return whether it came to its end. Raises: OSError, StorageError."""
+        """Do one round; return whether it was completed. Raises: OSError, StorageError."""
         steps = self._store.flush_steps()
         try:
             for step in steps:
@@ -196,7 +196,7 @@ class StoreFlusher:
     # --- waiting
 
     async def _work(self, written: asyncio.Event) -> bool:
-        """Wait until something was written; return False when it is time to end."""
+        """Wait until something was written; return False when the loop must end."""
         await written.wait()
         written.clear()
         return not self._stopping.is_set()
@@ -209,7 +209,10 @@ class StoreFlusher:
             pass  # The pause is over.
 
     async def _in_worker(self, carry_out: Callable[[], None]) -> None:
-        """Carry a step out. Also when cancelled it ends first: its files must not be closed under it."""
+        """Carry out a step in a worker.
+
+        If cancelled, wait for its end first: its files must not be closed during it.
+        """
         task = asyncio.ensure_future(self._workers.run(carry_out))
         try:
             await asyncio.shield(task)
@@ -219,13 +222,13 @@ class StoreFlusher:
 
 
 async def _ended(task: asyncio.Future[None]) -> None:
-    """Return when it is done, however that ends: who wanted to know was cancelled, perhaps twice."""
+    """Wait for the end of a task and ignore its outcome: the caller was cancelled, perhaps twice."""
     task.add_done_callback(_look)
     if not task.done():
         await asyncio.wait({task})
 
 
 def _look(task: asyncio.Future[None]) -> None:
-    """Leave nothing for asyncio to complain of."""
+    """Retrieve the exception, so that asyncio doesn't report it as unhandled."""
     if not task.cancelled():
         task.exception()

@@ -1,11 +1,11 @@
-"""In which format a folder is: older ones are read, what newer versions or others wrote is refused, untouched.
+"""The format of a folder. Older formats are read; folders of newer versions or other programs are refused, unchanged.
 
     1   0.1.0: state files are bare JSON
-    2   state files carry checksums; queueEnds says where queues ended
-    3   the checkpoint says that it is 3
+    2   state files carry checksums; queueEnds contains the end offsets of queues
+    3   the checkpoint contains the format number, 3
 
-What this version writes is always the newest; what it finds of an older one is rewritten as it goes on. A change that
-an older version would misread gets the next number here, and a folder in tests/broker/store/formats.
+This version always writes the newest format, and rewrites older files while it runs. A change that an older version
+would misread gets the next number here, and a folder in tests/broker/store/formats.
 """
 
 import msgspec
@@ -15,14 +15,14 @@ from staticfire.protocol.errors import StorageError
 from staticfire.runtime.machine import Files
 
 FORMAT = 3
+# The index of the format number in the checkpoint's list.
 FORMAT_AT = 7
-# In the checkpoint.
 ROCKETMQ_MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
 MAGIC_AT = 4
 
 
 def refuse_others(files: Files, folder: str) -> None:
-    """Refuse a folder that this version can't use; nothing has been changed then. Raises: StorageError, OSError."""
+    """Refuse a folder that this version can't use, and change nothing in it. Raises: StorageError, OSError."""
     found = _format_of(files, f"{folder}/checkpoint")
     if found > FORMAT:
         raise StorageError(
@@ -38,7 +38,7 @@ def refuse_others(files: Files, folder: str) -> None:
 
 
 def _format_of(files: Files, path: str) -> int:
-    """Return what a checkpoint says; 0 where nothing does: it is older, new, or damaged, which others find out."""
+    """Return the format number of a checkpoint; 0 if it has none: it is older, new, or damaged (checked elsewhere)."""
     if not files.exists(path):
         return 0
     try:

@@ -1,8 +1,8 @@
-"""What the last process left behind, as far as it can be seen without reading the log: state files and names.
+"""What the last process left, as far as it can be seen without reading the log: state files and file names.
 
-Files of the log that are missing, cut or zeroed below the checkpoint are told. Nothing is changed: readers skip
-what isn't there, and who puts a file back before the next start has all of it again. What lies behind the checkpoint is
-checked byte by byte (recovery.py).
+Log files below the checkpoint that are missing, cut or zeroed are reported. Nothing is changed: readers skip the
+missing part, and if the file is put back before the next start, all its messages are available again. Everything after
+the checkpoint is checked byte by byte (recovery.py).
 """
 
 import errno
@@ -20,28 +20,28 @@ _POSITION_AT = 19
 
 
 class LeftBehind(NamedTuple):
-    """What is known of a store before its log is read."""
+    """The knowledge about a store before its log is read."""
 
     in_use: InUse | None
     now_in_use: InUse
     checkpoint: Checkpoint | None
-    """Only if there are queues that it can be true of."""
+    """The checkpoint, if there are queues that it can refer to."""
     claimed: Checkpoint
-    """What it says of the log, or what is known without one."""
+    """The content of the checkpoint; without one, what else is known about the log."""
 
     has_checkpoint: bool
-    """There is always one, unless it was lost: then `claimed` may say too little."""
+    """There is always a checkpoint, unless it was lost. In that case `claimed` may claim too little."""
 
     deleted_topics: dict[str, int]
     log_start: int | None
-    """Where the log was to begin; -1: nothing was removed yet, None: nobody knows."""
+    """Where the log was to begin; -1: nothing was removed yet; None: unknown."""
     lost_files: list[str]
-    """Which files of the log are missing or damaged, in words."""
+    """The log files that are missing or damaged, as readable text."""
 
     def explains_holes_at(self, position: int) -> bool:
-        """Whether holes from there on are no damage: the disk had not said of what they had that it is safe.
+        """Tell whether holes from there on are no damage, because the disk had not confirmed those bytes as safe.
 
-        With the power it is lost; without, after an fsync that failed, when memory is needed for something else.
+        Such bytes are lost at a power loss, or after a failed fsync, when the memory is needed for something else.
         """
         is_known = self.in_use is not None and (self.has_checkpoint or self.has_lost_power)
         return is_known and 0 <= self.claimed.synced_position <= position
@@ -54,11 +54,11 @@ class LeftBehind(NamedTuple):
 
 
 def look(files: Files, log: CommitLog, queues: QueueTable, state: StateFiles) -> LeftBehind:
-    """Find out what the last process left. Raises: OSError, StorageError."""
+    """Determine what the last process left. Raises: OSError, StorageError."""
     segments = log.segments
     in_use = state.read_in_use()
     segments.load()
-    segments.pinned_position = 1 << 63  # nothing is being synced: any segment may be closed
+    segments.pinned_position = 1 << 63  # Nothing is being synced: any segment may be closed.
     deleted_topics = state.read_deleted_topics()
     has_queues = queues.open(deleted_topics)
     checkpoint = state.read_checkpoint()
@@ -82,25 +82,25 @@ def look(files: Files, log: CommitLog, queues: QueueTable, state: StateFiles) ->
 
 
 def _look_at_files(files: Files, segments: Segments, known: LeftBehind) -> list[str]:
-    """Find out where the log begins, and what is missing of it below the checkpoint. Raises: OSError."""
+    """Determine where the log begins, and which files are missing below the checkpoint. Raises: OSError."""
     lost, checkpoint, log_start = [], known.claimed, known.log_start
     if log_start is None:
         lost.append("logStart can't be read: nobody knows whether the log's first files are missing")
     elif known.has_lost_power and log_start > segments.min_position:
-        segments.remove_before(log_start)  # Removed files whose names came back.
+        segments.remove_before(log_start)  # These files were removed, and their names came back with the power loss.
     if known.has_checkpoint and checkpoint.log_start >= 0:
         below = checkpoint.dispatched_position
         if log_start is not None and checkpoint.knows_log_start:
             lost += _missing_start(segments, max(log_start, checkpoint.log_start), below)
         lost += _damaged_files(files, segments, min(below, checkpoint.synced_position))
-        # Retention takes nothing that the checkpoint doesn't vouch for: a log that begins behind it has lost its first
-        # segments with the power, before anything of them was safe. What there is lies behind a gap.
+        # Retention removes nothing that the checkpoint doesn't cover. If the log begins after the checkpoint, a power
+        # loss took its first segments before anything in them was safe. The remaining records follow a gap.
         segments.begin_at(below)
     return lost
 
 
 def _missing_start(segments: Segments, log_start: int, below: int) -> list[str]:
-    """Say that the log begins behind the place where it is known to begin; below `below` all was safe."""
+    """Report a log that begins later than it should; below `below` everything was safe."""
     if not segments.all or not 0 <= log_start < segments.all[0].start <= below:
         return []
     start = segments.all[0].start
@@ -111,7 +111,7 @@ def _missing_start(segments: Segments, log_start: int, below: int) -> list[str]:
 
 
 def _damaged_files(files: Files, segments: Segments, below: int) -> list[str]:
-    """Say which segments that end at or below a position aren't whole files. Raises: OSError."""
+    """Report incomplete segments that end at or below a position. Raises: OSError."""
     return [
         f"{segment.path} {fault}, messages of it are gone; {WAY_OUT}"
         for segment in segments.all[:-1]
@@ -120,7 +120,7 @@ def _damaged_files(files: Files, segments: Segments, below: int) -> list[str]:
 
 
 def _fault(files: Files, segment: Segment) -> str:
-    """Return what is wrong with a file that another one follows."""
+    """Return the problem of a segment file that another one follows; "" if there is none."""
     try:
         last = files.read_part(segment.path, segment.end - segment.start - 1, 1)
         head = files.read_part(segment.path, 0, BLANK_BYTES_MIN)

@@ -1,10 +1,10 @@
-"""Walking over the commit log record by record, believing nothing.
+"""Read the commit log record by record, and trust nothing that was not checked.
 
-Invariant: a position is passed only when `check_record` found a whole record (or a blank) that says it lies there. The
-walk ends at the first thing that is neither; that is where the log ends, or where it is damaged (damage.py).
+Invariant: a position is passed only if `check_record` found a whole record or a blank there that contains this
+position. The scan stops at anything else; the log ends there, or is damaged there (damage.py).
 
-A blank fills a segment's end, or stands where a salvage has moved something aside. Nothing is read through a map here:
-what lies on a bad sector, or is a hole on a full tmpfs, would be the end of the process.
+A blank fills the end of a segment, or replaces a part that a salvage has moved aside. The scan doesn't read through a
+memory map: with a bad sector, or a hole in a file on a full tmpfs, a mapped read would kill the process.
 """
 
 import errno
@@ -15,17 +15,17 @@ from staticfire.broker.store.segments import Segment, Segments
 from staticfire.protocol.record import Found, Verdict, check_record, peek_record_bytes
 from staticfire.runtime.machine import File
 
+# The number of bytes read from a segment at once.
 WINDOW_BYTES = 1024 * 1024
-# What is read of a segment at once.
 SECTOR_BYTES = 4096
+# Replaces each byte that the disk can't read: no record with such bytes has a matching CRC.
 UNREADABLE = b"\xff"
-# Stands for each byte that the disk can't give back: no record has a CRC that fits.
 
 _NOTHING = Verdict(Found.NOTHING, 0, "the last segment ends here")
 
 
 class ScannedRecord(NamedTuple):
-    """A whole record: it begins at `at` of `window`."""
+    """A whole record. It begins at index `at` of `window`."""
 
     log_position: int
     record_bytes: int
@@ -34,10 +34,10 @@ class ScannedRecord(NamedTuple):
 
 
 class LogScan:
-    """The records from a position on. Afterwards `position` is where they end and `verdict` says why there."""
+    """The records from a position on. Afterwards `position` is where they end, and `verdict` contains the reason."""
 
     def __init__(self, segments: Segments, position: int, may_end_segment: bool = False) -> None:
-        """`may_end_segment`: nobody appends now, so that the last segment's end may be found by its last blank."""
+        """`may_end_segment`: nothing is being appended, so the last segment's last blank may define its end."""
         self._segments = segments
         self._may_end_segment = may_end_segment
         self.position = position
@@ -66,15 +66,15 @@ class LogScan:
                 wanted = min(wanted, segment.end - self.position)
                 fresh = read_readable(file, self.position - segment.start, wanted)
                 if at == 0 and len(fresh) <= len(window):
-                    return  # it is no better when there is all of it to see
+                    return  # A second look won't help: all available bytes were already checked.
                 window, window_position = fresh, self.position
 
     def _is_passable(self, segment: Segment, file: File) -> bool:
-        """Whether a blank ends within its segment. The last one ends with a blank that nothing follows."""
+        """Tell whether a blank ends within its segment. The last segment may end with a blank that nothing follows."""
         end = self.position + self.verdict.size
         is_last = segment is self._segments.last and self._may_end_segment
         if is_last and (end >= segment.end or _is_all_zeros(file, end - segment.start, segment.end - segment.start)):
-            segment.end = end  # it was written when segments had another size
+            segment.end = end  # The segment was written with another segment size.
         return end <= segment.end
 
 
@@ -90,7 +90,7 @@ def _is_all_zeros(file: File, at: int, end: int) -> bool:
 
 
 def read_readable(file: File, at: int, size: int) -> bytes:
-    """Return what can be read, with filler in place of bad sectors. Raises: OSError (it isn't about a sector)."""
+    """Return the readable bytes, with filler in place of bad sectors. Raises: OSError (another cause than a sector)."""
     try:
         return file.read_unmapped(at, size)
     except OSError as error:

@@ -1,9 +1,10 @@
-"""One fsync of the commit log, and what has to be written again after one that failed.
+"""One fsync of the commit log, and the rewrite of data after a failed fsync.
 
-When a write to the disk fails, Linux tells one fsync of it, marks the pages clean and forgets what was to be written:
-the next fsync succeeds, and the bytes are lost with the power. So nothing since the last success counts. As long as
-memory still has them the bytes are written again, which makes the pages dirty again; each record carries its own CRC,
-so it is known whether what is read back is what was once written, or what the disk has instead. docs/decisions/0015.
+If a write to the disk fails, Linux reports the error to one fsync, marks the pages clean and drops the unwritten data.
+The next fsync succeeds, although the bytes will be lost at a power loss. So after a failure, nothing written since the
+last successful fsync counts as safe. While memory still contains the bytes, they are written again, which makes the
+pages dirty again. Each record has its own CRC, so a read shows whether the page still contains the record, or other
+bytes from the disk. See docs/decisions/0015.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,11 +19,11 @@ _HEAD_BYTES = 64
 
 
 class UnsyncedLost(StorageError):
-    """Records that were never safe are gone from memory, too: only a start can find out what there is."""
+    """Records that were never synced are lost from memory, too. Only a restart with recovery can tell what is left."""
 
 
 class Span(NamedTuple):
-    """A part of a segment that isn't synced; it begins and ends between two records."""
+    """A part of a segment that isn't synced. It begins and ends at record boundaries."""
 
     file: File
     path: str
@@ -30,10 +31,10 @@ class Span(NamedTuple):
     start: int
     stop: int
     is_rewritten: bool
-    """An fsync of it has failed, or may have."""
+    """Whether it must be written again, because an fsync of it failed or may have failed."""
 
     def rewrite(self) -> None:
-        """Write it again. Raises: OSError, UnsyncedLost."""
+        """Write the records again. Raises: OSError, UnsyncedLost."""
         at, whole = self.start, bytearray()
         for record in self._records():
             whole += record
@@ -44,7 +45,7 @@ class Span(NamedTuple):
             self.file.write(at, whole)
 
     def _records(self) -> Iterator[bytes]:
-        """Yield the records and blanks as they are read. Raises: UnsyncedLost (there is something else)."""
+        """Yield the records and blanks as they are read. Raises: UnsyncedLost (other bytes were read)."""
         at = self.start
         while at < self.stop:
             head = self.file.read_unmapped(at, _HEAD_BYTES)
@@ -62,14 +63,14 @@ class Span(NamedTuple):
 
 
 class LogSync(NamedTuple):
-    """An fsync to be done in a worker: `carry_out`, then `CommitLog.synced` or `CommitLog.sync_failed` on the loop."""
+    """One fsync. A worker calls `carry_out`; then the loop calls `CommitLog.synced` or `CommitLog.sync_failed`."""
 
     target_position: int
     spans: list[Span]
     sync_names: Callable[[], None]
 
     def carry_out(self) -> None:
-        """Return when everything below `target_position` is on the disk. Blocks. Raises: OSError, UnsyncedLost."""
+        """Sync everything below `target_position` to the disk. Blocks. Raises: OSError, UnsyncedLost."""
         for span in self.spans:
             if span.is_rewritten:
                 span.rewrite()

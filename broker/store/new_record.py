@@ -1,4 +1,4 @@
-"""What is to be appended, as one value: for everybody but the hot path of sends, which spares the object."""
+"""A record to append, as one value. Only the hot path of sends avoids creating this object."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from staticfire.protocol.plain_records import Row
 
 
 class NewRecord(msgspec.Struct, frozen=True, gc=False):
-    """What will be stored, and in which queue; `MessageStore.put` adds when and where."""
+    """The content of a new record and its queue; `MessageStore.put` adds the position and the stored time."""
 
     queue: Queue
     properties: bytes
     tags_code: int
-    """Any i64 that the queue's entry shall carry."""
+    """The i64 that is stored in the queue's entry."""
     body: bytes
     born_ms: int
     born_host: bytes
@@ -27,7 +27,7 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class NewRows(msgspec.Struct, frozen=True, gc=False):
-    """Records of one queue that are appended side by side, all of them or none."""
+    """Records of one queue that are appended next to each other, all of them or none."""
 
     queue: Queue
     born_ms: int

@@ -1,4 +1,4 @@
-"""What comes back from the store: how an append ended, what a read found."""
+"""Results of the store: the outcome of an append, the result of a read."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -9,17 +9,17 @@ from staticfire.protocol.times import MessageMs
 
 
 class NotForGood(StorageError):
-    """It has happened, and may not have after a loss of power."""
+    """The change was made, but a power loss may undo it."""
 
 
 class PutOutcome(Enum):
-    """How an append ended. RocketMQ: PutMessageStatus."""
+    """The outcome of an append. RocketMQ: PutMessageStatus."""
 
     STORED = "STORED"
     FLUSH_TIMEOUT = "FLUSH_TIMEOUT"
     """Stored and visible, but the disk has not confirmed it in time (RocketMQ: FLUSH_DISK_TIMEOUT)."""
     FAILED = "FAILED"
-    """Nothing was stored; `MessageStore.failure` says why."""
+    """Nothing was stored; `MessageStore.failure` has the reason."""
 
 
 OnStored: TypeAlias = Callable[[Any, int, int, PutOutcome], None]
@@ -27,17 +27,17 @@ OnStored: TypeAlias = Callable[[Any, int, int, PutOutcome], None]
 
 
 Settlement: TypeAlias = tuple[OnStored, Any, int, int, bool]
-"""on_stored, context, queue_offset, log_position, wait_flush: an append whose end somebody waits for."""
+"""An append whose caller waits for the outcome: on_stored, context, queue_offset, log_position, wait_flush."""
 
 
 def settle(settlements: list[Settlement], outcome: PutOutcome) -> None:
-    """Call back every one of them, in the order of their appends."""
+    """Call `on_stored` of each append, in the order of the appends."""
     for on_stored, context, queue_offset, log_position, _ in settlements:
         on_stored(context, queue_offset, log_position, outcome)
 
 
 class ReadStatus(Enum):
-    """RocketMQ: GetMessageStatus. The names are the remarks of its answers."""
+    """The status of a read. RocketMQ: GetMessageStatus. The names are the remarks in RocketMQ's responses."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -50,25 +50,25 @@ class ReadStatus(Enum):
 
 
 class ReadResult(NamedTuple):
-    """What a read found, and where. RocketMQ: GetMessageResult."""
+    """The messages that a read found, and their places. RocketMQ: GetMessageResult."""
 
     status: ReadStatus
     next_offset: int
-    """Where to read on."""
+    """The offset of the next read."""
     min_offset: int
     max_offset: int
     positions: Sequence[int]
     sizes: Sequence[int]
-    """Of each record: where in the log it is. `MessageStore.records` and `each_record` give them."""
+    """With `positions`, the place of each record in the log. `MessageStore.records` returns the records."""
     record_bytes: int
     first_offset: int
     """Queue offset of the first record."""
     end_offset: int
-    """The queue offset behind the last record; `next_offset` may be behind others that weren't wanted."""
+    """The queue offset after the last record. `next_offset` may be larger, because it is after rejected messages."""
     slices: list[bytes] | None = None
-    """The records, where they were read to be checked: one by one, or all in one."""
+    """The records, if they had to be read for a check: one by one, or all in one slice."""
     offsets: Sequence[int] | None = None
-    """The queue offset of each record; None where they follow one another from `first_offset` on."""
+    """The queue offset of each record; None if the offsets are consecutive from `first_offset` on."""
 
     @property
     def record_count(self) -> int:
@@ -80,11 +80,11 @@ class OldSegment(NamedTuple):
 
     end_position: int
     newest_ms: MessageMs
-    """None of its messages was stored later: when the record behind it was."""
+    """The stored time of the first record after this part; no message in this part was stored later."""
 
 
 class Entry(NamedTuple):
-    """What a queue knows of one of its messages."""
+    """A queue's entry for one of its messages."""
 
     log_position: int
     record_bytes: int

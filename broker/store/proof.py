@@ -1,12 +1,13 @@
-"""Checking what a read is about to hand out, and putting a wrong entry of a queue right.
+"""Check what a read is about to return, and repair wrong entries of a queue.
 
-What this process has written and the disk hasn't confirmed yet is in memory only, and nothing can have happened to it:
-a consumer that keeps up pays nothing here. Everything else is checked when it is first read: entry against record
-(position, size, magic, topic, queue, offset) and both CRCs. What was read together and found whole isn't checked again
-as long as it is among the newest `PROVEN_MAX` messages read; what happens to it meanwhile is for the scrub to find.
+Data that this process has written and the disk hasn't confirmed yet is still in memory, where it can't be damaged, so a
+consumer without lag pays nothing here. Everything else is checked when it is read first: entry against record
+(position, size, magic, topic, queue, offset) and both CRCs. Messages that were read together and found whole aren't
+checked again as long as they are among the newest `PROVEN_MAX` messages read; damage that happens meanwhile is found by
+the scrub.
 
-A wrong entry is made anew from the log: queues are derived. A record that is damaged is skipped by all readers from
-then on; it stays in the log as it is. First reads are made with pread: a bad sector is an error and not SIGBUS.
+A wrong entry is rebuilt from the log, because queues are derived from it. A damaged record is kept in the log as it is,
+but all readers skip it from then on. First reads use pread, so that a bad sector causes an error and not a SIGBUS.
 """
 
 import errno
@@ -33,14 +34,14 @@ from staticfire.protocol.record import (
     proven_offset,
 )
 
+# The number of messages that are remembered as checked: 2 MiB.
 PROVEN_MAX = 32_768
-# Messages whose positions are kept as checked: 2 MiB.
+# How much of the log is searched for the records of wrong entries: 0.2 s, during which nothing else runs.
 SEARCH_BYTES_MAX = 64 * 1024 * 1024
-# Of the log, looked through for the records of wrong entries: 0.2 s in which nothing else happens.
+# Records are read in one piece of the log if that is at most this many times their size: single reads take longer.
 SPAN_TIMES_MAX = 8
-# So much of the log is read in one piece for what is wanted of it: a read of its own for each record takes longer.
+# The number of entries tried, each at twice the distance, to find which part of the log to search.
 NEIGHBOURS_MAX = 16
-# Entries that are tried, each twice as far away, to find where in the log to look.
 
 _Place = tuple[int, int, bytes]
 """Log position, size, entry."""
@@ -54,21 +55,22 @@ class ReadProof:
     def __init__(
         self, log: CommitLog, tags_code_of: TagsCodeOf, findings: Findings, deleted_below: Callable[[str], int]
     ) -> None:
-        """`deleted_below`: records of a topic before that position belong to nobody any more."""
+        """`deleted_below`: records of a topic before that position are obsolete."""
         self._deleted_below = deleted_below
         self._log = log
         self._tags_code_of = tags_code_of
         self._findings = findings
+        # Checked reads by the log position of the first record. The whole read is compared, because an entry may have
+        # been damaged meanwhile and lead to other records.
         self._proven: dict[int, _Proven] = {}
-        # By the log position of the first record: an entry may have been spoilt meanwhile that leads to others.
         self._proven_messages = 0
+        # The last search: queue, start, end, and the places that it found.
         self._searched: tuple[Queue, int, int, dict[int, _Place]] | None = None
-        # The last search: whose, from where to where, and what it found.
 
     # --- checking
 
     def prove(self, queue: Queue, found: ReadResult) -> ReadResult | None:
-        """Return what was found, with its records if they had to be read; None when not all of it is right."""
+        """Return what was found, with its records if they had to be read; None if some of it is wrong."""
         positions, sizes = found.positions, found.sizes
         key = queue, found.first_offset, positions, sizes, found.offsets
         if self._proven.get(positions[0]) == key:
@@ -89,7 +91,7 @@ class ReadProof:
         # fmt: on
 
     def _read(self, positions: Sequence[int], sizes: Sequence[int], total_bytes: int) -> list[bytes] | None:
-        """Read records; in one slice if they lie side by side. None when one of them can't be read."""
+        """Read records, in one slice if they are adjacent. Return None if one of them can't be read."""
         start, span_bytes = positions[0], positions[-1] + sizes[-1] - positions[0]
         if span_bytes == total_bytes:
             span = self._read_one(start, span_bytes)
@@ -98,7 +100,7 @@ class ReadProof:
             span = self._read_one(start, span_bytes)
             if span is not None:
                 return [span[at - start : at - start + size] for at, size in zip(positions, sizes, strict=True)]
-            # What can't be read may lie between the records.
+            # The unreadable place may be between the records.
         records: list[bytes] = []
         for record in map(self._read_one, positions, sizes):
             if record is None:
@@ -117,18 +119,18 @@ class ReadProof:
             return None
 
     def _fit(self, queue: Queue, found: ReadResult, slices: list[bytes]) -> bool:
-        """Whether these are whole records of the queue, and those that were wanted."""
+        """Tell whether these are whole records of the queue, at the expected offsets."""
         if not self._are_whole(queue, found, slices):
             return False
         if found.offsets is None:
-            return True  # As many as there are offsets, each with another one: they are these.
+            return True  # There are as many records as offsets, with increasing offsets, so they are the right ones.
         if len(slices) == 1:
             ends = accumulate(found.sizes)
             slices = [slices[0][end - size : end] for end, size in zip(ends, found.sizes, strict=True)]
         return peek_queue_offsets(slices) == [*found.offsets]
 
     def _are_whole(self, queue: Queue, found: ReadResult, slices: list[bytes]) -> bool:
-        """Whether these are whole records of the queue, from the first offset to the last one, which go up."""
+        """Tell whether these are whole records of the queue, with increasing offsets within the expected range."""
         queue_id, topic = queue.queue_id, queue.packed_topic
         least, end = found.first_offset, found.end_offset
         if twin is not None:
@@ -149,13 +151,13 @@ class ReadProof:
         return True
 
     def entries_fit(self, queue: Queue, offset: int, entries: list[Entry]) -> bool:
-        """Whether entries that were read from files are those of their records, tags codes included."""
+        """Tell whether entries that were read from files match their records, including the tags codes."""
         return all(
             at in queue.unreadable or self._entry_fits(queue, at, entry) for at, entry in enumerate(entries, offset)
         )
 
     def _entry_fits(self, queue: Queue, offset: int, entry: Entry) -> bool:
-        """Whether a whole record of that queue and offset is where the entry says; or it is known to be lost."""
+        """Tell whether an entry leads to a whole record of that queue and offset, or is marked as lost."""
         position, size, tags_code = entry
         if position < 0 and size == 0:
             return True
@@ -172,7 +174,10 @@ class ReadProof:
     # --- mending
 
     def mend(self, queue: Queue, first_offset: int, end_offset: int) -> None:
-        """Make wrong entries anew, and note what has no whole record. Raises: StorageError (neither helps), OSError."""
+        """Rebuild wrong entries, and note offsets without a whole record.
+
+        Raises: StorageError (neither helps), OSError.
+        """
         wrong = [
             offset
             for offset in range(first_offset, min(end_offset, queue.max_offset))
@@ -180,7 +185,7 @@ class ReadProof:
         ]
         places = self._places(queue, wrong[0], wrong[-1] + 1) if wrong else {}
         if places and wrong[0] == queue.min_offset < min(places):
-            # The oldest that the log has: what the entries before it were of, retention has removed.
+            # The log's oldest record of the queue is later: retention has removed the records of the entries before it.
             queue.begins_at(min(places))
         for offset in wrong:
             if offset < queue.min_offset:
@@ -188,7 +193,7 @@ class ReadProof:
             place, entry = places.get(offset), _entry(queue, offset)
             if place is None:
                 if self._log.is_in_doubt(entry.log_position):
-                    # Nobody is to pass it over: it is written again, or a start gives its offset to another message.
+                    # The message must not be skipped: it will be written again, or a restart reuses its offset.
                     place_words = f"offset {offset} of queue {queue.queue_id} of {queue.topic}"
                     raise StorageError(f"{place_words} can't be read: the disk has not taken it; ask again")
                 queue.unreadable.add(offset)
@@ -203,7 +208,7 @@ class ReadProof:
                 raise StorageError(words)
 
     def _damaged(self, queue: Queue, offset: int, entry: Entry) -> Finding:
-        """Say why there is no record."""
+        """Describe why there is no record."""
         position, size, _ = entry
         reason = "no whole record of it is in the log"
         slices = self._read((position,), (size,), size) if size > 0 else None
@@ -216,11 +221,11 @@ class ReadProof:
         return Finding(DAMAGED_RECORD, position if size > 0 else -1, reason, queue.topic, queue.queue_id, offset)
 
     def _places(self, queue: Queue, first_offset: int, end_offset: int) -> dict[int, _Place]:
-        """Return by offset where the log has the records of a queue, as far as `SEARCH_BYTES_MAX` goes."""
+        """Return by offset the places of a queue's records in the log, limited by `SEARCH_BYTES_MAX`."""
         start = self._neighbour(queue, first_offset, -1)
         stop = self._neighbour(queue, end_offset - 1, 1)
         if start == self._log.min_position and stop < self._log.end_position:
-            start = max(start, stop - SEARCH_BYTES_MAX)  # It is the other end that something is known of.
+            start = max(start, stop - SEARCH_BYTES_MAX)  # Only the upper bound comes from an entry: search before it.
         stop = min(stop, start + SEARCH_BYTES_MAX)
         searched = self._searched
         if searched is not None and searched[0] is queue and searched[1] <= start and stop <= searched[2]:
@@ -230,7 +235,7 @@ class ReadProof:
         return places
 
     def _neighbour(self, queue: Queue, offset: int, step: int) -> int:
-        """Return where the record of a right entry lies, before that offset or behind it; else the log's end there."""
+        """Return the record position of a near correct entry before or after an offset, else the log's start or end."""
         for _ in range(NEIGHBOURS_MAX):
             offset += step
             if not queue.min_offset <= offset < queue.max_offset:
@@ -261,6 +266,6 @@ class ReadProof:
 
 
 def _entry(queue: Queue, offset: int) -> Entry:
-    """Return one entry; one of zeros when it is missing."""
+    """Return one entry, or zeros if it is missing."""
     entries = queue.entry_bytes(offset, 1)
     return Entry._make(ENTRY.unpack(entries)) if len(entries) == ENTRY_BYTES else Entry(0, 0, 0)

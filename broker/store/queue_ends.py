@@ -1,14 +1,14 @@
-"""Where queues ended when they were last written, so that a file of theirs that is lost, cut or zeroed is missed.
+"""The end offsets of queues when they were last written, so that a lost, cut or zeroed file is noticed.
 
     <folder>/queueEnds    <checksum> [log position, {topic: {queue id: end offset}}]\\n    a line per flush round
 
-A line has the queues that its round has written, and where the log ended when the round began. It is appended and
-synced when their entries are safe, before the checkpoint. Later lines count more than earlier ones; of a topic that was
-deleted only lines count that lie behind its deletion. When the file has grown to several times its size it is replaced
-by one line with all that counts: so it is bounded by the number of queues, and a round costs what it has changed.
+A line contains the queues written by its round, and the position where the log ended when the round began. It is
+appended and synced after the entries are safe, before the checkpoint. Later lines override earlier ones. For a deleted
+topic, only lines after its deletion count. If the file has grown to several times its size, it is replaced by a single
+line with all valid ends. So its size is bounded by the number of queues, and a round costs only what it has changed.
 
-Invariants: entries of all offsets below an end are safe in the queue's files; a line that was synced is never lost by
-what comes after it.
+Invariants: entries of all offsets below an end are safe in the queue's files; a synced line is never lost by a later
+write.
 """
 
 from collections.abc import Callable
@@ -19,46 +19,46 @@ import msgspec
 from staticfire.broker.store.sealed import seal, unseal
 from staticfire.runtime.machine import Files
 
-BYTES_MIN = 64 * 1024
 # A smaller file isn't replaced.
+BYTES_MIN = 64 * 1024
+# The file is replaced when it has this multiple of its size after the last replacement.
 GROWTH_MAX = 4
-# So many times the size it had when it was replaced it may have.
 
 Ends: TypeAlias = dict[str, dict[int, int]]
-"""Topic -> queue id -> the offset behind its last entry."""
+"""Topic -> queue id -> the offset after its last entry."""
 
 
 class RecordedEnds(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     ends: Ends
     log_position: int
-    """Of its last line; -1: there is none."""
+    """The log position of the last line; -1: there is none."""
     is_damaged: bool
-    """A line isn't as it was written, and it isn't the last."""
+    """Whether a line other than the last one is damaged."""
     is_stale: bool
-    """There are lines that don't count any more, or a torn one at the end."""
+    """Whether some lines don't count any more, or the last one is torn."""
 
 
 _decoder = msgspec.json.Decoder(tuple[int, Ends])
 
 
 class QueueEndsFile:
-    """The file. One caller at a time; everything blocks."""
+    """The file. It has one caller at a time; everything blocks."""
 
     def __init__(self, files: Files, path: str, deletions: Callable[[], dict[str, int]]) -> None:
-        """`deletions`: topic -> where the log ended when it was deleted; asked in whatever thread calls."""
+        """`deletions`: topic -> where the log ended when it was deleted. It is called in the caller's thread."""
         self._files = files
         self._path = path
         self._deletions = deletions
+        # The size up to which the file is known to contain whole, synced lines; -1: the next line replaces the file.
         self._bytes = -1
-        # So much of the file is known to be whole lines on the disk; -1: the next line replaces it.
         self._replaced_bytes = 0
         self.log_position = -1
-        """Of the last line; -1: there is none."""
+        """The log position of the last line; -1: there is none."""
 
     def read(self, deletions: dict[str, int]) -> RecordedEnds:
-        """Return what there is. Raises: OSError."""
+        """Read the file. Raises: OSError."""
         try:
             data = self._files.read_bytes(self._path)
         except FileNotFoundError:
@@ -66,11 +66,12 @@ class QueueEndsFile:
         recorded = _fold(data, deletions)
         self.log_position = recorded.log_position
         self._bytes = len(data) if data and not (recorded.is_damaged or recorded.is_stale) else -1
-        self._replaced_bytes = len(data) // GROWTH_MAX  # Perhaps less, so a large file is replaced soon after a start.
+        # The real size may have been larger. A smaller value here only means that a large file is replaced sooner.
+        self._replaced_bytes = len(data) // GROWTH_MAX
         return recorded
 
     def append(self, log_position: int, ends: Ends) -> None:
-        """Add a line, and return when it is on the disk. Raises: OSError (the next one replaces the file then)."""
+        """Add a line and sync it. Raises: OSError (the next call replaces the file then)."""
         line = _line(log_position, ends)
         whole_bytes = self._bytes
         if whole_bytes < 0 or whole_bytes + len(line) > max(BYTES_MIN, GROWTH_MAX * self._replaced_bytes):
@@ -89,7 +90,7 @@ class QueueEndsFile:
         self.log_position = log_position
 
     def replace(self, log_position: int, ends: Ends) -> None:
-        """Let the file say this and nothing else. Raises: OSError."""
+        """Replace the content of the file by this one line. Raises: OSError."""
         line = _line(log_position, ends)
         self._files.replace(self._path, line)
         self._bytes = self._replaced_bytes = len(line)
@@ -101,7 +102,7 @@ def _line(log_position: int, ends: Ends) -> bytes:
 
 
 def _fold(data: bytes, deletions: dict[str, int]) -> RecordedEnds:
-    """Put all lines together."""
+    """Merge all lines."""
     ends: Ends = {}
     last_position, is_torn, is_damaged, is_stale = -1, False, False, False
     *lines, rest = data.split(b"\n")
@@ -111,7 +112,7 @@ def _fold(data: bytes, deletions: dict[str, int]) -> RecordedEnds:
         except (msgspec.DecodeError, ValueError):
             is_torn = True
             continue
-        is_damaged |= is_torn  # What was torn is the last that was written.
+        is_damaged |= is_torn  # A torn write can only be the last line: this one follows, so it was damage.
         for topic in changed.keys() & deletions.keys() if deletions else ():
             if log_position <= deletions[topic]:
                 is_stale = True

@@ -1,10 +1,11 @@
 """The files of the consume queues: entries of 20 bytes, 300,000 per file. RocketMQ: ConsumeQueue.
 
     <folder>/<topic>/<queue id>/00000000000000000000     log position i64, record bytes i32, tags code i64; ...
-    <folder>/<topic>/<queue id>/00000000000006000000     the name is the first byte's place among all entries
+    <folder>/<topic>/<queue id>/00000000000006000000     the name is the byte position of the file's first entry
 
-Read through a bounded number of open files, written by a worker through files of its own. LOST is the entry of a
-message whose record is known to be gone. One of zeros was never written, or by an older version, which meant the same.
+Reads share a bounded number of open files. Workers write through files of their own. LOST is the entry of a message
+whose record is known to be gone. An entry of zeros was never written, or was written by an older version with the same
+meaning as LOST.
 """
 
 import errno
@@ -22,23 +23,24 @@ LOST = ENTRY.pack(-1, 0, 0)
 FILE_NAME_DIGITS = 20
 ENTRIES_READ_MAX = 1024
 PLACE_MAX = (1 << 62) - 1
+# This many files or more are synced together. For fewer files it isn't worth waiting for other data that the file
+# system would sync as well.
 TOGETHER_MIN = 64
-# From so many files on they are synced together: fewer aren't worth what else may wait in the file system.
 
 
 class QueueWrite(NamedTuple):
-    """Entries that go into one file."""
+    """Entries to write into one file."""
 
     folder: str
     path: str
     at: int
     entries: bytes
     is_new: bool
-    """Nothing vouches for the file's name on the disk: those of its folders may not be there either."""
+    """Whether the file's name may not be on the disk yet. Then the names of its folders may be missing, too."""
 
 
 def write_entries(files: Files, writes: list[QueueWrite]) -> None:
-    """Write and sync entries and their files' names, in a worker. Doing it twice does no harm. Raises: OSError."""
+    """Write and sync entries and their files' names, in a worker. Repeating it does no harm. Raises: OSError."""
     if len(writes) >= TOGETHER_MIN and files.syncs_together:
         files.make_folder(writes[0].folder)
         files.sync_together(writes[0].folder, partial(_write_unsynced, files, writes))
@@ -47,7 +49,7 @@ def write_entries(files: Files, writes: list[QueueWrite]) -> None:
     for folder, path, at, entries, is_new in writes:
         if is_new:
             files.make_folder(folder)
-            # The queue's folder, the topic's, and that of all queues.
+            # The folder of the queue, of the topic, and of all queues.
             topic_folder = posixpath.dirname(folder)
             unsynced |= dict.fromkeys((folder, topic_folder, posixpath.dirname(topic_folder)))
         file = files.open(path)
@@ -83,12 +85,12 @@ class QueueFiles:
         self._open: dict[str, File] = {}
 
     def path(self, folder: str, offset: int) -> str:
-        """Return the file in which the entry of a queue offset is."""
+        """Return the path of the file that contains the entry of a queue offset."""
         start = offset - offset % self.entries_per_file
         return f"{folder}/{start * ENTRY_BYTES:0{FILE_NAME_DIGITS}d}"
 
     def starts(self, folder: str) -> list[int]:
-        """Return the first offsets of the files of a queue."""
+        """Return the first offset of each file of a queue."""
         names = self.files.list_folder(folder)
         starts = [int(name) for name in names if len(name) == FILE_NAME_DIGITS and name.isdecimal()]
         if starts and starts[-1] > PLACE_MAX:
@@ -97,9 +99,9 @@ class QueueFiles:
         return [start // ENTRY_BYTES for start in starts]
 
     def first_position(self, folder: str) -> int | None:
-        """Return where the record of the first entry that is no hole lies; None without one. Raises: OSError.
+        """Return the position of the record of the first entry that is no hole; None if there is none. Raises: OSError.
 
-        Of a queue that has nothing but holes, and is known to have lost all, it is a place behind any log.
+        If a queue consists only of holes, and some are LOST, the result is a position after the end of any log.
         """
         is_lost = False
         for start in self.starts(folder):
@@ -113,7 +115,7 @@ class QueueFiles:
         return PLACE_MAX if is_lost else None
 
     def read(self, folder: str, offset: int, count: int) -> bytes:
-        """Return up to `count` entries, as far as the file has them. Raises: OSError."""
+        """Return up to `count` entries, as many as the file has. Raises: OSError."""
         in_file = offset % self.entries_per_file
         count = min(count, self.entries_per_file - in_file)
         file = self._file(self.path(folder, offset))
@@ -124,9 +126,9 @@ class QueueFiles:
         return entries[:-rest] if rest else entries
 
     def has_end(self, folder: str, end: int, trusted_below: int) -> bool:
-        """Whether the files have the last entry before `end`, of a record below a position, or LOST. Raises: OSError.
+        """Tell whether the last entry before `end` is in the files: LOST, or of a record below `trusted_below`.
 
-        What is open stays so: this is asked of thousands of queues at once.
+        The file isn't opened permanently, because thousands of queues are checked in a row. Raises: OSError.
         """
         offset = end - 1
         at = offset % self.entries_per_file * ENTRY_BYTES
@@ -135,7 +137,7 @@ class QueueFiles:
         except OSError as error:
             if error.errno not in (errno.EIO, errno.EISDIR):
                 raise
-            return False  # A bad sector, or somebody's folder.
+            return False  # It is a bad sector, or a folder in place of the file.
         if len(entry) < ENTRY_BYTES:
             return False
         position, size, _ = ENTRY.unpack(entry)
@@ -150,22 +152,25 @@ class QueueFiles:
                 oldest = next(iter(self._open))
                 self._open.pop(oldest).close()
             file = self.files.open(path)
-        self._open[path] = file  # the last is the one that was used last
+        self._open[path] = file  # The most recently used file is the last one.
         return file
 
     def count(self, folder: str, start: int) -> int:
-        """Return how many whole entries the file that begins with offset `start` has. Raises: OSError."""
+        """Return the number of whole entries in the file that begins with offset `start`. Raises: OSError."""
         file = self._file(self.path(folder, start))
         return 0 if file is None else min(file.size() // ENTRY_BYTES, self.entries_per_file)
 
     def cut(self, folder: str, start: int, count: int) -> None:
-        """Leave `count` entries in a file, none of a torn one. Raises: OSError."""
+        """Cut a file after `count` entries. Raises: OSError."""
         file = self._file(self.path(folder, start))
         if file is not None and file.size() > count * ENTRY_BYTES:
             file.truncate(count * ENTRY_BYTES)
 
     def mend(self, folder: str, offset: int, entry: bytes) -> None:
-        """Write one entry anew, in a new file if need be. Nobody waits for the disk: it is derived. Raises: OSError."""
+        """Rewrite one entry, if necessary in a new file.
+
+        It isn't synced, because the log has the data. Raises: OSError.
+        """
         path = self.path(folder, offset)
         file = self._file(path)
         if file is None:
@@ -180,7 +185,7 @@ class QueueFiles:
         self.files.remove(path)
 
     def forget(self, folder: str) -> None:
-        """Close what is open below a folder, which is about to be removed."""
+        """Close all open files below a folder that will be removed."""
         for path in [path for path in self._open if path.startswith(folder + "/")]:
             self._close(path)
 

@@ -1,8 +1,9 @@
-"""Where a queue begins: its first offset whose record is still in the log, found by a few looks at its entries.
+"""Find where a queue begins: the first offset whose record is still in the log, with few reads of its entries.
 
-Positions go up from entry to entry, so that halving finds the first one that isn't below the log's start. What can't be
-true is never passed over: an entry of zeros that isn't part of a known hole, or one beside it, which may be torn. The
-queue begins there then, and whoever reads it finds out (proof.py).
+Log positions increase from entry to entry, so a binary search finds the first one that isn't below the log's start. A
+hole is a run of entries of zeros or LOST. Implausible entries are never skipped: zeros that aren't part of a known hole
+(one that ends with LOST), or an entry next to them, which may be torn. The queue begins there in that case, and the
+next read detects the problem (proof.py).
 """
 
 from typing import Protocol
@@ -16,7 +17,7 @@ _FAR_AWAY = 1 << 62
 
 
 class Entries(Protocol):
-    """A queue, as far as this has to know it."""
+    """The parts of a queue that this module needs."""
 
     first_file: int
     max_offset: int
@@ -25,7 +26,7 @@ class Entries(Protocol):
 
 
 def find_first(queue: Entries, known: int, lowest: int) -> int:
-    """Return the first offset whose record lies at `lowest` or above; none below `known` does. Raises: OSError."""
+    """Return the first offset whose record is at `lowest` or above; no offset below `known` is. Raises: OSError."""
     low, high = known, queue.max_offset
     probe = low
     while low < high:
@@ -40,7 +41,7 @@ def find_first(queue: Entries, known: int, lowest: int) -> int:
 
 
 def next_entry(queue: Entries, offset: int, end: int) -> int:
-    """Return the first offset that isn't a hole; `end` when all are. Raises: OSError."""
+    """Return the first offset that isn't a hole; `end` if all are. Raises: OSError."""
     while offset < end and (entries := queue.entry_bytes(offset, min(end - offset, LOOK_ENTRIES))):
         holes = _count_holes(entries)
         offset += holes
@@ -50,9 +51,9 @@ def next_entry(queue: Entries, offset: int, end: int) -> int:
 
 
 def _next_certain(queue: Entries, offset: int, end: int) -> tuple[int, int]:
-    """Return an offset and where its record lies: the first of which the entry tells; far away if none does.
+    """Return the first offset with a reliable entry, and its record's position; a very large one if there is none.
 
-    A hole doesn't say whether what lies before it is gone; beside one that nobody knows of an entry may be torn.
+    A hole doesn't show whether the records before it are gone. An entry next to zeros may be torn.
     """
     while (offset := next_entry(queue, offset, end)) < end:
         entry, before, behind = (_entry(queue, at) for at in (offset, offset - 1, offset + 1))
@@ -68,7 +69,7 @@ def _entry(queue: Entries, offset: int) -> bytes | bytearray:
 
 
 def _count_holes(entries: bytes | bytearray) -> int:
-    """Return how many entries from the first on are holes."""
+    """Return the number of holes at the beginning of these entries."""
     at, end = 0, len(entries)
     while at < end and entries[at : at + ENTRY_BYTES] in _HOLES:
         at += ENTRY_BYTES

@@ -1,8 +1,8 @@
-"""All consume queues of a store: found on demand.
+"""All consume queues of a store, loaded on demand.
 
-A queue is loaded from its files when it is first asked for, so that opening a store with 40,000 of them costs nothing.
-Invariants: a queue with entries that its files don't safely have is in `dirty`, or in the flush round under way; once
-`recorded` is there, no queue is shorter than it says.
+A queue is loaded from its files at its first use, so that opening a store with 40,000 queues costs nothing. Invariants:
+a queue with entries that aren't yet safe in its files is in `dirty`, or in the current flush round; after recovery, no
+queue is shorter than its end in `recorded`.
 """
 
 from collections.abc import Iterable
@@ -39,19 +39,19 @@ class QueueTable:
         self._topics_on_disk: set[str] = set()
         self._of_topic: dict[str, list[Queue]] = {}
         self.by_name: dict[tuple[str, int], Queue] = {}
+        # Used as an ordered set. The values mean nothing.
         self.dirty: dict[Queue, object] = {}
-        # What is said of each means nothing.
         self.trusted_below = 0
-        """Entries of records from there on are made anew by recovery; what the files have of them is cut off."""
+        """Recovery rebuilds entries of records from this position on. Such entries in the files are cut off."""
         self.recorded: Ends = {}
-        """Where queues ended that aren't loaded yet; filled at the end of recovery."""
+        """The ends of queues that aren't loaded yet; filled at the end of recovery."""
         self.strays: dict[str, None] = {}
-        """What lies among the queues and is none of ours, as far as somebody came across it."""
+        """Unknown files and folders that were found among the queues so far."""
 
     # --- finding
 
     def open(self, deleted_topics: dict[str, int]) -> bool:
-        """Find the topics that have queues, finish deletions that were broken off; return whether there was a folder.
+        """Find the topics that have queues, and finish interrupted deletions; return whether the folder existed.
 
         Raises: OSError.
         """
@@ -76,23 +76,23 @@ class QueueTable:
                 self._files.remove_folder(folder)
 
     def _ids_on_disk(self, topic: str) -> list[int]:
-        """Return the ids of a topic's queues that have a name on the disk. Raises: OSError."""
+        """Return the ids of a topic's queues that have a folder on the disk. Raises: OSError."""
         folder = f"{self._folder}/{topic}"
         try:
             names = self._files.list_folder(folder) if topic in self._topics_on_disk else []
         except NotADirectoryError:
             self.strays[folder] = None
             return []
-        # Python takes more for numbers than what a queue's folder can be named.
+        # `int` accepts more names than a queue's folder can have.
         ids = {name: int(name) for name in names if name.isdecimal() and len(name) <= QUEUE_ID_DIGITS_MAX}
         ids = {name: number for name, number in ids.items() if number < QUEUES_OF_TOPIC_MAX and name == str(number)}
         self.strays |= dict.fromkeys(f"{folder}/{name}" for name in names if name not in ids)
         return list(ids.values())
 
     def load(self, topic: str, queue_id: int) -> Queue:
-        """Return a queue that wasn't asked for before: from its files, or a new one.
+        """Return a queue that isn't loaded yet, from its files or as a new one.
 
-        Raises: OSError, StorageError, QueueShort (its files were removed or cut; it has to be rebuilt).
+        Raises: OSError, StorageError, QueueShort (its files were removed or cut; it must be rebuilt).
         """
         if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
             raise StorageError(f"no queue can be made for the topic {topic!r}: it can't be the name of a folder")
@@ -118,24 +118,24 @@ class QueueTable:
         return sorted(self._topics_on_disk.union(self._of_topic))
 
     def queue_ids(self, topic: str) -> list[int]:
-        """Return the ids of a topic's queues that have or had a message, in files or not yet. Raises: OSError."""
+        """Return the ids of a topic's queues that have or had a message, also if only in memory. Raises: OSError."""
         ids = {queue.queue_id for queue in self._of_topic.get(topic, []) if queue.max_offset}
         return sorted(ids.union(self._ids_on_disk(topic)))
 
     def end_of(self, topic: str, queue_id: int) -> int:
-        """Return where a queue ends, without a look at its files: one that isn't loaded, where it had ended."""
+        """Return where a queue ends, without reading its files; the saved end if it isn't loaded."""
         queue = self.by_name.get((topic, queue_id))
         return self.recorded.get(topic, {}).get(queue_id, 0) if queue is None else queue.max_offset
 
     def load_all(self) -> None:
-        """Load every queue that has files, so that what is no longer true of them is cut off. Raises: OSError."""
+        """Load every queue that has files, so that obsolete entries are cut off. Raises: OSError."""
         for topic in sorted(self._topics_on_disk):
             for queue_id in self._ids_on_disk(topic):
                 if (topic, queue_id) not in self.by_name:
                     self.load(topic, queue_id)
 
     def without_end(self, names: Iterable[tuple[QueueName, int]]) -> dict[QueueName, int]:
-        """Return those of these queues that lack the entry before the end given with them. Raises: OSError."""
+        """Return those of these queues that lack the entry before the given end. Raises: OSError."""
         lacking = {}
         for name, end in names:
             queue = self.by_name.get(name)
@@ -148,13 +148,13 @@ class QueueTable:
         return lacking
 
     def forget(self, name: QueueName) -> None:
-        """Remove a queue that nobody has, to be made anew from the log. Raises: OSError."""
+        """Remove a queue that isn't in use, to rebuild it from the log. Raises: OSError."""
         self._drop(name)
         self.recorded.get(name[0], {}).pop(name[1], None)
         self._remove_folder(f"{self._folder}/{name[0]}/{name[1]}")
 
     def leave_short(self, name: QueueName, end: int) -> None:
-        """Take back what was begun of making a queue anew: who asks for it hears QueueShort."""
+        """Undo a started rebuild of a queue: loading it raises QueueShort again."""
         self._drop(name)
         self.recorded.setdefault(name[0], {})[name[1]] = end
 
@@ -165,7 +165,7 @@ class QueueTable:
             self._of_topic[queue.topic].remove(queue)
 
     def forget_all(self) -> None:
-        """Remove all queues: they are rebuilt from the log. Raises: OSError."""
+        """Remove all queues, to rebuild them from the log. Raises: OSError."""
         self._entries.close()
         self._files.remove_folder(self._folder)
         self._files.make_folder(self._folder)
@@ -175,7 +175,10 @@ class QueueTable:
         self.dirty.clear()
 
     def delete(self, topic: str) -> None:
-        """Remove the queues of a topic; whoever still has one of them has an orphan. Raises: OSError."""
+        """Remove the queues of a topic and mark the objects as deleted for callers that still hold them.
+
+        Raises: OSError.
+        """
         for queue in self._of_topic.pop(topic, []):
             queue.deleted = True
             del self.by_name[topic, queue.queue_id]
@@ -191,7 +194,7 @@ class QueueTable:
     # --- writing
 
     def start_round(self) -> Round:
-        """Begin to write all that is visible of the dirty queues."""
+        """Start a round that writes everything visible of the dirty queues."""
         round_ = Round([(queue, queue.max_offset) for queue in self.dirty])
         self.dirty.clear()
         return round_
@@ -200,20 +203,20 @@ class QueueTable:
         """Note that a batch is safe. Raises: OSError."""
         for queue, up_to_offset in batch.queues:
             if queue.deleted:
-                # The worker was at it while it was deleted, and has made the folder again.
+                # The queue was deleted while a worker was writing it, and the worker has created the folder again.
                 self._remove_folder(queue.folder)
             else:
                 queue.flushed(up_to_offset, self._keep_entries)
 
     def broken_off(self, round_: Round) -> None:
-        """Note that a round has failed: its queues stay dirty. Raises: OSError."""
+        """Mark the queues of a failed round as dirty again. Raises: OSError."""
         self.dirty.update((queue, None) for queue in round_.queues if not queue.deleted)
         for queue in round_.queues:
             if queue.deleted:
                 self._remove_folder(queue.folder)
 
     def remove_old_files(self) -> None:
-        """Remove files of loaded queues that only have entries whose records are gone. Raises: OSError."""
+        """Remove files of loaded queues that have only entries whose records are gone. Raises: OSError."""
         for queue in self.by_name.values():
             queue.remove_old_files()
 

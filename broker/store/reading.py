@@ -1,7 +1,12 @@
-"""Finding messages of a queue from an offset on. RocketMQ: DefaultMessageStore.getMessage, GetMessageStatus.
+"""Read messages of a queue from an offset on. RocketMQ: DefaultMessageStore.getMessage, GetMessageStatus.
 
-The statuses and the next offsets are RocketMQ's, which consumers rely on. Not done: smaller answers for records that
-have fallen out of the page cache (RocketMQ: checkInDiskByCommitOffset).
+The statuses and the next offsets are RocketMQ's, because consumers rely on them. Not implemented: smaller responses for
+records that have left the page cache (RocketMQ: checkInDiskByCommitOffset).
+
+A read uses only the queue's entries, and returns the positions of the records. Without a filter, the fast path takes
+all entries at once. If there is a filter, a known unreadable record or a suspicious entry, `_read_each` checks the
+entries one by one and skips LOST ones and unreadable records. At a wrong entry it ends the result, or raises WrongEntry
+so that the caller repairs the entry and tries again.
 """
 
 from bisect import bisect_right
@@ -15,14 +20,14 @@ from staticfire.broker.store.outcomes import ReadResult, ReadStatus
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.broker.store.settings import READ_ENTRIES_MAX
 
+# The number of entries that are checked together if one of them is wrong.
 WRONG_ENTRIES_MAX = 32
-# Looked at together when one of them is wrong.
+# The first read takes this many entries per message, because a filter usually accepts enough of them.
 LOOK_TIMES = 4
-# So many times as many entries as messages are read at first: mostly enough of them are wanted.
 
 
 class WrongEntry(Exception):
-    """The entry of a message that should be there can't be true, or is missing."""
+    """The entry of a message is missing or wrong, although the message should exist."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(offset)
@@ -42,10 +47,10 @@ def read_queue(
     wanted: Callable[[int], bool] | None,
     in_order: bool = True,
 ) -> ReadResult:
-    """Return where records from `offset` on are whose tags code is wanted: at least one, whatever its size.
+    """Return the positions of records from `offset` on whose tags code is wanted: at least one, whatever its size.
 
-    What lies below `lowest_position` in the log is gone. `in_order`: an entry that leads to a place before that of its
-    forerunner is wrong, or the forerunner is, and nothing may be passed over by what they say. Raises: OSError,
+    Records below `lowest_position` in the log are gone. `in_order`: if a record's position is before the end of the
+    previous one, one of the two entries is wrong, and no message may be skipped because of them. Raises: OSError,
     WrongEntry.
     """
     min_offset = queue.min_offset
@@ -53,7 +58,8 @@ def read_queue(
     if offset >= max_offset or offset < min_offset:
         return _outside(offset, min_offset, max_offset)
     if wanted is None and not queue.unreadable:
-        # Nearly always all entries will do. To look at 32 of them one by one takes four times as long. Positions go up.
+        # Nearly always all entries can be used. Checking 32 of them one by one takes four times as long. Positions
+        # increase, so checking the first one is enough.
         count = min(messages_max, max_offset - offset)
         entries = queue.entry_bytes(offset, count)
         if len(entries) == count * ENTRY_BYTES:
@@ -79,7 +85,7 @@ def _read_each(
     wanted: Callable[[int], bool] | None,
     in_order: bool,
 ) -> ReadResult:
-    """`read_queue`, entry by entry."""
+    """Do `read_queue`, entry by entry."""
     min_offset, max_offset, unreadable = queue.min_offset, queue.max_offset, queue.unreadable
     end = min(max_offset, offset + (messages_max if wanted is None else max(READ_ENTRIES_MAX, messages_max)))
     chosen: list[tuple[int, int, int]] = []
@@ -125,7 +131,7 @@ def _read_each(
 def _found(
     chosen: list[tuple[int, int, int]], total: int, next_offset: int, min_offset: int, max_offset: int
 ) -> ReadResult:
-    """Return a result of these: log position, size and offset of each."""
+    """Return a result with these messages, given as (log position, size, offset)."""
     positions, sizes, offsets = zip(*chosen, strict=True)
     first, end = offsets[0], offsets[-1] + 1
     gaps = offsets if end - first > len(offsets) else None
@@ -134,7 +140,7 @@ def _found(
 
 
 def _end_of(entry: tuple[int, ...] | None, lowest_position: int) -> int:
-    """Return where the record of an entry ends, as far as it says so; else the log's start."""
+    """Return the end of an entry's record, or the log's start if the entry doesn't contain one."""
     if entry is None or entry[1] <= 0:
         return lowest_position
     return max(lowest_position, entry[0] + entry[1])
@@ -158,5 +164,5 @@ def _nothing(status: ReadStatus, next_offset: int, min_offset: int, max_offset: 
 
 @lru_cache(maxsize=64)
 def _unpack_of(count: int) -> Callable[[bytes | bytearray], tuple[int, ...]]:
-    """Return what makes one flat tuple of so many entries."""
+    """Return a function that unpacks `count` entries into one flat tuple."""
     return Struct(">" + "qiq" * count).unpack

@@ -1,22 +1,24 @@
-"""Finding out at start what the last process left behind. RocketMQ: CommitLog.recoverAbnormally, doRecheckReputOffset.
+"""Recovery of log and queues at start. RocketMQ: CommitLog.recoverAbnormally, doRecheckReputOffset.
 
-From the checkpoint on every record is checked and entered into its queue again. The first thing that is no whole
-record ends the log, if nothing whole follows: a torn last write, which is cut off. Where whole records follow, it
-depends on what the disk had confirmed:
+Recovery reads the log from the checkpoint on, checks every record and enters it into its queue again. The log ends at
+the first bytes that are no whole record, if no whole record follows: that is a torn last write, and it is cut off. If
+whole records follow, the action depends on the cause:
 
-- Before the synced position the log is damaged: nothing is cut, the start is refused (LogDamaged). With `salvage` the
-  damaged part is moved aside and blanked out, and all that is whole after it stays.
-- After it, and the machine lost power: the log ends at the first hole, as RocketMQ's does. The disk writes sectors in
-  any order, so whole records may follow a lost one. A reader that got them would pass over the lost one, and what
-  refers to it (a pop, an acknowledgement, a delivery) would refer to nothing. With SYNC_FLUSH the checkpoint may be
-  older than the last fsync, so a place that doesn't look torn (`looks_torn`) is treated as the next case.
-- After it, and the machine went on: a failed fsync left the hole. It is moved aside, all that is whole after it stays.
+- The hole is below the synced position: the log is damaged. Nothing is cut, and the start is refused (LogDamaged). With
+  `salvage`, the damaged part is moved aside and blanked out, and all whole records after it are kept.
+- The hole is above it, and the machine lost power: the log ends at the first hole, as in RocketMQ. The disk writes
+  sectors in any order, so whole records may follow a lost one. If they were kept, a consumer would skip the lost one,
+  and records that refer to it (a pop, an acknowledgement, a delivery) would refer to nothing. With SYNC_FLUSH the
+  checkpoint may be older than the last fsync, so a hole that doesn't look torn (`looks_torn`) is handled like the next
+  case.
+- The hole is above it, and the machine kept running: a failed fsync left the hole. It is moved aside, and all whole
+  records after it are kept.
 
-What isn't a torn write is always kept in <folder>/damaged.
+Everything but a torn write is always kept in <folder>/damaged.
 
-Invariants: afterwards log and queues agree; nothing stale lies behind the end; the checkpoint on the disk never claims
-more than what is true at that moment, so recovery may be killed and begin anew at any point; a start that is refused
-leaves the state files as they were.
+Invariants: afterwards log and queues agree, and no stale bytes follow the log's end. At any moment the checkpoint on
+the disk claims only what is true, so recovery may be killed at any point and started again. A refused start leaves the
+state files unchanged.
 """
 
 import msgspec
@@ -38,41 +40,41 @@ ASIDE = "damaged"
 
 
 class RecoveryReport(msgspec.Struct, frozen=True):
-    """What was found at start."""
+    """The findings of one recovery."""
 
     was_closed: bool
-    """The last process ended in order."""
+    """Whether the last process stopped in order."""
     start_position: int
-    """Where checking began."""
+    """The position where checking began."""
     end_position: int
-    """Where the log ends and goes on."""
+    """The position of the log's end, where the next record goes."""
     checked_records: int
     cut_bytes: int
-    """What lay behind the end, up to the last byte that was not zero."""
+    """The number of bytes after the end, up to the last byte that was not zero."""
     cut_reason: str
     lost_records: int
-    """Whole records among the cut bytes: the log was damaged in its middle."""
+    """The number of whole records among the cut bytes. If there are any, the log was damaged in its middle."""
     lost_synced_bytes: int
-    """How much of what was cut or missing had been reported as safe by the disk."""
+    """The number of cut or missing bytes that the disk had confirmed as synced."""
     kept_aside: tuple[str, ...]
-    """Files with what was cut off or blanked out, unless it was a torn write."""
+    """Files that contain what was cut off or blanked out; a torn write isn't kept."""
     rebuilt: bool
-    """The queues were made anew from the whole log."""
+    """Whether all queues were rebuilt from the whole log."""
     lost_files: int
-    """So many files of the log below its checkpoint are missing, cut or spoilt."""
+    """The number of log files below the checkpoint that are missing, cut or damaged."""
     short_queues: int
-    """Of so many queues the files lacked what they had: these were made anew."""
+    """The number of queues that were rebuilt because their files were incomplete."""
     problems: tuple[str, ...]
     took_ms: int = 0
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something is gone that a torn last write does not explain: a person should look at it."""
+        """Whether something is lost that a torn last write does not explain, so that an operator should look at it."""
         return self.lost_records > 0 or self.lost_synced_bytes > 0 or self.lost_files > 0 or bool(self.kept_aside)
 
 
 class Recovery:
-    """One recovery: `run` it on a log and queues that were just opened."""
+    """One recovery. Call `run` with a log and queues that were just opened."""
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class Recovery:
         self._ends = EndsCheck(log, queues, state, ShortQueues(files, log, queues, settings, tags_code_of), settings)
         self.deleted_topics: dict[str, int] = {}
         self.last_position = -1
-        """Where the last record begins; -1 when only the start of a segment is known to be its end."""
+        """The position of the last record; -1 if it is unknown, or if the log ends at the start of a segment."""
         self.last_stored_ms = 0
         self._has_checkpoint = False
         self._kept_aside: list[str] = []
@@ -102,7 +104,7 @@ class Recovery:
         self._cut_reason = ""
 
     def run(self) -> RecoveryReport:
-        """Bring log and queues into agreement. Raises: OSError, StorageError (LogDamaged: nothing was changed)."""
+        """Make log and queues agree. Raises: OSError, StorageError (LogDamaged: nothing was changed)."""
         known = look(self._files, self._log, self._queues, self._state)
         self.deleted_topics = self._entering.deleted_topics = known.deleted_topics
         self._has_checkpoint = known.has_checkpoint
@@ -120,10 +122,11 @@ class Recovery:
         self._take_back(claimed, scan.position, found, was_closed)
         self._log.start_at(scan.position, claimed.synced_position, was_closed)
         if not was_closed:
-            # Not before: until here it tells whether the machine went down before this process.
+            # Not earlier: until here the file shows whether the machine went down before this process.
             self._state.mark_in_use(known.now_in_use)
         if known.log_start is None or known.log_start > self._log.min_position:
-            # Unreadable; or segments are there again, or still, that are not to be taken for removed ones next time.
+            # The saved start is unreadable, or older segments exist again: the next start must not take them for
+            # removed ones.
             self._state.write_log_start(self._log.min_position)
         short_queues = self._ends.complete(self.deleted_topics)
         found.problems += known.lost_files + self._ends.problems
@@ -145,7 +148,7 @@ class Recovery:
         )
 
     def _check_and_decide(self, known: LeftBehind) -> tuple[EnteredRecords, LogScan, Survey, bool]:
-        """Check the log; where it is damaged refuse, or salvage what is whole. Raises: LogDamaged, OSError."""
+        """Check the log. If it is damaged, refuse the start or salvage what is whole. Raises: LogDamaged, OSError."""
         found, scan, rebuilt = self._check(known.checkpoint, known.claimed)
         survey = self._survey(scan, known)
         is_explained = known.explains_holes_at(scan.position) and not survey.misplaced
@@ -171,13 +174,13 @@ class Recovery:
         return found, scan, survey, rebuilt
 
     def _ends_at_a_hole(self, known: LeftBehind, survey: Survey) -> bool:
-        """Whether the log ends at a hole after the synced position. Raises: OSError."""
+        """Tell whether the log must end at a hole after the synced position. Raises: OSError."""
         if not known.has_lost_power or self._settings.salvage:
             return False
         is_promised = self._settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         return not is_promised or looks_torn(self._log.segments, survey.damages[0])
 
-    # --- from where
+    # --- where to start
 
     def _check(self, checkpoint: Checkpoint | None, known: Checkpoint) -> tuple[EnteredRecords, LogScan, bool]:
         segments = self._log.segments
@@ -200,7 +203,7 @@ class Recovery:
         return found, scan, False
 
     def _start(self, checkpoint: Checkpoint, claimed: int) -> int:
-        """Return the position claimed by the checkpoint, or the start of its segment when no record ends there."""
+        """Return the checkpoint's position, or the start of its segment if no record ends at that position."""
         segments = self._log.segments
         if not segments.all:
             return 0
@@ -214,7 +217,8 @@ class Recovery:
         return segment.start
 
     def _last_stored_ms(self, checkpoint: Checkpoint) -> int:
-        """Return when the last record before the checkpoint was stored. A wrong time would be the broker's for good."""
+        """Return the stored time of the last record before the checkpoint."""
+        # It is read from the record itself: message time never goes back, so a wrong value would be kept for good.
         if self._log.segments.all:
             self._log.end_position = self._log.segments.last.end
         record = self._log.record_at(checkpoint.last_position)
@@ -225,7 +229,7 @@ class Recovery:
     def _enter_from(self, start: int, checkpoint: Checkpoint, claimed: int) -> tuple[EnteredRecords, LogScan]:
         found = EnteredRecords(start, self._last_stored_ms(checkpoint), checkpoint.last_position)
         if start < checkpoint.dispatched_position:
-            # From here on entries are cut off that the old checkpoint vouched for.
+            # From here on, entries are removed that the old checkpoint covers.
             self._state.write_checkpoint(checkpoint._replace(dispatched_position=start, last_position=-1))
             found.last_position = -1
         return found, self._entering.enter_all(found, claimed)
@@ -233,7 +237,7 @@ class Recovery:
     def _enter_behind(
         self, position: int, found: EnteredRecords, known: Checkpoint
     ) -> tuple[EnteredRecords, LogScan, bool]:
-        """Go on behind a hole that is blanked out by now; return also whether all queues had to be rebuilt."""
+        """Continue after a hole that was blanked out; return also whether all queues had to be rebuilt."""
         try:
             return found, self._entering.enter_behind_hole(position, found, known.dispatched_position), False
         except QueuesDisagree as disagreement:
@@ -242,7 +246,7 @@ class Recovery:
 
     def _rebuild(self, problems: list[str], known: Checkpoint) -> tuple[EnteredRecords, LogScan]:
         start, entries = self._log.min_position, self._settings.queue_file_entries
-        # Without a checkpoint nobody knows what was safe, and after a refusal the next start must not know more.
+        # Without a checkpoint the synced position is unknown, and after a refused start it must still be unknown.
         synced = known.synced_position if self._has_checkpoint or not self._log.segments.all else -1
         ends_position = self._state.ends.log_position
         self._state.write_checkpoint(
@@ -252,10 +256,10 @@ class Recovery:
         found = EnteredRecords(self._log.min_position, last_stored_ms=0, problems=problems)
         return found, self._entering.enter_all(found, found.start_position)
 
-    # --- after
+    # --- after the check
 
     def _survey(self, scan: LogScan, known: LeftBehind) -> Survey:
-        """Look at what lies behind the last whole record."""
+        """Examine the bytes after the last whole record."""
         segments = self._log.segments
         segment = segments.at(scan.position)
         is_as_closed = known.in_use is None and scan.position == known.claimed.synced_position
@@ -265,7 +269,7 @@ class Recovery:
         return survey_behind(segments, scan.position, scan.verdict.reason)
 
     def _salvage(self, survey: Survey) -> None:
-        """Move the damaged parts aside, all but the tail, and let the log go on behind them."""
+        """Move all damaged parts except the tail aside and blank them out, so that the log continues after them."""
         for damage in survey.damages:
             self._keep(damage)
         for damage in survey.damages:
@@ -276,7 +280,7 @@ class Recovery:
         self._kept_aside.append(move_aside(self._files, self._log.segments, folder, damage))
 
     def _cut(self, scan: LogScan, survey: Survey, claimed: Checkpoint) -> None:
-        """Cut off what lies behind the end. But for a torn write it is kept in another file."""
+        """Cut off the bytes after the log's end. Save them in another file first, unless they are a torn write."""
         segments, end = self._log.segments, scan.position
         segment = segments.at(end)
         if segment is None:
@@ -291,10 +295,10 @@ class Recovery:
             segments.cut(end)
 
     def _take_back(self, claimed: Checkpoint, end: int, found: EnteredRecords, was_closed: bool) -> None:
-        """Correct what the state files claim about positions that are now behind the end.
+        """Correct the state files where they refer to positions after the log's end.
 
-        A deletion of which the log has no record any more is forgotten after an orderly stop: then all that refers to
-        what was deleted, offsets and progress of delays, has been saved without it.
+        After an orderly stop, deletions of topics that have no more records in the log are removed: everything that
+        refers to a deleted topic, such as offsets and the progress of delays, was saved without it.
         """
         if end < max(claimed.synced_position, claimed.dispatched_position):
             self._queues.load_all()

@@ -1,12 +1,12 @@
-"""Looking through the log, part by part, for what has rotted where nobody reads.
+"""Check the log in the background, part by part, to find bit rot in places that are not being read.
 
-A part is read and checked in a worker; what is wrong is looked at again on the loop before it is believed, since its
-file may have been closed meanwhile. Each whole record is held against its queue's entry, if the queue is in use, and a
-wrong entry is made anew: also a tags code, by which a filtered read would pass a message over. A record behind its
-queue's end is told, whether the queue is in use or not.
+A worker reads and checks a part. A problem is checked again on the loop before it is believed, because the file may
+have been closed meanwhile. Each whole record is compared with its queue's entry if the queue is in use, and a wrong
+entry is rebuilt. This includes the tags code: with a wrong one, a filtered read would skip the message. A record after
+its queue's end is reported, whether the queue is in use or not.
 
-Only what the disk has confirmed is looked at. A damaged record is told and counted (findings.py), and changes nothing:
-who reads it finds out by itself.
+Only what the disk has confirmed is checked. A damaged record is reported and counted (findings.py); nothing else
+changes, because every reader detects it by itself.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,15 @@ from staticfire.protocol.record import Found, check_record, peek_record, peek_re
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.runtime.machine import File
 
+# The bytes checked by one step. With small messages a worker needs a millisecond or two, and no other thread runs
+# Python code during it.
 SCRUB_BYTES = 64 * 1024
-# Looked at by one step: a millisecond or two of a worker if messages are small, in which nobody else runs Python.
+# The number of entries before and after a wrong one that are used to decide whether a record belongs there.
 NEIGHBOURS = 32
-# Entries before a wrong one, and behind it, that tell whether a record belongs there.
 
 
 class Indexed(NamedTuple):
-    """A whole record, as its queue has to know it."""
+    """A whole record, with the data that its queue must have."""
 
     topic: str
     queue_id: int
@@ -42,17 +43,17 @@ class Indexed(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a step has found."""
+    """The findings of one step."""
 
     end_position: int
-    """Where the next step begins; where the damage is, if there is any."""
+    """Where the next step begins; if there is damage, where it is."""
     records: list[Indexed]
     fault: str
-    """Why no record lies at `end_position`."""
+    """The reason why no record is at `end_position`; "" if there is no problem."""
 
 
 class Scrub:
-    """Where the scrub of one store is."""
+    """The progress of the scrub of one store."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Scrub:
         self._wanted_bytes = SCRUB_BYTES
 
     def step(self) -> Callable[[], Part] | None:
-        """Return what a worker has to do next; None at the end of a round. Raises: OSError."""
+        """Return the next work for a worker; None at the end of a round. Raises: OSError."""
         log = self._log
         position = max(self._position, log.min_position)
         segment = log.segments.at(position)
@@ -107,12 +108,12 @@ class Scrub:
         return Indexed(topic, peek.queue_id, peek.queue_offset, peek.log_position, entry)
 
     def looked(self, part: Part) -> None:
-        """Take in what a step has found. Raises: OSError."""
+        """Process the findings of a step. Raises: OSError."""
         before = max(self._position, self._log.min_position)
         self._findings.scrubbed_bytes += max(0, part.end_position - before)
         for record in part.records:
             self._compare(record)
-        # A record larger than a part is looked at in one that is large enough.
+        # A record larger than a part is checked again in a part that is large enough.
         self._wanted_bytes = SCRUB_BYTES if part.end_position > before else 2 * self._wanted_bytes
         self._position = part.end_position
         if part.fault:
@@ -133,14 +134,16 @@ class Scrub:
         if entry == record.entry:
             return
         if self._is_anothers(entry, record) or not _is_in_order(queue, offset, position):
-            return  # Of an earlier life of the queue: its topic was deleted, and nobody could write that down.
+            # The record is from an earlier queue of this name: its topic was deleted, and the deletion could not be
+            # saved.
+            return
         queue.mend(offset, record.entry)
         queue.unreadable.discard(offset)
         reason = "the scrub found another entry there, or none"
         self._findings.mended(Finding(MENDED_ENTRY, position, reason, topic, queue_id, offset))
 
     def _is_anothers(self, entry: bytes | bytearray, record: Indexed) -> bool:
-        """Whether an entry is that of another record with the same topic, queue and offset."""
+        """Tell whether an entry belongs to another record with the same topic, queue and offset."""
         position, size, _ = ENTRY.unpack(entry) if len(entry) == ENTRY_BYTES else (-1, 0, 0)
         other = self._log.record_at(position) if size > 0 and position != record.log_position else None
         if other is None or len(other) != size:
@@ -150,19 +153,19 @@ class Scrub:
         return (topic, peek.queue_id, peek.queue_offset) == (record.topic, record.queue_id, record.queue_offset)
 
     def _damaged(self, part: Part) -> None:
-        """Look again at a damaged place, tell it, and go on behind it."""
+        """Check a damaged place again, report it, and continue after it."""
         position, end = part.end_position, self._log.synced_position
         if position < self._log.min_position or self._log.record_at(position) is not None:
             return
         found = next_whole(self._log.segments, position, end)
         if found == position:
-            return  # a blank
+            return  # It is a blank.
         self._findings.damaged(Finding(DAMAGED_RECORD, position, part.fault))
         self._position = end if found is None else found
 
 
 def _is_in_order(queue: Queue, offset: int, log_position: int) -> bool:
-    """Whether the record of that offset can lie there: behind those of the offsets before it."""
+    """Tell whether the record of an offset can be at that position: after the records of the offsets before it."""
     first = max(0, offset - NEIGHBOURS)
     neighbours = list(ENTRY.iter_unpack(queue.entry_bytes(first, offset - first))) if offset > first else []
     if any(size > 0 and position > log_position for position, size, _ in neighbours):

@@ -1,10 +1,10 @@
-"""The files of the commit log: segments named by the 20 digits of their first byte's log position.
+"""The files of the commit log: segments, named by the log position of their first byte in 20 digits.
 
     <folder>/00000000000000000000    records ... blank
-    <folder>/00000000000067108864    records ... nothing yet
+    <folder>/00000000000067108864    records ... unused
 
-Invariants: the segments are without gaps, each one ends where the next begins; the first thing in each is a record;
-only the last is written to. At most `segments_open_max` are open at once, the unsynced ones among them always.
+Invariants: there are no gaps between segments, each one ends where the next begins; each begins with a record; only the
+last one is written to. At most `segments_open_max` segments are open at once. Unsynced ones are always kept open.
 """
 
 from bisect import bisect_right
@@ -14,8 +14,8 @@ from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.machine import File, Files
 
 SEGMENT_NAME_DIGITS = 20
+# The largest start of a segment. Its end still fits into 64 bits.
 POSITION_MAX = (1 << 62) - 1
-# With room for the segment's own size within 64 bits.
 
 
 class Segment:
@@ -42,16 +42,16 @@ class Segments:
         self._starts: list[int] = []
         self.all: list[Segment] = []
         self.min_position = 0
-        """Where the oldest record that is still there lies."""
+        """The position of the oldest record that still exists."""
         self.pinned_position = 0
-        """Segments that end above it stay open, since a worker may be syncing them."""
+        """Segments that end above this position are kept open, because a worker may be syncing them."""
         self.names = 1
-        """Counts the changes of names in the folder; the first is whatever an earlier process left unsynced."""
+        """The number of changes to file names in the folder. The first counts what an earlier process left unsynced."""
         self.synced_names = 0
-        """So many of them are on the disk."""
+        """How many of these changes are synced."""
 
     def load(self) -> None:
-        """Find the segments that are there. Raises: OSError."""
+        """Find the existing segments. Raises: OSError."""
         self._files.make_folder(self._folder)
         names = self._files.list_folder(self._folder)
         starts = [int(name) for name in names if len(name) == SEGMENT_NAME_DIGITS and name.isdecimal()]
@@ -64,7 +64,7 @@ class Segments:
         self._note_starts()
 
     def _written_bytes(self, segment: Segment) -> int:
-        # The store may have had larger segments when it was written.
+        # The store may have been written with larger segments.
         file = self._files.open(segment.path)
         try:
             return file.size()
@@ -72,7 +72,7 @@ class Segments:
             file.close()
 
     def path(self, start: int) -> str:
-        """Return the file that begins at a position."""
+        """Return the path of the segment that begins at a position."""
         return f"{self._folder}/{start:0{SEGMENT_NAME_DIGITS}d}"
 
     def _note_starts(self) -> None:
@@ -86,14 +86,14 @@ class Segments:
         return self.all[-1]
 
     def at(self, position: int) -> Segment | None:
-        """Return the segment in which a position lies."""
+        """Return the segment that contains a position."""
         index = bisect_right(self._starts, position) - 1
         if index < 0 or position >= self.all[index].end:
             return None
         return self.all[index]
 
     def sync_names(self) -> None:
-        """Return when the names of all segments, and the absence of removed ones, are on the disk. Raises: OSError."""
+        """Sync the names of all segments, and the removal of old ones, to the disk. Raises: OSError."""
         if self.synced_names < self.names:
             names = self.names
             self._files.sync_folder(self._folder)
@@ -102,7 +102,7 @@ class Segments:
             self.synced_names = max(names, self.synced_names)
 
     def create(self, start: int) -> Segment:
-        """Open a new last segment. Raises: OSError."""
+        """Create and open a new last segment. Raises: OSError."""
         segment = Segment(self.path(start), start, start + self._segment_bytes_max)
         self.names += 1
         self.file_of(segment)
@@ -111,14 +111,14 @@ class Segments:
         return segment
 
     def begin_at(self, position: int) -> None:
-        """Put an empty segment before the first one if that begins behind `position`. Raises: OSError."""
+        """Put an empty segment before the first one, if that begins after `position`. Raises: OSError."""
         if self.all and self.all[0].start > position:
             self.names += 1
             self.all.insert(0, Segment(self.path(position), position, self.all[0].start))
             self._note_starts()
 
     def file_of(self, segment: Segment) -> File:
-        """Return the open file of a segment; the one that was opened first may be closed for it. Raises: OSError."""
+        """Return the open file of a segment. If too many are open, close the one opened first. Raises: OSError."""
         if segment.file is not None:
             return segment.file
         segment.file = self._files.open(segment.path, map_bytes=segment.end - segment.start)
@@ -136,8 +136,9 @@ class Segments:
             self._open.pop(segment, None)
 
     def cut(self, position: int) -> None:
-        """Remove everything from `position` on, so that no stale byte can be taken for a record, not even after a loss
-        of power. Raises: OSError.
+        """Remove everything from `position` on. Raises: OSError.
+
+        Afterwards no stale byte can be taken for a record, not even after a power loss.
         """
         if not self.all:
             return
@@ -154,10 +155,11 @@ class Segments:
         return next((segment.start for segment in self.all if segment.end > position), self.last.start)
 
     def remove_before(self, position: int) -> int:
-        """Remove the segments that end at or below `position`, never the last, and return how many. Raises: OSError."""
+        """Remove the segments that end at or below `position`, never the last; return their number. Raises: OSError."""
         removed = 0
         while len(self.all) > 1 and self.all[0].end <= position:
-            # Two of which only the older comes back after a loss of power would leave a gap in the log.
+            # Sync each removal first: if a power loss brought back only the older one of two segments, the log would
+            # have a gap.
             self.sync_names()
             self._remove(self.all[0])
             del self.all[0]

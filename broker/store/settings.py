@@ -1,4 +1,4 @@
-"""Every size and period of the store, by name. RocketMQ: MessageStoreConfig."""
+"""All sizes and periods of the store. RocketMQ: MessageStoreConfig."""
 
 from enum import Enum
 
@@ -6,54 +6,56 @@ import msgspec
 
 from staticfire.protocol.limits import BODY_BYTES_MAX, PROPERTIES_BYTES_MAX
 
+# How many queue entries one read checks if a filter rejects most of them (RocketMQ: 16,000 bytes of entries).
 READ_ENTRIES_MAX = 800
-# How many queue entries one read looks at when a filter refuses most of them (RocketMQ: 16,000 bytes of entries).
 
 
 class FlushDiskType(Enum):
-    """What an answer to a send promises."""
+    """What a successful response to a send guarantees."""
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
-    """The record survives the process."""
+    """The record survives a crash of the process."""
     SYNC_FLUSH = "SYNC_FLUSH"
-    """The record survives the machine."""
+    """The record survives a power loss of the machine."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True):
-    """How one store keeps its files."""
+    """The file sizes and flush periods of one store."""
 
     segment_bytes_max: int = 64 * 1024 * 1024
-    """RocketMQ's is 1 GiB; small segments make retention fine-grained and a fresh store cheap."""
+    """RocketMQ's default is 1 GiB; small segments make retention fine-grained and a new store cheap."""
 
     record_bytes_max: int = BODY_BYTES_MAX + PROPERTIES_BYTES_MAX + 1024
-    """A record with its head; the body alone is for the send handler to judge."""
+    """The size of a whole record, with its header. The send handler checks the size of the body."""
 
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
     flush_ms: int = 500
-    """ASYNC_FLUSH: how long a record waits for its fsync at most."""
+    """ASYNC_FLUSH: the longest time until a record is synced."""
 
     sync_flush_timeout_ms: int = 5_000
-    """SYNC_FLUSH: after that the answer is FLUSH_DISK_TIMEOUT (RocketMQ: syncFlushTimeout)."""
+    """SYNC_FLUSH: after this time the response is FLUSH_DISK_TIMEOUT (RocketMQ: syncFlushTimeout)."""
 
     queue_flush_ms: int = 1_000
     queues_per_flush_max: int = 1_000
-    """Queues written per period: 40,000 dirty ones take a number of periods and stall nobody. If more are dirty when
-    the store is closed they aren't written at all: two fsyncs for each would take a minute, entering their records
-    again takes seconds."""
+    """The number of queues written per period, so that 40,000 dirty ones are spread over several periods and block
+    nothing else. If more are dirty when the store is closed, they aren't written at all: two fsyncs for each would take
+    a minute, entering their records again at the next start takes seconds."""
 
     queue_file_entries: int = 300_000
-    """A store that was written with another value has its queues rebuilt from the log."""
+    """If the store was written with another value, its queues are rebuilt from the log."""
 
     queue_tail_entries: int = 32
-    """Entries of a queue that stay in memory after they were written: a pull's worth."""
+    """The number of written entries per queue that are kept in memory: enough for a pull."""
 
     queues_checked_at_start: int = 500
-    """Of so many queues a start looks whether their files are whole, which takes 10 us each; when one isn't, of all.
-    Whoever asks for one of the others looks first, and the scrub looks at all soon after the start."""
+    """The number of queues whose files are checked at start, at 10 us each; if one is incomplete, all are checked.
+
+    The others are checked at their first use, and by the scrub soon after the start.
+    """
 
     queue_files_open_max: int = 256
     segments_open_max: int = 64
-    """Mapped segments; address space and descriptors, not memory."""
+    """The number of mapped segments. They cost address space and descriptors, not memory."""
 
     salvage: bool = False
-    """At start: move a damaged part of the log aside and go on behind it, instead of refusing to start."""
+    """At start: move a damaged part of the log aside and continue after it, instead of refusing to start."""

@@ -1,6 +1,8 @@
-"""When an append is called back: it is stored: at once, or with SYNC_FLUSH when the disk has them.
+"""Settle appends, that is, notify their callers that the records are stored.
 
-Invariant: no append is settled as STORED before the bytes are where the flush policy promises.
+This happens right after the write; with SYNC_FLUSH, after the fsync.
+
+Invariant: no append is settled as STORED before its bytes are as safe as the flush policy promises.
 """
 
 from collections.abc import Callable
@@ -12,11 +14,11 @@ from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.protocol.errors import StorageError
 
 WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
-"""Takes over appends that are to be settled when the log is synced up to a position."""
+"""Takes appends that must be settled when the log is synced up to a position."""
 
 
 class Settling:
-    """Settles what a burst has written; while there is a flusher, that one syncs for it."""
+    """Settles the appends of written bursts. If there is a flusher, it does the syncs; otherwise this class does."""
 
     def __init__(self, log: CommitLog, settings: StoreSettings) -> None:
         self._log = log
@@ -25,15 +27,15 @@ class Settling:
         self._wait_for_sync: WaitForSync = self._sync_at_once
 
     def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
-        """Call `on_written` after each burst; leave what waits for the disk to `wait_for_sync`."""
+        """Call `on_written` after each burst; pass appends that wait for the disk to `wait_for_sync`."""
         self._on_written, self._wait_for_sync = on_written, wait_for_sync
 
     def forget_flusher(self) -> None:
-        """Sync at once from now on, where an append waits for it."""
+        """From now on, sync at once when an append waits for the disk."""
         self._on_written, self._wait_for_sync = _ignore, self._sync_at_once
 
     def written(self, end_position: int, settlements: list[Settlement]) -> None:
-        """Settle the appends of a burst that is in the log up to a position."""
+        """Settle the appends of a burst that was written to the log up to a position."""
         if self._waits_for_sync:
             waiting = [settlement for settlement in settlements if settlement[4]]
             if waiting:

@@ -1,7 +1,7 @@
-"""Queues whose files lack what they had: found by the ends that were noted of them, and made anew from the log.
+"""Queues whose files have lost entries: they are found with the saved end offsets, and rebuilt from the log.
 
-A file was removed, cut, zeroed, or put back from an old copy. What the log still has of such a queue is entered again;
-what it hasn't stays a hole, and the queue goes on where it had ended: no offset is given to two messages.
+A file was removed, cut, zeroed, or replaced by an old copy. All records of such a queue that the log still has are
+entered again. The rest becomes a hole, and the queue continues at its saved end: no offset is given to two messages.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,21 +19,21 @@ from staticfire.broker.store.state_files import StateFiles
 from staticfire.runtime.machine import Files
 
 NAMES_TOLD_MAX = 8
+# The number of queues that one check covers: a millisecond of a worker.
 LOOK_QUEUES = 100
-# Of one piece of a look: a millisecond of a worker.
 
 
 class Rebuilt(NamedTuple):
-    """What became of short queues."""
+    """The result of a rebuild."""
 
     ends: dict[QueueName, int]
-    """Where each goes on."""
+    """The offset where each queue continues."""
     lost: dict[QueueName, int]
-    """Of how many offsets at its end the log has no message: the queues that have some."""
+    """For each queue with lost messages, the number of offsets at its end for which the log has no message."""
     problems: list[str]
 
     def words(self) -> list[str]:
-        """Say it to a person."""
+        """Return the result as readable text."""
         lost = [
             f"queue {queue_id} of {topic} goes on at offset {self.ends[topic, queue_id]}, where it had ended: the log "
             f"has no message of its last {count} offsets"
@@ -50,7 +50,7 @@ class Rebuilt(NamedTuple):
 
 
 class ShortQueues:
-    """Looks for them and mends them."""
+    """Finds short queues and rebuilds them."""
 
     def __init__(
         self, files: Files, log: CommitLog, queues: QueueTable, settings: StoreSettings, tags_code_of: TagsCodeOf
@@ -62,21 +62,24 @@ class ShortQueues:
         self._tags_code_of = tags_code_of
 
     def find(self, ends: Ends, count_max: int) -> dict[QueueName, int]:
-        """Return which queues are shorter than that, with the ends they had. Raises: OSError.
+        """Return the queues that end before their saved ends, with these ends. Raises: OSError.
 
-        At most `count_max` are looked at if none of these is short: each costs a read.
+        At most `count_max` queues are checked if none of them is short, because each check costs a read.
         """
         names = _each(ends)
         short = self._queues.without_end(islice(names, count_max))
         return {**short, **self._queues.without_end(names)} if short else short
 
     def find_all(self, ends: Ends, certain: Iterable[QueueName]) -> dict[QueueName, int]:
-        """Return all that are shorter than that, among them those that are certain to be. Raises: OSError."""
+        """Return all queues that are shorter than their saved ends, and the `certain` ones. Raises: OSError."""
         short = {(topic, queue_id): ends[topic][queue_id] for topic, queue_id in certain}
         return short | self._queues.without_end(_each(ends))
 
     def looks(self, ends: Ends) -> Iterator[Callable[[], bool]]:
-        """Yield pieces of a look at all, for workers: whether the queues of a piece are whole. Each raises: OSError."""
+        """Yield checks for workers that together cover all queues. Each returns whether its queues are complete.
+
+        Each check raises: OSError.
+        """
         names = list(_each(ends))
         for at in range(0, len(names), LOOK_QUEUES):
             yield partial(self._are_whole, names[at : at + LOOK_QUEUES])
@@ -85,9 +88,9 @@ class ShortQueues:
         return not self._queues.without_end(names)
 
     def rebuild(self, short: dict[QueueName, int], deletions: dict[str, int]) -> Rebuilt:
-        """Make these queues anew, up to the ends they had. Takes as long as reading the log.
+        """Rebuild these queues up to their saved ends. This takes as long as reading the log.
 
-        Raises: OSError, StorageError (they stay short, and whoever asks for one of them tries it again).
+        Raises: OSError, StorageError (the queues stay short, and their next use tries it again).
         """
         try:
             for name in short:
@@ -112,7 +115,7 @@ class ShortQueues:
 
 
 class EndsCheck:
-    """What a start does: `look`, then `take_back` before the table of deleted topics is written, then `complete`."""
+    """The part of a start: `look`, then `take_back` before the table of deleted topics is written, then `complete`."""
 
     def __init__(
         self, log: CommitLog, queues: QueueTable, state: StateFiles, short: ShortQueues, settings: StoreSettings
@@ -127,14 +130,14 @@ class EndsCheck:
         self.problems: list[str] = []
 
     def look(self, known: LeftBehind) -> None:
-        """Read what was noted. Raises: OSError."""
+        """Read the saved ends. Raises: OSError."""
         self._recorded = recorded = self._state.ends.read(known.deleted_topics)
         self._is_lost = recorded.is_damaged or recorded.log_position < known.claimed.ends_position
         is_older = known.checkpoint is not None and known.checkpoint.ends_position < -1
         self._is_unknown = is_older and recorded.log_position < 0 and bool(self._queues.topics())
 
     def take_back(self, end_position: int, deletions_change: bool) -> None:
-        """Correct what was noted when the log ended later than it does, or of topics whose deletion is forgotten now.
+        """Correct saved ends from a log position that no longer exists, or of topics whose deletion is forgotten now.
 
         Raises: OSError.
         """
@@ -143,7 +146,7 @@ class EndsCheck:
             self._state.ends.replace(min(recorded.log_position, end_position), recorded.ends)
 
     def complete(self, deletions: dict[str, int]) -> int:
-        """Make short queues anew and return how many there were. Raises: OSError."""
+        """Rebuild short queues and return their number. Raises: OSError."""
         ends = self._recorded.ends
         short = self._short.find(ends, self._settings.queues_checked_at_start)
         if short:
@@ -161,7 +164,7 @@ class EndsCheck:
         return len(short)
 
     def _note_all(self, ends: Ends) -> None:
-        """Note what the files have. An older version didn't, or it is lost."""
+        """Save the ends of all queues as their files have them: queueEnds was lost, or an older version had none."""
         self._queues.load_all()
         for (topic, queue_id), queue in self._queues.by_name.items():
             queue.mark_beginning()

@@ -1,14 +1,14 @@
-"""The small files beside the log: how far the queues are complete, which topics were deleted, whether it was in use.
+"""The small files next to the log: how far the queues are complete, which topics were deleted, whether it is in use.
 
     <folder>/checkpoint       how far log and queues are safe: where recovery begins
-    <folder>/deletedTopics    topic -> where the log ended when its queues were removed: older records stay buried
-    <folder>/logStart         where the log begins; there once segments were removed
-    <folder>/abort            there while the store is open (RocketMQ: abort): since which run of the machine
-    <folder>/queueEnds        where queues ended: queue_ends.py
+    <folder>/deletedTopics    topic -> where the log ended when its queues were removed: older records are ignored
+    <folder>/logStart         where the log begins; exists once segments were removed
+    <folder>/abort            exists while the store is open (RocketMQ: abort); contains the machine's boot id
+    <folder>/queueEnds        end offsets of queues: queue_ends.py
 
-Invariants: each but the last is replaced at once or not at all; the checkpoint never claims more than what was synced;
-logStart is written before a segment is removed. All carry a checksum (sealed.py); older versions wrote bare JSON, which
-is taken as it is.
+Invariants: each file but the last is replaced atomically; the checkpoint never claims more than was synced; logStart is
+written before a segment is removed. All files carry a checksum (sealed.py). Older versions wrote bare JSON, which is
+accepted.
 """
 
 import errno
@@ -26,37 +26,39 @@ from staticfire.runtime.machine import Files
 
 
 class Checkpoint(NamedTuple):
-    """RocketMQ: StoreCheckpoint."""
+    """Up to where log and queues are safe. RocketMQ: StoreCheckpoint."""
 
     dispatched_position: int = 0
-    """All queues have, safely, the entries of all records below."""
+    """The queues' files safely contain the entries of all records below this position."""
     synced_position: int = 0
-    """The log itself is safe up to here; -1: not known."""
+    """The log itself is safe up to here; -1: unknown."""
     last_stored_ms: int = 0
     last_position: int = -1
-    """Where the record begins that ends at `dispatched_position`: the proof that this is a border of records."""
+    """The position of the record that ends at `dispatched_position`: it proves that this is a record boundary."""
     queue_file_entries: int = 0
     log_start: int = -1
-    """Where the log began; -1: unknown, older versions didn't say."""
+    """Where the log began; -1: unknown, written by an older version."""
     ends_position: int = -2
-    """The log position of the last line of queueEnds, so that a line that is lost there is missed; -1: there is none;
-    -2: an older version wrote this, which kept neither queueEnds nor logStart."""
+    """The log position of the last line of queueEnds, so that a lost line is noticed.
+
+    -1: there is none; -2: written by an older version, which had neither queueEnds nor logStart.
+    """
     format: int = 0
-    """Of all files in the folder: formats.py. 0: an older version wrote this."""
+    """The format of all files in the folder: formats.py. 0: written by an older version."""
 
     @property
     def knows_log_start(self) -> bool:
-        """Whether no segment was removed after this was written, but for what logStart says."""
+        """Whether this and logStart cover all removals of segments."""
         return self.ends_position > -2 and self.log_start >= 0
 
 
 class InUse(NamedTuple):
-    """What the process noted that had the store open."""
+    """A note of the process that has or had the store open."""
 
     boot_id: str
-    """The run of the machine; empty: not known. In the same run whatever was written is still there."""
+    """The boot id of the machine; empty: unknown. Within the same boot everything written is still there."""
     synced_position: int
-    """How far the log was safe when it was opened; -1: not known."""
+    """How far the log was safe when it was opened; -1: unknown."""
 
 
 _in_use_decoder = msgspec.json.Decoder(InUse)
@@ -67,7 +69,7 @@ _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class StateFiles:
-    """Reads and replaces them."""
+    """Reads and replaces the state files."""
 
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
@@ -77,16 +79,17 @@ class StateFiles:
         self._log_start = f"{folder}/logStart"
         self._abort = f"{folder}/abort"
         self.deleted_topics: dict[str, int] = {}
-        """As they were read, or were to be written, last."""
+        """The table that was last read, or last written."""
         self.ends = QueueEndsFile(files, f"{folder}/queueEnds", lambda: self.deleted_topics)
 
     def read_checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint; None when there is none that can be read: everything is rebuilt then."""
+        """Return the checkpoint; None if it is missing or unreadable. Everything is rebuilt in that case."""
         try:
             checkpoint = _checkpoint_decoder.decode(self._read(self._checkpoint))
         except (FileNotFoundError, *_UNREADABLE):
             return None
-        positions = checkpoint._replace(ends_position=max(checkpoint.ends_position, -1))  # -2 is an older version's.
+        # -2 is a valid value of older versions.
+        positions = checkpoint._replace(ends_position=max(checkpoint.ends_position, -1))
         is_possible = all(-1 <= number <= INT64_MAX for number in positions) and checkpoint.dispatched_position >= 0
         return checkpoint if is_possible else None
 
@@ -110,7 +113,7 @@ class StateFiles:
     def write_deleted_topics(self, deleted: dict[str, int]) -> None:
         """Replace the table of deleted topics. Blocks.
 
-        Raises: OSError (the table is as it was), NotForGood (it is in its place, but perhaps not on the disk).
+        Raises: OSError (the table is unchanged), NotForGood (it was replaced, but perhaps not on the disk).
         """
         data = seal(msgspec.json.encode(deleted))
         try:
@@ -123,7 +126,7 @@ class StateFiles:
         self.deleted_topics = deleted
 
     def _has(self, path: str, data: bytes) -> bool:
-        """Whether a file has this; when nobody can tell, it may."""
+        """Tell whether a file contains this data; True if it can't be read."""
         try:
             return self._files.read_bytes(path) == data
         except FileNotFoundError:
@@ -132,7 +135,7 @@ class StateFiles:
             return True
 
     def read_log_start(self) -> int | None:
-        """Return where the log begins; -1 when no segment was removed yet, None when nobody knows. Raises: OSError."""
+        """Return where the log begins; -1 if no segment was removed yet, None if unknown. Raises: OSError."""
         try:
             return _log_start_decoder.decode(self._read(self._log_start))
         except FileNotFoundError:
@@ -141,16 +144,16 @@ class StateFiles:
             return None
 
     def write_log_start(self, position: int) -> None:
-        """Note where the log is about to begin. Blocks. Raises: OSError."""
+        """Save where the log is about to begin. Blocks. Raises: OSError."""
         self._files.replace(self._log_start, seal(msgspec.json.encode(position)))
 
     def _read(self, path: str) -> bytes:
-        """Return what a file says. Raises: FileNotFoundError, OSError, ValueError (it isn't what was written)."""
+        """Return the content of a file. Raises: FileNotFoundError, OSError, ValueError (it was changed or cut)."""
         data = self._files.read_bytes(path)
         return data if data[:1] in (b"[", b"{") else unseal(data)
 
     def read_in_use(self) -> InUse | None:
-        """Return what the process left that never closed the store; None when the last one did."""
+        """Return the note of a process that never closed the store; None if the last process closed it."""
         if not self._files.exists(self._abort):
             return None
         try:
@@ -166,7 +169,7 @@ class StateFiles:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            self._files.replace(self._abort, b"")  # On a full disk there is room for a name.
+            self._files.replace(self._abort, b"")  # Even a full disk has room for an empty file.
 
     def mark_closed(self) -> None:
         """Remove the abort marker. Raises: OSError."""

@@ -1,15 +1,16 @@
-"""The message store: the only owner of the files below its folder. RocketMQ: DefaultMessageStore.
+"""The message store: the only owner of the files in its folder. RocketMQ: DefaultMessageStore.
 
     <folder>/commitlog/       all records                    commit_log.py, segments.py, log_scan.py
-    <folder>/consumequeue/    where each queue's records are queue_table.py, consume_queue.py, queue_files.py
-    <folder>/checkpoint ...   how far both are safe          state_files.py, flush_round.py, recovery.py
+    <folder>/consumequeue/    positions of a queue's records queue_table.py, consume_queue.py, queue_files.py
+    <folder>/checkpoint ...   up to where both are safe      state_files.py, flush_round.py, recovery.py
 
-Appends gather in a burst (appender.py); `commit` writes it with one write. Invariant: what is visible is in the log.
+Appends are buffered in a burst (appender.py). `commit` writes the burst to the log with one write and then makes it
+visible to readers. Invariant: every visible message is in the log.
 
-Everything here is synchronous; what waits for the disk in the background is flusher.py. Nobody outside of this package
-reads past this face: what somebody needs of log or queues is a word here.
+Everything in this module is synchronous. flusher.py waits for the disk in the background. Code outside of this package
+uses only the methods of `MessageStore`, never the log or the queues directly.
 """
-# house: one class, the face of the package
+# house: one class, the API of the package
 
 import errno
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -44,14 +45,15 @@ from staticfire.protocol.record import peek_record
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.machine import Files, FolderLock
 
+# `close` writes all dirty queues if that takes at most this number of flushes and one sync covers a whole flush.
 FLUSHES_AT_END = 20
-# So many times the queues of one flush are written at the end, where that is one sync for all of a flush.
+# Each try but the last repairs up to 32 wrong entries. If more are needed, this program has a bug, and a single read
+# must not block everything else.
 READ_TRIES_MAX = 100
-# Each but the last mends up to 32 wrong entries. More would be a fault of ours, and mustn't stop everything else.
 
 
-class MessageStore:  # house: the face of a whole package: a few lines for each word that others need
-    """Appends, reads, recovers. `open` it first; `close` it after its flusher has stopped."""
+class MessageStore:  # house: the API of a whole package: a few lines for each operation that others need
+    """Appends, reads and recovers messages. Call `open` first, and `close` after the flusher has stopped."""
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         tags_code_of: TagsCodeOf,
         tell: Callable[[Finding], None] = lambda finding: None,
     ) -> None:
-        """`tell` is called when something is found damaged while the store is in use."""
+        """`tell` is called for each damage that is found while the store is in use."""
         self._files = files
         self._folder = folder
         self.settings = settings
@@ -78,26 +80,26 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         self.findings = Findings(tell)
         self._proof = ReadProof(self.log, tags_code_of, self.findings, self._deleted_below)
         self.scrub = Scrub(self.log, self._queues, tags_code_of, self.findings, self._deleted_below)
-        """Looks through the log in the background; somebody has to carry out its steps."""
+        """Checks the log in the background. The caller carries out its steps."""
         self.burst_number = 0
-        """Another one for each burst: who gathers the messages of one finds out by it that the next has begun."""
+        """Incremented by each `commit`, so that code that collects the messages of one burst notices the next one."""
         self._settling = Settling(self.log, settings)
         self._burst = Appender(self.log, self._queues, settings, self._settling, folder)
         self.append = self._burst.append
-        """Put a record on the burst: `Appender.append`, without a hop on the hot path."""
+        """Add a record to the burst: `Appender.append`, bound directly because this is the hot path."""
         self.append_all = self._burst.append_all
-        """Put records of one queue on the burst, side by side: `Appender.append_all`."""
+        """Add several records of one queue to the burst, adjacent in the log: `Appender.append_all`."""
         self.append_batch = self._burst.append_batch
-        """The same, of a batch's body as it came: `Appender.append_batch`."""
+        """The same for the undecoded body of a batch: `Appender.append_batch`."""
         self.append_packed = self._burst.append_packed
-        """Put records on the burst that somebody packed for its `room`: `Appender.append_packed`."""
+        """Add records to the burst that the caller has already packed for `room`: `Appender.append_packed`."""
 
-    # --- from start to end
+    # --- open and close
 
     def open(self, uptime_ms: Callable[[], UptimeMs] | None = None) -> RecoveryReport:
-        """Take the folder, recover, and be ready to append and read; `uptime_ms` measures how long that took.
+        """Lock the folder, recover, and get ready to append and read.
 
-        Raises: StorageError.
+        `uptime_ms` measures how long this took. Raises: StorageError.
         """
         started_ms = uptime_ms() if uptime_ms is not None else 0
         try:
@@ -127,7 +129,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         return report if uptime_ms is None else msgspec.structs.replace(report, took_ms=uptime_ms() - started_ms)
 
     def close(self) -> None:
-        """Bring everything to the disk and leave the folder; what very many queues lack is left to the next start.
+        """Write everything to the disk and release the folder. Too many dirty queues are left to the next recovery.
 
         Raises: StorageError (the next start recovers then).
         """
@@ -158,7 +160,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
     # --- queues
 
     def queue(self, topic: str, queue_id: int) -> Queue:
-        """Return a queue, created on demand. Don't keep it beyond a deletion of its topic.
+        """Return a queue, created on demand. Don't keep the object after its topic was deleted.
 
         Raises: StorageError (the topic can't be the name of a folder), OSError.
         """
@@ -172,17 +174,17 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             return self._by_name[topic, queue_id]
 
     def end_at_least(self, topic: str, queue_id: int) -> int:
-        """Return an offset up to which a queue is known to reach, without a look at its files."""
+        """Return an offset that the queue is known to reach, without reading its files."""
         return self._queues.end_of(topic, queue_id)
 
     def looks_at_ends(self) -> Iterator[Callable[[], bool]]:
-        """Yield what workers do to find out whether the files of all queues are whole: False is a reason to mend."""
+        """Yield checks for workers that the files of all queues are complete. If one returns False, mend the queues."""
         return self._short.looks(self._queues.recorded)
 
     def mend_short_queues(self, *names: tuple[str, int]) -> None:
-        """Make queues anew whose files were removed or cut: these, and all that lack something and aren't in use.
+        """Rebuild queues whose files were removed or cut: the named ones, and all incomplete ones that aren't in use.
 
-        It takes as long as reading the log, and nothing else happens meanwhile. Raises: OSError, StorageError.
+        This takes as long as reading the log, and blocks everything else meanwhile. Raises: OSError, StorageError.
         """
         rebuilt = self._short.rebuild(self._short.find_all(self._queues.recorded, names), self._deleted_topics)
         for (topic, queue_id), end in rebuilt.ends.items():
@@ -190,9 +192,11 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             self.findings.rebuilt(Finding(REBUILT_QUEUE, -1, reason, topic, queue_id, end))
 
     def delete_queues(self, *topics: str) -> None:
-        """Remove the queues of topics; created again they begin with offset 0. Their records stay in the log.
+        """Remove the queues of topics; their records are kept in the log.
 
-        Raises: NotForGood (they are gone, but may come back after a loss of power), StorageError (nothing happened).
+        Queues that are created again begin at offset 0.
+
+        Raises: NotForGood (they are removed, but may reappear after a power loss), StorageError (nothing was removed).
         """
         self._early_arrivals |= self.commit()
         deleted_topics = {**self._deleted_topics, **dict.fromkeys(topics, self.log.end_position)}
@@ -201,7 +205,9 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         try:
             self._state.write_deleted_topics(deleted_topics)
         except NotForGood as error:
-            trouble = error  # In the old queues a start would take for deleted what is sent from now on.
+            # Continue with the deletion: if the old queues were kept, the next start would treat new messages in them
+            # as deleted.
+            trouble = error
         except OSError as error:
             raise StorageError(f"the queues of {named} can't be removed: {error}; they are as they were") from error
         self._deleted_topics = deleted_topics
@@ -209,17 +215,17 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             try:
                 self._queues.delete(topic)
             except OSError as error:
-                trouble = error  # A start removes what is left of them.
+                trouble = error  # The next start removes the rest.
         if trouble is not None:
             raise NotForGood(f"the queues of {named} could not be removed for good: {trouble}; try again") from trouble
 
     @property
     def deletions(self) -> dict[str, int]:
-        """Where the log ended when topics were deleted, of those that have records in it."""
+        """The log's end position at the time each topic was deleted, for topics that still have records in the log."""
         return self._deleted_topics
 
     def _deleted_below(self, topic: str) -> int:
-        """Return up to where records of a topic belong to nobody: it was deleted then."""
+        """Return the position below which records of a topic are obsolete, because the topic was deleted there."""
         return self._deleted_topics.get(topic, 0)
 
     def topics(self) -> list[str]:
@@ -228,21 +234,22 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
 
     @property
     def strays(self) -> list[str]:
-        """What lies among the queues' files and is none of ours, as far as somebody came across it."""
+        """Unknown files and folders that were found among the queues' files so far."""
         return list(self._queues.strays)
 
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that have or had a message, sorted. Raises: OSError."""
         return self._queues.queue_ids(topic)
 
-    # --- appending: `append` or `put`, then
+    # --- appending: `append` or `put`, then `commit`
 
     def put(
         self, record: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None = None, context: Any = None
     ) -> int:
-        """`append` for everybody who isn't on the hot path. Raises: as that."""
+        """Append a record like `append`, for callers that aren't on the hot path. Raises: as `append`."""
         if record.prepared_position:
-            return self._burst.put(record, stored_ms, on_stored, context)  # It isn't plain, whatever else it is.
+            # Such a record never takes the plain path of `append`.
+            return self._burst.put(record, stored_ms, on_stored, context)
         return self._burst.append(
             record.queue, record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
             record.prepared_position, record.born_host, record.properties, record.body, record.tags_code,
@@ -251,14 +258,14 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
 
     @property
     def room(self) -> tuple[int, int, int]:
-        """Where the next record begins, where records have to end for now, and how large one may be."""
+        """The position of the next record, the position where records must end for now, and the largest record size."""
         return self._burst.room
 
     def commit(self) -> dict[Queue, int]:
-        """Write the burst, make it visible, settle its appends; return the queues that got messages, from which offset.
+        """Write the burst, make it visible and settle its appends.
 
-        If it can't be written, nothing of it has happened, all its appends are settled as FAILED (`failure` says why)
-        and the next burst may succeed. Never raises.
+        Return the queues that got messages, each with the first new offset. If the write fails, nothing is stored: all
+        appends are settled as FAILED, `failure` has the reason, and the next burst may succeed. Never raises.
         """
         self.burst_number += 1
         arrivals = self._burst.commit()
@@ -270,51 +277,51 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
 
     @property
     def failure(self) -> StorageError | None:
-        """Why the last burst that failed did so."""
+        """The reason why the most recent failed burst failed."""
         return self._burst.failure
 
     @property
     def last_stored_ms(self) -> MessageMs:
-        """The stored time of the newest record; message time must not be set before it."""
+        """The stored time of the newest record. Message time must not be set to an earlier value."""
         return self._burst.last_stored_ms
 
     def refuse(self, reason: StorageError | None, cause: str = "disk full") -> None:
-        """Let every append raise that from now on; with None, take appends again unless there is another cause."""
+        """Make every append raise `reason` from now on. With None, remove this cause; other causes still apply."""
         self._burst.refuse(cause, reason)
 
     @property
     def refusal(self) -> StorageError | None:
-        """Why no append is taken now; None when they are."""
+        """The reason why appends are refused now; None when they are accepted."""
         return self._burst.refusal
 
     def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
-        """Tell `on_written` after each burst; with SYNC_FLUSH leave what waits for the disk to `wait_for_sync`."""
+        """Call `on_written` after each burst. With SYNC_FLUSH, appends that wait for the disk go to `wait_for_sync`."""
         self._settling.use_flusher(on_written, wait_for_sync)
 
     def forget_flusher(self) -> None:
-        """Sync in `commit` again, where an append waits for it."""
+        """Sync in `commit` again when an append waits for the disk."""
         self._settling.forget_flusher()
 
     # --- reading
 
     @property
     def min_position(self) -> int:
-        """Where the oldest record lies in the log."""
+        """The position of the oldest record in the log."""
         return self.log.min_position
 
     @property
     def max_position(self) -> int:
-        """Where the log ends."""
+        """The position of the log's end."""
         return self.log.end_position
 
     @property
     def synced_position(self) -> int:
-        """How far the log survives the machine."""
+        """The position up to which the log survives a power loss."""
         return self.log.synced_position
 
     @property
     def oldest_stored_ms(self) -> MessageMs | None:
-        """When the oldest record was stored; None of an empty log."""
+        """The stored time of the oldest record; None if the log is empty."""
         return self.log.first_stored_ms(self.log.min_position)
 
     def read(
@@ -325,9 +332,9 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         bytes_max: int = PULL_BYTES_MAX,
         wanted: Callable[[int], bool] | None = None,
     ) -> ReadResult:
-        """Return where messages from `offset` on are whose tags code is `wanted`, one at least.
+        """Return the positions of messages from `offset` on whose tags code is `wanted`, at least one if there is one.
 
-        What is found is whole: a damaged message is passed over. Raises: StorageError.
+        Only undamaged messages are returned; damaged ones are skipped. Raises: StorageError.
         """
         log, messages_max = self.log, max(messages_max, 1)
         try:
@@ -357,7 +364,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         )
 
     def records(self, found: ReadResult) -> list[bytes]:
-        """Return what a read found; if all of it lies side by side, in one slice. Raises: StorageError, OSError."""
+        """Return the records that a read found, in one slice if they are adjacent. Raises: StorageError, OSError."""
         if found.slices is not None:
             return found.slices
         positions, sizes = found.positions, found.sizes
@@ -377,9 +384,9 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         return [by_position[position] for position in positions]
 
     def entries(self, queue: Queue, offset: int, count: int) -> list[Entry]:
-        """Return up to `count` entries: where records are, and their tags codes. Raises: StorageError.
+        """Return up to `count` entries: positions of records, and their tags codes. Raises: StorageError.
 
-        Of a message whose record is damaged it is what there is, perhaps zeros.
+        The entry of a damaged record is returned as it is stored, perhaps only zeros.
         """
         try:
             offset = max(offset, queue.min_offset)
@@ -395,14 +402,14 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
 
     def unchecked_entries(self, queue: Queue, offset: int, count: int) -> list[Entry]:
-        """`entries` for who checks them against the records, as far as the queue has them. Raises: StorageError."""
+        """Return entries for a caller that checks them itself, as many as the queue has. Raises: StorageError."""
         try:
             return queue.entries(offset, count)
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
 
     def unchecked_records(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the records at these (position, size), for who checks them, in slices of what lies side by side.
+        """Return the records at these (position, size), for a caller that checks them; adjacent ones share a slice.
 
         Raises: StorageError, OSError.
         """
@@ -418,7 +425,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         return [self.log.read_unmapped(*run) for run in runs]
 
     def log_window(self, log_position: int, bytes_max: int) -> bytes:
-        """Return what the log has from a record on, up to the end of its segment. Raises: StorageError, OSError."""
+        """Return the log's bytes from a record on, up to the end of its segment. Raises: StorageError, OSError."""
         segment = self.log.segments.at(log_position)
         if segment is None:
             raise StorageError(f"the commit log has no segment for position {log_position}: a file of it was removed")
@@ -426,12 +433,12 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         return self.log.read_unmapped(log_position, end - log_position)
 
     def next_record(self, log_position: int) -> int:
-        """Return where the next whole record begins, behind a damaged place; else the log's end. Raises: OSError."""
+        """Return where the next whole record begins after a damaged place, or the log's end. Raises: OSError."""
         found = next_whole(self.log.segments, log_position, self.log.end_position)
         return self.log.end_position if found is None else found
 
     def record_at(self, log_position: int) -> bytes | None:
-        """Return the whole record that begins at a position, None when none does or it is damaged. Raises: OSError."""
+        """Return the whole record at a position; None if there is none or it is damaged. Raises: OSError."""
         try:
             return self.record_now(log_position)
         except OSError as error:
@@ -440,15 +447,15 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             return None
 
     def record_now(self, log_position: int) -> bytes | None:
-        """As `record_at`, for who can come again later. Raises: OSError, also when it lies in a bad sector."""
+        """Like `record_at`, for a caller that can retry later. Raises: OSError, also if a sector can't be read."""
         return self.log.record_at(log_position)
 
     def records_from(self, log_position: int) -> Iterator[tuple[int, bytes]]:
-        """Walk over (position, record) of the log from the beginning of a record on."""
+        """Iterate over (position, record) of the log, from the beginning of a record on."""
         return self.log.records_from(log_position)
 
     def stored_ms_of(self, queue: Queue, offset: int) -> MessageMs | None:
-        """Return when a message was stored; None when there is none at that offset. Raises: StorageError."""
+        """Return when a message was stored; None if there is none at that offset. Raises: StorageError."""
         if not queue.min_offset <= offset < queue.max_offset:
             return None
         entries = self.entries(queue, offset, 1)
@@ -456,7 +463,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         return None if record is None else MessageMs(peek_record(record).stored_ms)
 
     def search_offset(self, queue: Queue, message_ms: MessageMs, boundary: Boundary) -> int:
-        """Return the offset that belongs to a stored time. Raises: StorageError."""
+        """Return the offset that corresponds to a stored time. Raises: StorageError."""
         return search_offset(
             queue.min_offset,
             queue.max_offset,
@@ -466,7 +473,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         )
 
     def _next_stored(self, queue: Queue, offset: int) -> tuple[int, MessageMs] | None:
-        """Return a message from an offset on that can be read, and when it was stored; None when none was found."""
+        """Return the first readable message from an offset on and its stored time; None if none was found."""
         for at in probes(offset, queue.max_offset, READ_ENTRIES_MAX):
             stored_ms = self.stored_ms_of(queue, at)
             if stored_ms is not None:
@@ -476,16 +483,16 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
     # --- retention
 
     def oldest_segment(self) -> OldSegment | None:
-        """Return the first segment of the log; None when it is the one that is written to. Raises: StorageError."""
+        """Return the log's first segment; None if it is the one being written. Raises: StorageError."""
         try:
             return self.log.oldest_segment()
         except OSError as error:
             raise StorageError(f"the age of the log in {self._folder} can't be read: {error}") from error
 
     def remove_segments_before(self, log_position: int) -> int:
-        """Remove the segments that end at or below a position, and return how many. The last one stays.
+        """Remove the segments that end at or below a position, and return their number. The last one is kept.
 
-        The queues' min offsets move with it. What the checkpoint doesn't cover yet stays as well.
+        The queues' min offsets are raised accordingly. Segments that the checkpoint doesn't cover yet are kept as well.
 
         Raises: StorageError.
         """
@@ -497,14 +504,15 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             is_noted = self._note_log_start(start)
             removed = self.log.remove_before(below)
             if not is_noted:
-                self._note_log_start(start)  # There is room now.
+                # Now there is room on the disk.
+                self._note_log_start(start)
             self._queues.remove_old_files()
         except OSError as error:
             raise StorageError(f"old segments of {self._folder} could not be removed: {error}") from error
         return removed
 
     def _note_log_start(self, position: int) -> bool:
-        """Note where the log begins; return whether there was room for it on the disk. Raises: OSError."""
+        """Save where the log begins; return False if the disk is full. Raises: OSError."""
         try:
             self._state.write_log_start(position)
         except OSError as error:
@@ -513,10 +521,10 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
             return False
         return True
 
-    # --- bringing things to the disk
+    # --- flushing
 
     def flush_steps(self) -> Generator[FlushStep]:
-        """Yield the blocking steps that make everything written so far safe; see flush_round.py."""
+        """Yield the blocking steps that flush everything written so far; see flush_round.py."""
         checkpoint = Checkpoint(
             dispatched_position=self.log.end_position,
             last_stored_ms=self.last_stored_ms,
@@ -530,7 +538,7 @@ class MessageStore:  # house: the face of a whole package: a few lines for each 
         self._checkpoint = checkpoint
 
     def flush(self) -> None:
-        """Make everything safe at once. Blocks. Raises: OSError."""
+        """Flush everything written so far. Blocks. Raises: OSError."""
         with closing(self.flush_steps()) as steps:
             for step in steps:
                 step.carry_out()

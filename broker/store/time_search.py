@@ -1,8 +1,8 @@
-"""Finding an offset by time. RocketMQ: ConsumeQueue.getOffsetInQueueByTime, BoundaryType.
+"""Find an offset by time. RocketMQ: ConsumeQueue.getOffsetInQueueByTime, BoundaryType.
 
-Stored times never go down along a queue, so a binary search finds the place. A message that can't be read counts as
-stored when the next one was that can; where there is none, later than any time. So a search by time never passes over
-a message that can be read: of a damaged part it gives an offset before it.
+Stored times never decrease along a queue, so a binary search finds the offset. An unreadable message counts as stored
+at the time of the next readable one; if there is none, later than any time. Therefore a search by time never skips a
+readable message: in a damaged part it returns an offset before the damage.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,12 +12,12 @@ from staticfire.protocol.times import MessageMs
 
 
 class Boundary(Enum):
-    """Which message is meant when several, or none, were stored at the given time."""
+    """Which message to return if several, or none, were stored at the given time."""
 
     LOWER = "lower"
-    """The first one stored then or later; the end of the queue when all are older."""
+    """The first message stored then or later; the end of the queue if all are older."""
     UPPER = "upper"
-    """The last one stored then or earlier; the first when all are newer."""
+    """The last message stored then or earlier; the first one if all are newer."""
 
 
 def search_offset(
@@ -27,9 +27,9 @@ def search_offset(
     boundary: Boundary,
     next_stored: Callable[[int], tuple[int, int] | None],
 ) -> int:
-    """Return the offset in [min_offset, max_offset] that belongs to a time; of an empty queue, 0.
+    """Return the offset in [min_offset, max_offset] that corresponds to a time; `max_offset` if the queue is empty.
 
-    `next_stored` gives the first message from an offset on that can be read: its offset, and when it was stored.
+    `next_stored` returns the first readable message from an offset on: its offset and stored time.
     """
     if min_offset >= max_offset:
         return max_offset
@@ -46,7 +46,7 @@ def search_offset(
 
 
 def probes(offset: int, end: int, count: int) -> Iterator[int]:
-    """Yield offsets to look at for a message that can be read: so many, then some of the rest, and the last one."""
+    """Yield offsets to try for a readable message: `count` in a row, then with growing steps, then the last one."""
     at, step = min(offset + count, end), 1
     yield from range(offset, at)
     while at < end:

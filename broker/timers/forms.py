@@ -1,14 +1,14 @@
-"""What a message with a delivery time asks for, and how it lies in the log. Pure.
+"""The requested delivery time of a message, and its stored forms. Pure.
 
 RocketMQ: HookUtils.handleTimerMessage.
 
 waiting    rmq_sys_wheel_timer, 0   as sent, with TIMER_OUT_MS, REAL_TOPIC, REAL_QID
-delivered  where it belongs         as that, with TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS; a mark says which one it was
+delivered  its real queue           as waiting, with TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS; a mark contains its offset
 recalled   rmq_sys_wheel_timer, 0   the body `0`, the tag _RECALL_TAG_, TIMER_DEL_UNIQKEY; the same mark
 
-The entry of a waiting message carries, where others have the hash of their tag: due time << 12 | 12 bits of a checksum
-of topic and unique id. So a start reads entries only, and a recall reads the records of few. TIMER_OUT_MS is the due
-time rounded as in RocketMQ, and goes into the handle; delivery is to the millisecond.
+Where other entries have the hash of the tag, the entry of a waiting message contains: due time << 12 | 12 bits of a
+checksum of topic and unique id. So a start reads only entries, and a recall reads only few records. TIMER_OUT_MS is the
+due time rounded as in RocketMQ, and becomes part of the recall handle. Delivery is exact to the millisecond.
 """
 
 from typing import NamedTuple
@@ -41,17 +41,17 @@ from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.tags import tags_code
 
 TIMER_LEVEL = 0
-"""What the marks of timers have for a level: there is no such level."""
+"""The level in the marks of timers. No delay level has this number."""
 PRECISION_MS = 1_000
 HASH_BITS = 12
 HASH_MASK = (1 << HASH_BITS) - 1
+# The number of bytes that a delivery adds to the properties.
 _DELIVERY_BYTES_MAX = 64
-# What a delivery adds to the properties.
 _NOWHERE = bytes(8)
 
 
 class Timed(NamedTuple):
-    """How a message waits for its time."""
+    """The form in which a message waits for its time."""
 
     due_ms: int
     out_ms: int
@@ -62,14 +62,14 @@ class Timed(NamedTuple):
 
 
 def timed(properties: bytes, place: tuple[str, int], now_ms: int, delay_max_ms: int) -> Timed | None:
-    """Return how a message for that topic and queue id waits; None when it doesn't, also when its time has passed.
+    """Return how a message for that topic and queue id waits; None if it doesn't, or if its time has passed.
 
-    Raises: BrokerAnswer (no number, too far away, its properties get too long).
+    Raises: BrokerAnswer (the time is no number or too far away, or its properties get too long).
     """
     if b"TIMER_DEL" not in properties or requested_level(properties) > 0:
         return None
     if find_property(properties, TIMER_OUT_MS) is not None:
-        return None  # it has waited
+        return None  # The message has already waited.
     due_ms = requested_time_ms(properties, now_ms)
     if due_ms is None:
         return None
@@ -110,12 +110,12 @@ def out_of(due_ms: int) -> int:
 
 
 def hash_of(topic: str, unique_id: str) -> int:
-    """Return the bits by which a message is found again."""
+    """Return the bits by which a recall finds a message."""
     return crc32(f"{topic}+{unique_id}".encode()) & HASH_MASK
 
 
 def entry_code(properties: bytes, stored_ms: int) -> int:
-    """Return what the entry of a record of rmq_sys_wheel_timer carries; 0 when it doesn't wait."""
+    """Return the tags code for the entry of a record of rmq_sys_wheel_timer; 0 if it doesn't wait."""
     if find_property(properties, TIMER_DEL_UNIQKEY) is not None:
         return 0
     due_ms = requested_time_ms(properties, stored_ms)
@@ -125,7 +125,7 @@ def entry_code(properties: bytes, stored_ms: int) -> int:
 
 
 def delivered(waited: StoredRecord, queue: Queue, now_ms: int) -> NewRecord:
-    """Return a message whose time has come as its consumers get it."""
+    """Return a due message in the form that its consumers get."""
     added = b"TIMER_ENQUEUE_MS\x01%d\x02TIMER_DEQUEUE_MS\x01%d\x02"
     entered_ms = waited.stored_ms // PRECISION_MS * PRECISION_MS
     properties = with_last_end(waited.properties) + added % (entered_ms, now_ms)
@@ -136,7 +136,10 @@ def delivered(waited: StoredRecord, queue: Queue, now_ms: int) -> NewRecord:
 
 
 def recalled(offset: int, topic: str, unique_id: str, group: str, times: tuple[int, int], queue: Queue) -> NewRecord:
-    """Return the record that the message at an offset has been recalled. `times`: the handle's, and now."""
+    """Return the record of the recall of the message at an offset.
+
+    `times`: the time in the handle, and the current one.
+    """
     handle_ms, now_ms = times
     properties = format_properties(
         {

@@ -1,9 +1,9 @@
-"""What a start has to know of timers: timers.json, behind it the log, and the entries of those that wait.
+"""Restore timers at start, from timers.json, the log after its position, and the entries of waiting messages.
 
-The file says which messages of the queue were done when the log ended at a certain position. It is written when the
-disk has the log up to there; behind that position the marks in delivered and recall records say the rest. So neither a
-kill nor a power failure makes anything come twice, or not at all, or come although it was recalled. When the file is
-missing or damaged, all marks of the log are read.
+The file contains which messages of the queue were done at a certain log position. It is written after the disk has the
+log up to there. After that position, the marks in delivered and recall records show the rest. So neither a kill nor a
+power loss causes a message to be delivered twice, not at all, or although it was recalled. If the file is missing or
+damaged, all marks of the log are read.
 """
 
 import base64
@@ -32,17 +32,17 @@ READ_MAX = 4096
 
 
 class SavedTimers(msgspec.Struct, rename="camel", gc=False):
-    """`done`: the bits from offset `base` on, packed by zlib."""
+    """The content of the file. `done`: the bits from offset `base` on, packed by zlib."""
 
     base: LogPosition = 0
     end: LogPosition = 0
-    """Where the queue ended."""
+    """The end of the queue."""
     log_position: LogPosition = 0
     done: str = ""
 
 
 class KeptTimers:
-    """The file, and how those that wait are found again."""
+    """The file, and the search for waiting messages."""
 
     def __init__(self, config_files: ConfigFiles, store: MessageStore, index: TimerIndex) -> None:
         self._config_files = config_files
@@ -51,7 +51,7 @@ class KeptTimers:
         self.saved = SavedTimers()
 
     def restore(self) -> int:
-        """Find those that wait; return how many. Raises: StorageError."""
+        """Find the waiting messages; return their number. Raises: StorageError."""
         words = "what waits is found in the log, and what was delivered or recalled"
         self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True, from_log=words)
         queue, store = self._store.queue(WHEEL_TIMER_TOPIC, 0), self._store
@@ -72,13 +72,14 @@ class KeptTimers:
         return self._take_in_entries(queue)
 
     def _marked(self, queue: Queue, log_position: int) -> Iterator[int]:
-        """Yield the offsets that were delivered or recalled behind a position of the log."""
+        """Yield the offsets that were delivered or recalled after a log position."""
         for position, record in self._store.records_from(log_position):
             mark = read_mark(peek_prepared_position(record))
             if mark is None or mark.level != TIMER_LEVEL or not queue.min_offset <= mark.offset < queue.max_offset:
                 continue
             entries = self._store.entries(queue, mark.offset, 1)
-            if entries and entries[0].log_position < position:  # else the log has lost what had that offset before
+            # Otherwise the log has lost the earlier message at that offset.
+            if entries and entries[0].log_position < position:
                 yield mark.offset
 
     def _take_in_entries(self, queue: Queue) -> int:
@@ -95,13 +96,13 @@ class KeptTimers:
 
     def _take_in_entry(self, offset: int, entry: Entry) -> bool:
         if entry.record_bytes <= 0 or entry.tags_code <= 0:
-            self._index.done.add(offset)  # a recall, or damaged
+            self._index.done.add(offset)  # It is a recall, or damaged.
             return False
         self._index.add(entry.tags_code >> HASH_BITS, offset, entry.tags_code & HASH_MASK)
         return True
 
     def save(self) -> None:
-        """Have the file written."""
+        """Request that the file is written."""
         self._config_files.changed(FILE)
 
     def _take_in(self, data: bytes) -> None:

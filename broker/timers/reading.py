@@ -1,4 +1,4 @@
-"""Reads messages that wait for a time of their own: those of a slice in as few pieces as they lie in, or one by one."""
+"""Read messages that wait for a time of their own: all of a slice with few reads, or one by one."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ class WaitingRecords:
         return self._store.queue(WHEEL_TIMER_TOPIC, 0)
 
     def many(self, offsets: Sequence[int]) -> list[StoredRecord] | None:
-        """Return the records of these queue offsets, in that order; None if one isn't whole, or another one."""
+        """Return the records of these queue offsets, in that order; None if one is damaged or doesn't match."""
         if not offsets:
             return []
         ordered = sorted(offsets)
@@ -42,7 +42,7 @@ class WaitingRecords:
         return [by_offset[offset] for offset in offsets]
 
     def _places(self, offset: int, count: int) -> list[tuple[int, int]]:
-        """Return where records that stand side by side in the queue lie in the log. Raises: StorageError."""
+        """Return the log positions and sizes of consecutive queue offsets. Raises: StorageError."""
         entries = self._store.unchecked_entries(self.queue, offset, count)
         return [(entry.log_position, entry.record_bytes) for entry in entries if entry.record_bytes > 0]
 
@@ -59,7 +59,7 @@ class WaitingRecords:
 
 
 def _runs(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Return ascending offsets as (first, count) of those that follow each other."""
+    """Return ascending offsets as runs of consecutive ones, each as (first, count)."""
     runs: list[tuple[int, int]] = []
     first = end = -1
     for offset in offsets:

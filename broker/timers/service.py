@@ -1,13 +1,13 @@
-"""Lets messages wait for a time of their own, delivers them, recalls them. RocketMQ: TimerMessageStore.
+"""Store messages that wait for a time of their own, deliver them, recall them. RocketMQ: TimerMessageStore.
 
-A delivery is one burst of up to `SLICE_MAX` messages, all of it stored or none. It carries marks, as a recall does, so
-the log itself says what is done (kept.py). A recall counts from the moment in which its record is on the burst: what is
-recalled is never delivered, and what was delivered isn't recalled.
+A delivery is one burst of up to `SLICE_MAX` messages; all of it is stored, or nothing. Delivered records and recalls
+carry marks, so the log itself shows what is done (kept.py). A recall counts as soon as its record is in the burst: a
+recalled message is never delivered, and a delivered one can't be recalled.
 
 Different from RocketMQ
-- Delivery is to the millisecond, and in the order of the due times.
-- A recall counts also when the message is overdue after a start, and for as long as it waits.
-- A recall that finds nothing stores nothing: a forged one does no harm.
+- Delivery is exact to the millisecond, and in the order of the due times.
+- A recall also works if the message is overdue after a start, as long as it still waits.
+- A recall that finds no message stores nothing, so a forged one does no harm.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ from staticfire.runtime.service import Pause, Spawn
 
 log = logger("broker")
 
+# The number of messages delivered before other tasks run again.
 SLICE_MAX = 128
-# Messages delivered between two looks at the sockets.
 RETRY_MS = 100
+# The number of entries read at once for `waiting_places`.
 READ_ENTRIES = 64
-# At once, for who wants to know what waits.
 SAVE_MS = 10_000
+# Progress is also saved after this many bytes of log: a start after a kill must read them.
 SAVE_BYTES = 64 * 1024 * 1024
-# Progress is saved after that much log, too: so much is read at a start after a kill.
 
 Due = tuple[int, int, int]
 """Due time, offset, hash."""
@@ -68,7 +68,7 @@ class TimerService:
         self._due = DueLoop(state.clock, self.next_due_ms, self._deliver_due, "timers_not_delivered", RETRY_MS)
 
     def __len__(self) -> int:
-        """How many messages wait."""
+        """The number of waiting messages."""
         return len(self._index)
 
     @property
@@ -77,37 +77,37 @@ class TimerService:
 
     @property
     def delay_max_ms(self) -> int:
-        """How far away a delivery time may be."""
+        """The largest allowed time until a delivery."""
         return self._state.settings.timer_max_delay_sec * 1000
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Find the messages that wait. Raises: StorageError."""
+        """Find the waiting messages. Raises: StorageError."""
         count = self._kept.restore()
         if count:
             log.info("timers_wait", count=count, next_due_ms=self._index.next_due_ms())
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
-        """Begin to deliver, what is overdue first."""
+        """Start to deliver, overdue messages first."""
         self._tasks = [spawn(self._due.run(), "timers"), spawn(self._save_loop(pause), "timers_saved")]
 
     async def stop(self) -> None:
-        """Deliver nothing more."""
+        """Stop delivering."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def forget(self) -> None:
-        """Start anew: the queue was deleted."""
+        """Reset everything, because the queue was deleted."""
         self._index.forget()
         self._kept.save()
         self._due.wake()
 
-    # -- messages that wait --------------------------------------------------------------------------------------
+    # -- waiting messages ----------------------------------------------------------------------------------------
 
     def waits(self, record: NewRecord, stored_ms: MessageMs) -> forms.Timed | None:
-        """Return how a message waits; None when it doesn't. Raises: BrokerAnswer."""
+        """Return how a message waits; None if it doesn't. Raises: BrokerAnswer."""
         if b"TIMER_DEL" not in record.properties or not enters_consume_queue(record.sys_flag):
             return None
         place = record.queue.topic, record.queue.queue_id
@@ -116,7 +116,7 @@ class TimerService:
     def put(
         self, record: NewRecord, timed: forms.Timed, stored_ms: MessageMs, on_stored: OnStored, context: Any
     ) -> str | None:
-        """Store a message that waits; return its recall handle, None for one that has none. Raises: StorageError."""
+        """Store a waiting message; return its recall handle, or None if it has none. Raises: StorageError."""
         self._store.put(_waiting(record, timed, self._queue), stored_ms, self._stored, (timed, on_stored, context))
         topic = record.queue.topic
         if is_retry_topic(topic):
@@ -133,7 +133,7 @@ class TimerService:
         on_stored(call, queue_offset, log_position, outcome)
 
     def waiting_places(self) -> Iterator[tuple[int, int]]:
-        """Yield when each message that waits is due, and where it lies, as they were sent. Raises: StorageError."""
+        """Yield due time and log position of each waiting message, in the order of sending. Raises: StorageError."""
         offset, queue, done = self._index.done.first_missing(), self._queue, self._index.done
         offset = max(offset, queue.min_offset)
         while offset < queue.max_offset:
@@ -146,7 +146,7 @@ class TimerService:
                 offset += 1
 
     def first_waiting_position(self) -> int | None:
-        """Return where in the log the oldest message that waits lies, None for none. Raises: StorageError."""
+        """Return the log position of the oldest waiting message; None if none waits. Raises: StorageError."""
         offset, queue = self._index.done.first_missing(), self._queue
         if offset >= queue.max_offset:
             return None
@@ -154,7 +154,7 @@ class TimerService:
         return entries[0].log_position if entries else None
 
     def keep_within_bounds(self) -> None:
-        """Forget what retention has removed, and say so."""
+        """Drop and log waiting messages that retention has removed."""
         done, first = self._index.done, self._queue.min_offset
         lost = sum(1 for offset in range(done.first_missing(), first) if offset not in done)
         if lost:
@@ -165,7 +165,7 @@ class TimerService:
     # -- recall --------------------------------------------------------------------------------------------------
 
     def find(self, handle: RecallHandle) -> list[Due]:
-        """Return the messages that a handle means and that wait. Raises: StorageError."""
+        """Return the waiting messages that a handle refers to. Raises: StorageError."""
         out_ms, hash_bits = handle.timestamp_ms - 1, forms.hash_of(handle.topic, handle.unique_id)
         found: list[Due] = []
         for due_ms, offset in self._index.candidates(out_ms, hash_bits):
@@ -179,7 +179,7 @@ class TimerService:
         return found
 
     def recall(self, one: Due, handle: RecallHandle, group: str, on_stored: OnStored, context: Any) -> None:
-        """Recall one that `find` has returned. Raises: StorageError."""
+        """Recall a message that `find` has returned. Raises: StorageError."""
         now_ms, offset = self._clock.message_ms(), one[1]
         times = handle.timestamp_ms, now_ms
         record = forms.recalled(offset, handle.topic, handle.unique_id, group, times, self._queue)
@@ -192,7 +192,7 @@ class TimerService:
             due_ms, offset, hash_bits = one
             self._index.done.discard(offset)
             if (due_ms, offset) not in self._index.candidates(forms.out_of(due_ms), hash_bits):
-                self._put_back([one])  # its time came meanwhile, and it was skipped
+                self._put_back([one])  # Its due time passed meanwhile, and it was skipped.
         else:
             self._index.done.add(queue_offset)
             self._changes += 1
@@ -201,11 +201,13 @@ class TimerService:
     # -- delivering ----------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> MessageMs | None:
-        """Return when the next message is due, None when none waits. It may be overdue."""
+        """Return when the next message is due; None if none waits. It may be overdue."""
         return self._index.next_due_ms()
 
     async def deliver_until(self, message_ms: MessageMs) -> int:
-        """Deliver everything due by then, and return how many. Set the clock first: records get the clock's time.
+        """Deliver everything due at that time, and return the number.
+
+        Set the clock first: records get the clock's time.
 
         Raises: StorageError (nothing can be stored now).
         """
@@ -219,10 +221,14 @@ class TimerService:
         await self.deliver_until(self._clock.message_ms())
 
     def _deliver(self, due: list[Due]) -> int:
-        """Store these messages where they belong, in one burst; return how many. Raises: StorageError, for all."""
+        """Store these messages in their real queues, in one burst; return the number.
+
+        Raises: StorageError (some or all of them could not be stored, and are retried).
+        """
         if self._store.refusal is not None:
             self._put_back(due)
-            raise StorageError(str(self._store.refusal))  # they wait until there is room; none of them is skipped
+            # The messages wait until there is room. None of them is skipped.
+            raise StorageError(str(self._store.refusal))
         slices = _Slice()
         trouble: OSError | None = None
         reached = 0
@@ -249,13 +255,16 @@ class TimerService:
         return slices.count
 
     def _put_delivery(self, waited: StoredRecord, slices: "_Slice") -> None:
-        """Put a message on the burst. Raises: ProtocolError, StorageError (it can't be), OSError (it can't be now)."""
+        """Add a message to the burst.
+
+        Raises: ProtocolError, StorageError (impossible), OSError (impossible at the moment).
+        """
         place = real_place(waited.properties)
         if place is None:
             raise ProtocolError("it has no topic and queue to be delivered to")
         now_ms = self._clock.message_ms()
         delivered = forms.delivered(waited, self._store.queue(*place), now_ms)
-        # A burst is written as a whole or not at all, so it is enough to follow one of its messages.
+        # A burst is written completely or not at all, so it is enough to watch one of its messages.
         self._store.put(delivered, now_ms, None if slices.count else slices.settled)
         slices.count += 1
 
@@ -275,14 +284,14 @@ class TimerService:
 
 
 class _Slice:
-    """Some messages on the burst, and how it ended."""
+    """Some messages in the burst, and the outcome."""
 
     def __init__(self) -> None:
         self.count = 0
         self.failed = False
 
     def settled(self, _context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
-        """Take note of how the burst ended."""
+        """Save the outcome of the burst."""
         self.failed = outcome is PutOutcome.FAILED
 
 

@@ -1,9 +1,10 @@
 """Which messages wait for a time of their own, and which are done. Pure.
 
-A waiting message is one number of 64 bits: the lower 13 bits of its due time, its queue offset (39), its hash (12). The
-numbers lie in buckets, one for each 2^13 ms (8.2 s); a bucket is sorted when its time comes near, and a recall looks
-through one: of a million within a minute that are 140,000, 5 ms. What is delivered or recalled is one bit, so what is
-recalled stays in its bucket and is skipped. A million that wait take about 10 MiB.
+A waiting message is one 64-bit number: the lower 13 bits of its due time, its queue offset (39 bits), its hash (12
+bits). The numbers are in buckets, one for each 2^13 ms (8.2 s). A bucket is sorted when it becomes the next one. A
+recall searches one bucket (two at a border): if a million messages are due within a minute, one is 140,000 numbers,
+5 ms. A delivered or recalled message is one bit, so a recalled message is kept in its bucket and skipped later. A
+million waiting messages take about 10 MiB.
 """
 
 from array import array
@@ -23,7 +24,7 @@ _BUCKET_MASK = (1 << BUCKET_BITS) - 1
 
 
 class DoneOffsets:
-    """Queue offsets of what waits no more: all below `base`, and one bit for each from there on."""
+    """Queue offsets of messages that no longer wait: all below `base`, and one bit for each offset from there on."""
 
     def __init__(self, base: int = 0, bits: bytes = b"") -> None:
         """`base`: a multiple of 8."""
@@ -35,7 +36,7 @@ class DoneOffsets:
         return place < 0 or (place >> 3 < len(self.bits) and bool(self.bits[place >> 3] >> (place & 7) & 1))
 
     def add(self, offset: int) -> None:
-        """Note one that is done."""
+        """Mark an offset as done."""
         place = offset - self.base
         if place < 0:
             return
@@ -45,13 +46,13 @@ class DoneOffsets:
         self.bits[place >> 3] |= 1 << (place & 7)
 
     def discard(self, offset: int) -> None:
-        """Take a note back."""
+        """Undo `add`."""
         place = offset - self.base
         if 0 <= place < 8 * len(self.bits):
             self.bits[place >> 3] &= ~(1 << (place & 7))
 
     def add_below(self, offset: int) -> None:
-        """Note that everything before an offset is done."""
+        """Mark all offsets before `offset` as done."""
         count = max(0, offset - self.base) >> 3
         if count:
             self.base += count * 8
@@ -60,7 +61,7 @@ class DoneOffsets:
             self.add(one)
 
     def first_missing(self) -> int:
-        """Return the first offset that isn't done, and forget the bits before it."""
+        """Return the first offset that isn't done, and drop the bits before it."""
         whole = len(self.bits) - len(self.bits.lstrip(b"\xff"))
         if whole:
             self.base += whole * 8
@@ -71,32 +72,32 @@ class DoneOffsets:
 
 
 class TimerIndex:
-    """The messages that wait, by due time."""
+    """The waiting messages by due time."""
 
     def __init__(self) -> None:
         self.done = DoneOffsets()
-        """Replaced as a whole when a start has read what there is."""
+        """Replaced as a whole at start, after the saved state was read."""
         self._buckets: dict[int, array[int]] = {}
-        self._keys: list[int] = []
         # A heap of the buckets' keys.
+        self._keys: list[int] = []
+        # The bucket with the next due times, sorted, and the index of its next message.
         self._front_key = -1
         self._front: array[int] = array("Q")
         self._at = 0
-        # The bucket of the next due times, sorted, and how far it is done.
 
     def __len__(self) -> int:
-        """How many wait; those that were called back count until they would have been due."""
+        """The number of waiting messages. Recalled ones count until their due time."""
         return len(self._front) - self._at + sum(map(len, self._buckets.values()))
 
     def forget(self) -> None:
-        """Start anew: the queue was deleted."""
+        """Reset everything, because the queue was deleted."""
         self.done = DoneOffsets()
         self._buckets.clear()
         self._keys.clear()
         self._front_key, self._front, self._at = -1, array("Q"), 0
 
     def add(self, due_ms: int, offset: int, hash_bits: int) -> None:
-        """Take in a message. Raises: StorageError (more than fit have ever waited)."""
+        """Add a message. Raises: StorageError (the largest possible offset was exceeded)."""
         if offset >= OFFSETS_MAX:
             raise StorageError(f"no more than {OFFSETS_MAX} messages can ever wait here: reset the broker")
         key = due_ms >> BUCKET_BITS
@@ -111,13 +112,13 @@ class TimerIndex:
         bucket.append(word)
 
     def next_due_ms(self) -> MessageMs | None:
-        """Return when the next message is due; None when none waits."""
+        """Return when the next message is due; None if none waits."""
         if not self._find_front():
             return None
         return MessageMs(self._front_key << BUCKET_BITS | self._front[self._at] >> _TIME_SHIFT)
 
     def take_due(self, message_ms: MessageMs, count_max: int) -> list[tuple[int, int, int]]:
-        """Remove and return messages that are due by then, in the order of their times: due time, offset, hash."""
+        """Remove and return due messages, in the order of their times: due time, offset, hash."""
         taken: list[tuple[int, int, int]] = []
         while len(taken) < count_max:
             due_ms = self.next_due_ms()
@@ -129,7 +130,7 @@ class TimerIndex:
         return taken
 
     def candidates(self, out_ms: int, hash_bits: int) -> list[tuple[int, int]]:
-        """Return due time and offset of those that may be meant, of the second behind `out_ms`."""
+        """Return due time and offset of possible matches, within the second after `out_ms`."""
         found: list[tuple[int, int]] = []
         first_ms, end_ms = out_ms + 1, out_ms + 1 + PRECISION_MS
         for key in range(first_ms >> BUCKET_BITS, (end_ms - 1 >> BUCKET_BITS) + 1):
@@ -149,7 +150,7 @@ class TimerIndex:
         return [word for word in self._buckets.get(key, ()) if low <= word < high]
 
     def _find_front(self) -> bool:
-        """Have the next message that waits at the front; return whether there is one."""
+        """Move the next waiting message to the front; return whether there is one."""
         done = self.done
         while True:
             front, at = self._front, self._at
@@ -160,7 +161,7 @@ class TimerIndex:
             if is_left and not (self._keys and self._keys[0] < self._front_key):
                 return True
             if is_left:
-                self._buckets[self._front_key] = front[at:]  # one that is due earlier has come
+                self._buckets[self._front_key] = front[at:]  # A message with an earlier due time was added.
                 heappush(self._keys, self._front_key)
             self._front_key, self._front, self._at = -1, array("Q"), 0
             if not self._keys:

@@ -1,11 +1,14 @@
-"""Messages that are stored in two halves. RocketMQ: TransactionalMessageServiceImpl, TransactionalMessageCheckService.
+"""Transactions: messages stored in two halves.
 
-A half message lies in RMQ_SYS_TRANS_HALF_TOPIC, where no consumer sees it, until its producer commits it or rolls it
-back; each end is a record of RMQ_SYS_TRANS_OP_HALF_TOPIC. Who says nothing is asked, in message time.
+RocketMQ: TransactionalMessageServiceImpl, TransactionalMessageCheckService.
 
-- `forms.py`: a half message, its final form, the record of an end, the question; pure
-- `open_halves.py`: which half messages are open, when each is to be asked about, the newest in memory; pure
-- `runs.py`: those that compiled parts take; `ending.py`: one record for all that a burst ends
-- `service.py`: stores them, ends them; `questions.py`: asks about them; `kept.py`: finds them again after a start
-- `aside.py`: those that nobody ended in time, and may be committed all the same
+A half message is stored in RMQ_SYS_TRANS_HALF_TOPIC, where no consumer sees it, until its producer commits it or rolls
+it back. Each of these ends is a record of RMQ_SYS_TRANS_OP_HALF_TOPIC. If a producer does neither, the broker checks
+with it, in message time.
+
+- `forms.py`: a half message, its final form, the record of an end, the check request; pure
+- `open_halves.py`: which half messages are open, when each must be checked, the newest in memory; pure
+- `runs.py`: transactions that the compiled parts handle; `ending.py`: one record for all ends of a burst
+- `service.py`: stores and ends them; `questions.py`: checks them; `kept.py`: finds them again after a start
+- `aside.py`: half messages that were not ended in time, and may still be committed
 """

@@ -1,7 +1,7 @@
-"""Writes which half messages have ended: one record for all that a burst ends, behind what it commits.
+"""Write which half messages have ended: one record for all ends of a burst, after the messages that it commits.
 
-A record of its own for each would be a third of what a transaction writes. RocketMQ gathers the offsets in one record,
-too, for up to three seconds; here they are in the burst that ends them, so none is acknowledged without it.
+A record for each end would be a third of what a transaction writes. RocketMQ also collects the offsets in one record,
+for up to three seconds. Here they are in the same burst as the ends, so no end is acknowledged without them.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from staticfire.runtime.log import logger
 
 log = logger("broker")
 
+# The number of offsets in one record. RocketMQ: transactionOpMsgMaxSize, 4 KiB.
 OFFSETS_MAX = 512
-# In one record. RocketMQ: transactionOpMsgMaxSize, 4 KiB.
 _Waiting = tuple[OnStored, Any]
 
 
 class Ending:
-    """Half messages whose ends are on the burst at hand, or wait to be put there."""
+    """Half messages whose ends are in the current burst, or wait to be added to it."""
 
     def __init__(
         self,
@@ -32,25 +32,25 @@ class Ending:
         ended: Callable[[list[int]], None],
         not_ended: Callable[[list[int]], None],
     ) -> None:
-        """`ended`: called with the offsets of those whose ends are stored; `not_ended`: of those that stay open."""
+        """`ended` is called with the offsets whose ends are stored; `not_ended` with those that are still open."""
         self._store = store
         self._clock = clock
         self._ended = ended
         self._not_ended = not_ended
         self.offsets: set[int] = set()
-        """Being ended: no longer open for who asks, and not closed yet. Never iterated."""
+        """Half messages that are being ended: no longer open for other callers, but not closed yet. Never iterated."""
         self._noted: list[int] = []
         self._waiting: list[_Waiting] = []
 
     def note(self, offset: int, on_stored: OnStored | None = None, context: Any = None) -> None:
-        """Have the burst say that a half message has ended; call back when that is stored."""
+        """Add the end of a half message to the burst, and call `on_stored` when it is stored."""
         self.offsets.add(offset)
         self._noted.append(offset)
         if on_stored is not None:
             self._waiting.append((on_stored, context))
 
     def note_all(self, offsets: list[int], on_stored: OnStored | None = None, context: Any = None) -> None:
-        """`note` of several."""
+        """Do `note` for several half messages."""
         self.offsets.update(offsets)
         self._noted += offsets
         if on_stored is not None:
@@ -62,7 +62,7 @@ class Ending:
         return bool(self._noted)
 
     def flush(self) -> None:
-        """Put what was noted on the burst, behind all that is there."""
+        """Add the noted ends to the burst, after everything that is in it."""
         noted, waiting = self._noted, self._waiting
         self._noted, self._waiting = [], []
         now_ms, queue = self._clock.message_ms(), self._store.queue(OP_HALF_TOPIC, 0)
@@ -72,7 +72,7 @@ class Ending:
             try:
                 self._store.put(forms.end_of(offsets, queue, now_ms), now_ms, self._stored, (offsets, told))
             except (StorageError, ProtocolError, OSError) as error:
-                # They stay open: whoever began them is asked again, and what was committed comes once more.
+                # They are still open: their producers are checked again, and what was committed is delivered twice.
                 log.error("ends_not_stored", ends=len(offsets), error=str(error))
                 self._stored((offsets, told), -1, -1, PutOutcome.FAILED)
 
@@ -84,5 +84,5 @@ class Ending:
             on_stored(call, queue_offset, log_position, outcome)
 
     def forget(self) -> None:
-        """Start anew: the queues were deleted."""
+        """Reset everything, because the queues were deleted."""
         self._noted.clear()

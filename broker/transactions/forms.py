@@ -1,9 +1,9 @@
-"""What the records of a transaction look like. Pure. RocketMQ: TransactionalMessageBridge, TransactionalMessageUtil.
+"""The records of a transaction. Pure. RocketMQ: TransactionalMessageBridge, TransactionalMessageUtil.
 
 half       RMQ_SYS_TRANS_HALF_TOPIC, 0      as sent, without transaction bits; __transactionId__, REAL_TOPIC, REAL_QID
-end        RMQ_SYS_TRANS_OP_HALF_TOPIC, 0   the tag `d`, and as the body queue offsets of halves, a comma behind each
-final      where it belongs                 as the half, with the commit bits and the half's log position
-set aside  TRANS_CHECK_MAX_TIME_TOPIC, 0    as the half: nobody has ended it
+end        RMQ_SYS_TRANS_OP_HALF_TOPIC, 0   the tag `d`; the body has queue offsets of halves, a comma after each one
+final      its real queue                   as the half, with the commit bits and the half's log position
+set aside  TRANS_CHECK_MAX_TIME_TOPIC, 0    as the half, if its producer didn't end it
 """
 
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ _NOWHERE = bytes(8)
 
 
 def half_of(record: NewRecord, unique_id: str, queue: Queue) -> NewRecord:
-    """Return a message as a half one. Raises: BrokerAnswer (its properties get too long)."""
+    """Return a message as a half message. Raises: BrokerAnswer (its properties get too long)."""
     properties = record.properties
     if b"REAL_" in properties or b"__transactionId__" in properties:
         for name in (TRANSACTION_ID, REAL_TOPIC, REAL_QID):
@@ -57,7 +57,7 @@ def half_of(record: NewRecord, unique_id: str, queue: Queue) -> NewRecord:
 
 
 def stored_half(half: NewRecord, queue_offset: int, log_position: int, stored_ms: int) -> StoredRecord:
-    """Return a half message as its end needs it, without having read it: its sizes and checksums aren't there."""
+    """Return a half message as needed to end it, without reading it. Its sizes and checksums are 0."""
     return StoredRecord(
         0, 0, 0, log_position, half.queue.queue_id, queue_offset, stored_ms, half.born_ms, half.sys_flag, half.flag,
         half.reconsume_times, 0, 0, half.born_host, half.queue.topic, half.properties, half.body,
@@ -65,7 +65,7 @@ def stored_half(half: NewRecord, queue_offset: int, log_position: int, stored_ms
 
 
 def place_of(half: StoredRecord) -> tuple[str, int]:
-    """Return topic and queue of a half message. Raises: ProtocolError (it names none)."""
+    """Return the real topic and queue id of a half message. Raises: ProtocolError (it contains none)."""
     place = real_place(half.properties)
     if place is None:
         raise ProtocolError(f"the half message at position {half.log_position} of the log names no topic and queue")
@@ -73,7 +73,7 @@ def place_of(half: StoredRecord) -> tuple[str, int]:
 
 
 def final_of(half: StoredRecord, queue: Queue) -> NewRecord:
-    """Return a half message as its consumers get it."""
+    """Return a half message in the form that its consumers get."""
     return NewRecord(
         queue, half.properties, tags_code(half.properties), half.body, half.born_ms, half.born_host,
         with_transaction_kind(half.sys_flag, TransactionKind.COMMIT), half.flag, half.reconsume_times,
@@ -82,7 +82,7 @@ def final_of(half: StoredRecord, queue: Queue) -> NewRecord:
 
 
 def set_aside(half: StoredRecord, queue: Queue) -> NewRecord:
-    """Return a half message that nobody has ended, for people to look at."""
+    """Return a half message that was not ended, for an operator to look at."""
     return NewRecord(
         queue, half.properties, tags_code(half.properties), half.body, half.born_ms, half.born_host, half.sys_flag,
         half.flag, half.reconsume_times, wait_flush=False,
@@ -90,20 +90,20 @@ def set_aside(half: StoredRecord, queue: Queue) -> NewRecord:
 
 
 def end_of(offsets: list[int], queue: Queue, now_ms: int) -> NewRecord:
-    """Return the record that the half messages at these queue offsets have been ended."""
+    """Return the record that the half messages at these queue offsets have ended."""
     body = b"".join([b"%d," % offset for offset in offsets])
     return NewRecord(queue, _OP_PROPERTIES, _OP_TAGS_CODE, body, now_ms, _NOWHERE)
 
 
 def ended_by(record: StoredRecord) -> list[int]:
-    """Return the queue offsets of half messages that a record has ended."""
+    """Return the queue offsets of the half messages that a record has ended."""
     return [int(part) for part in record.body.split(b",") if part.isdigit()]
 
 
 def question(half: StoredRecord, times: int) -> bytes:
-    """Return the stored bytes of a half message as its producer is asked about it, for the `times`-th time.
+    """Return the stored bytes of a half message for the `times`-th check request to its producer.
 
-    Raises: ProtocolError (it names no topic).
+    Raises: ProtocolError (it contains no topic).
     """
     topic, queue_id = place_of(half)
     properties = with_property(half.properties, TRANSACTION_CHECK_TIMES, str(times))
@@ -112,12 +112,12 @@ def question(half: StoredRecord, times: int) -> bytes:
 
 
 def producer_group(properties: bytes) -> str:
-    """Return who is to be asked about a half message."""
+    """Return the producer group to check a half message with."""
     return text_property(properties, PGROUP)
 
 
 def immunity_ms(properties: bytes, least_ms: int) -> int | None:
-    """Return for how long a message asks to be left alone, None when it doesn't ask. RocketMQ: getImmunityTime."""
+    """Return the requested time before the first check; None if there is none. RocketMQ: getImmunityTime."""
     if b"CHECK_IMMUNITY" not in properties:
         return None
     text = find_property(properties, CHECK_IMMUNITY_TIME_IN_SECONDS)

@@ -1,8 +1,8 @@
-"""What a start has to know of transactions: transactions.json, and behind it the two queues.
+"""Restore transactions at start, from transactions.json and the two queues.
 
-The file says which half messages were open when the queues ended at certain offsets; what lies behind these is read at
-a start. Without it, when it is damaged, or when a queue is shorter than it says, all of both queues is read: then the
-questions about a half message are counted from 0 again.
+The file contains which half messages were open when the queues ended at certain offsets. The entries after these are
+read at a start. If the file is missing or damaged, or a queue is shorter than in the file, both queues are read
+completely; then the checks of each half message are counted from 0 again.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ READ_MAX = 512
 
 
 class KeptTransactions:
-    """The file, and how the open half messages are found again."""
+    """The file, and the search for open half messages."""
 
     def __init__(self, config_files: ConfigFiles, store: MessageStore, halves: OpenHalves) -> None:
         self._config_files = config_files
@@ -33,7 +33,7 @@ class KeptTransactions:
         self._saved = SavedHalves()
 
     def restore(self) -> Iterator[tuple[StoredRecord, int]]:
-        """Yield each half message that is open, and how often it was asked about. Raises: StorageError."""
+        """Yield each open half message, and the number of its checks. Raises: StorageError."""
         words = "open half messages are found in the log; the questions about them are counted from 0 again"
         self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True, from_log=words)
         halves, ends = self._queues()
@@ -51,18 +51,18 @@ class KeptTransactions:
                 yield record, 0
 
     def save(self) -> None:
-        """Have the file written if it lacks something."""
+        """Request that the file is written, if it isn't up to date."""
         halves, ends = self._queues()
         if (self._saved.half_end, self._saved.op_end) != (halves.max_offset, ends.max_offset) or len(self._open):
             self._config_files.changed(FILE)
 
     def forget(self) -> None:
-        """Start anew: the queues were deleted."""
+        """Reset everything, because the queues were deleted."""
         self._saved = SavedHalves()
         self._config_files.changed(FILE)
 
     async def loop(self, pause: Pause) -> None:
-        """Loop: save now and then."""
+        """Save periodically, forever."""
         while True:
             await pause(SAVE_MS)
             self.save()

@@ -1,9 +1,9 @@
-"""Which half messages are open, and when each is to be asked about. Pure.
+"""Which half messages are open, and when each must be checked. Pure.
 
-A half message is first asked about when it is `transactionTimeOut` old (or older, if it asks for more), then every
-`transactionCheckInterval`. RocketMQ looks at all of them every interval: there the first question comes up to one
-interval later. Those that began together have one place in the heap of due times; those that have ended leave it when
-their time comes, or when more have ended than are open.
+A half message is checked for the first time at the age of `transactionTimeOut` (or later, if it requests that), then
+every `transactionCheckInterval`. RocketMQ scans all of them every interval, so there the first check is up to one
+interval later. Half messages that began together share one item in the heap of due times. Those that have ended leave
+the heap at their due time, or when more have ended than are open.
 """
 
 from heapq import heappop, heappush, heapreplace
@@ -15,12 +15,13 @@ from staticfire.protocol.numbers import LogPosition
 from staticfire.protocol.record import StoredRecord, decode_record
 from staticfire.protocol.times import MessageMs
 
+# The heap is rebuilt when it contains this number of ended half messages more than there are open ones.
 ENDED_DUE_MAX = 4_096
-# Beside as many as are open, more that have ended don't stay in the heap.
 
 
+# The number of half messages in memory, and the largest body: 8 MiB together. The compiled extension has the second,
+# too.
 RECENT_MAX, RECENT_BODY_BYTES_MAX = 1_024, 8_192
-# How many are kept in memory, and how large a body may be: 8 MiB together. The compiled twin knows the second, too.
 
 
 class OpenHalf(NamedTuple):
@@ -28,18 +29,21 @@ class OpenHalf(NamedTuple):
 
     log_position: int
     group: str
-    """Whose producers are asked."""
+    """The producer group to check with."""
     due_ms: int
     checks: int = 0
 
 
 class SavedHalves(msgspec.Struct, rename="camel", gc=False):
-    """What a start needs: the open ones of before `half_end` and `op_end`, and from where on to read."""
+    """The saved state: the open half messages before `half_end` and `op_end`.
+
+    A start reads the queues from there on.
+    """
 
     half_end: LogPosition = 0
     op_end: LogPosition = 0
     checks: dict[LogPosition, LogPosition] = {}
-    """By queue offset: how often each open one was asked about."""
+    """By queue offset: the number of checks of each open half message."""
 
 
 class OpenHalves:
@@ -47,28 +51,28 @@ class OpenHalves:
 
     def __init__(self) -> None:
         self.halves: dict[int, tuple[int, str, int, int]] = {}
-        """Each as `OpenHalf` has it; compiled code makes these."""
+        """The fields of `OpenHalf`, as plain tuples because compiled code creates them, too."""
+        # Due time, offset, and the later offsets with the same due time, in descending order.
         self._due: list[tuple[int, int, list[int]]] = []
-        # Due time, offset, and the offsets behind it that are due at the same time, the next one last.
+        # The number of half messages that ended since ended ones were last removed from the heap.
         self._ended = 0
-        # Since they were last removed from the heap.
 
     def __len__(self) -> int:
         return len(self.halves)
 
     def begin(self, offset: int, half: OpenHalf) -> None:
-        """Take in a half message."""
+        """Add a half message."""
         self.halves[offset] = half
         heappush(self._due, (half.due_ms, offset, []))
 
     def begin_all(self, halves: dict[int, tuple[int, str, int, int]], due_ms: int) -> None:
-        """Take in half messages that are due at the same time, in the order of their offsets."""
+        """Add half messages with the same due time, in the order of their offsets."""
         self.halves.update(halves)
         offsets = [*reversed(halves)]
         heappush(self._due, (due_ms, offsets.pop(), offsets))
 
     def end_all(self, offsets: list[int]) -> None:
-        """Forget those that were ended."""
+        """Remove half messages that were ended."""
         pop = self.halves.pop
         for offset in offsets:
             pop(offset, None)
@@ -78,30 +82,33 @@ class OpenHalves:
             self._due = sorted((due_ms, offset, []) for offset, (_, _, due_ms, _) in self.halves.items())
 
     def get(self, offset: int) -> OpenHalf:
-        """Return one that is open."""
+        """Return an open half message."""
         return OpenHalf(*self.halves[offset])
 
     def postpone(self, offset: int, due_ms: MessageMs, checks: int | None = None) -> None:
-        """Ask about one again at that time; it was asked about so often."""
+        """Set the next check of a half message, and the number of its checks so far."""
         if offset in self.halves:
             half = self.get(offset)
             self.halves[offset] = half._replace(due_ms=due_ms, checks=half.checks if checks is None else checks)
             heappush(self._due, (due_ms, offset, []))
 
     def forgive(self, offsets: list[int]) -> None:
-        """Count the newest question about these as not asked."""
+        """Don't count the last check of these half messages."""
         for offset in offsets:
             half = self.halves.get(offset)
             if half is not None and half[3]:
                 self.halves[offset] = OpenHalf(*half)._replace(checks=half[3] - 1)
 
     def next_due_ms(self) -> MessageMs | None:
-        """Return when the next one is to be asked about."""
+        """Return when the next half message must be checked."""
         self._skip_ended()
         return MessageMs(self._due[0][0]) if self._due else None
 
     def take_due(self, message_ms: MessageMs, count_max: int) -> list[int]:
-        """Return who is to be asked about by now, in that order; each is to be postponed or ended then."""
+        """Remove from the heap and return the half messages due by now, in order.
+
+        The caller must postpone or end each.
+        """
         due: list[int] = []
         while len(due) < count_max:
             self._skip_ended()
@@ -120,7 +127,7 @@ class OpenHalves:
             self._leave()
 
     def _leave(self) -> None:
-        """Let the first one leave the heap, and the one behind it take its place."""
+        """Replace the first item of the heap by the next offset of the same item, if there is one."""
         due_ms, _, rest = self._due[0]
         if rest:
             heapreplace(self._due, (due_ms, rest.pop(), rest))
@@ -128,46 +135,46 @@ class OpenHalves:
             heappop(self._due)
 
     def forget(self) -> None:
-        """Start anew."""
+        """Reset everything."""
         self.halves.clear()
         self._due.clear()
         self._ended = 0
 
     def saved(self, half_end: int, op_end: int) -> SavedHalves:
-        """Return what to keep."""
+        """Return the state to save."""
         checks = {offset: checks for offset, (_, _, _, checks) in self.halves.items() if offset < half_end}
         return SavedHalves(half_end, op_end, checks)
 
 
 class RecentHalves:
-    """The newest half messages by log position, as records or, where they came in a run, as they lie in the log.
+    """The newest half messages by log position, as records or, if they came in a run, as stored bytes.
 
-    Most are ended soon, and don't have to be read for it. Invariant: whatever is kept is open, and its end isn't on the
-    burst. Who ends one, or asks about it, takes it out.
+    Most half messages are ended soon, and needn't be read for it. Invariant: each one here is open, and its end isn't
+    in the burst. A caller that ends or checks one removes it from here.
     """
 
     def __init__(self) -> None:
         self.by_position: dict[int, StoredRecord | bytes] = {}
 
     def add(self, log_position: int, half: StoredRecord | bytes) -> None:
-        """Keep one, in place of the oldest when there are too many."""
+        """Add one, and remove the oldest if there are too many."""
         kept = self.by_position
         if len(kept) >= RECENT_MAX:
             del kept[next(iter(kept))]
         kept[log_position] = half
 
     def add_all(self, records: dict[int, bytes]) -> None:
-        """Keep those that came in a run."""
+        """Add those that came in a run."""
         kept = self.by_position
         kept.update(records)
         while len(kept) > RECENT_MAX:
             del kept[next(iter(kept))]
 
     def take(self, log_position: int) -> StoredRecord | None:
-        """Return one and keep it no longer; None if there is none."""
+        """Remove and return one; None if it isn't here."""
         half = self.by_position.pop(log_position, None)
         return decode_record(half) if isinstance(half, bytes) else half
 
     def clear(self) -> None:
-        """Keep none."""
+        """Remove all."""
         self.by_position.clear()

@@ -1,4 +1,4 @@
-"""Questions about half messages that nobody ends: to a producer of the group, again and again, until it is enough.
+"""Check half messages that aren't ended: a producer of the group gets check requests until a limit is reached.
 
 RocketMQ: TransactionalMessageCheckService, AbstractTransactionalMessageCheckListener.
 """
@@ -25,19 +25,19 @@ from staticfire.runtime.log import logger
 
 log = logger("broker")
 
+# The number of half messages checked before other tasks run again.
 SLICE_MAX = 64
-# Half messages asked about between two looks at the sockets.
 RETRY_MS = 1_000
+# How long an advance of the clock waits for the response of a producer to a check.
 ANSWER_MS_MAX = 5_000
-# So long an advance waits for the answer of a producer that was asked.
+# How long an advance of the clock waits, after a start, for the producers whose transactions were open at the last
+# stop. Without this, it would use up all their checks before they are connected again.
 RETURN_MS_MAX = 2_000
-# So long an advance waits for the producers that had transactions open when the broker was stopped. Without that it
-# would use up all their checks before they are connected again.
 HOUR_MS = 3_600_000
 
 
 class Questions:
-    """What the producers of one broker are asked, and when."""
+    """The check requests to the producers of one broker."""
 
     def __init__(
         self,
@@ -49,47 +49,51 @@ class Questions:
     ) -> None:
         """`half_now` reads the half message at a log position, `settle` writes the burst.
 
-        `set_aside` takes a half message, and how often it was asked about.
+        `set_aside` is called with a half message, and the number of its checks.
         """
         self._state = state
         self._open = open_halves
         self._half_now = half_now
         self._set_aside = set_aside
         self._settle = settle
+        # During an advance of the clock, checks are made up to this message time.
         self._asks_until_ms = MessageMs(0)
-        # Message time is there already for who asks, while an advance is under way.
+        # Checks without a response yet, and until when a response is expected.
         self._asked: dict[int, tuple[Connection, UptimeMs]] = {}
-        # Questions under way, and until when an answer is waited for.
+        # Groups whose producers have not reconnected since the start.
         self._returning: dict[str, None] = {}
-        # Groups whose producers aren't back since this broker was started, and until when that is waited for.
+        # Until when their return is expected.
         self._returning_until_ms = UptimeMs(0)
         self._due = DueLoop(state.clock, self.next_due_ms, self._check_due, "transactions_not_checked", RETRY_MS)
         self.run = self._due.run
         self.expect = self._due.expect
-        """Told when the next ones are to be asked about."""
+        """Called with the time when the next half messages must be checked."""
 
     def forget(self) -> None:
-        """Start anew: the queues were deleted."""
+        """Reset everything, because the queues were deleted."""
         self._asked.clear()
         self._returning.clear()
 
     def restored(self) -> None:
-        """Know whose transactions were open when the broker was stopped."""
+        """Note the groups whose transactions were open at the last stop."""
         self._returning = dict.fromkeys(group for _, group, _, _ in self._open.halves.values())
         self._returning_until_ms = UptimeMs(self._state.machine.clock.uptime_ms() + RETURN_MS_MAX)
 
     def answered(self, offset: int) -> None:
-        """Note that a producer has answered a question, whatever it said."""
+        """Note that a producer has responded to a check, whatever the result."""
         self._asked.pop(offset, None)
 
     def ended(self, offsets: list[int]) -> None:
-        """Wait for no answers about those that have ended."""
+        """Expect no more responses for half messages that have ended."""
         if self._asked:
             for offset in offsets:
                 self._asked.pop(offset, None)
 
     def not_ended(self, offsets: list[int]) -> None:
-        """Let those stay open whose ends could not be stored: their producers have done what they could."""
+        """Keep half messages open whose ends could not be stored. Their last check doesn't count.
+
+        Their producers have done their part.
+        """
         self._open.forgive(offsets)
         settings = self._state.settings
         here_ms = max(self._state.clock.message_ms(), self._asks_until_ms)
@@ -98,17 +102,20 @@ class Questions:
                 self._open.postpone(offset, MessageMs(here_ms + settings.transaction_check_interval))
 
     def next_due_ms(self) -> MessageMs | None:
-        """Return when somebody is asked next."""
+        """Return when the next check is due."""
         return self._open.next_due_ms()
 
     def works_until_ms(self) -> MessageMs | None:
-        """Return when the next question comes to a producer that is connected: its own work runs on real time."""
+        """Return when the next check goes to a connected producer, which needs real time for its work.
+
+        None if none does.
+        """
         table = self._state.producers.producer_table
         dues = [due_ms for _, group, due_ms, _ in self._open.halves.values() if group in table]
         return MessageMs(min(dues)) if dues else None
 
     async def check_until(self, message_ms: MessageMs) -> int:
-        """Ask about everything due by then; return how many that were. Raises: StorageError."""
+        """Check everything due at that time; return the number. Raises: StorageError."""
         checked = 0
         self._asks_until_ms = message_ms
         while due := self._open.take_due(message_ms, SLICE_MAX):
@@ -118,7 +125,7 @@ class Questions:
         return checked
 
     def unrest(self) -> list[Unrest]:
-        """Return the questions that connected producers have not answered yet, and who isn't back after a restart."""
+        """Return checks without a response from connected producers, and groups that are not back after a restart."""
         now_ms = self._state.machine.clock.uptime_ms()
         away = self._still_away(now_ms) if self._returning else []
         waiting = {
@@ -156,12 +163,12 @@ class Questions:
                 due[index] = -1
         finally:
             for offset in due:
-                if offset >= 0:  # not reached: asked again a moment later
+                if offset >= 0:  # This one was not reached: it is checked again a moment later.
                     self._open.postpone(offset, MessageMs(self._state.clock.message_ms() + RETRY_MS))
         self._settle()
 
     def _check(self, offset: int) -> None:
-        """Ask about one half message, or set it aside when that was enough. Raises: StorageError."""
+        """Check one half message, or set it aside after the last check. Raises: StorageError."""
         settings, now_ms = self._state.settings, self._state.clock.message_ms()
         open_half = self._open.get(offset)
         try:
@@ -183,7 +190,7 @@ class Questions:
             self._ask(connection, half, checks)
 
     def _unreadable(self, offset: int, half: OpenHalf, error: OSError) -> None:
-        """Read a half message again when it is due next, as often as its producer would be asked."""
+        """Schedule another read of a half message at its next check, up to the limit of checks."""
         settings = self._state.settings
         if half.checks >= settings.transaction_check_max:
             _close(self._open, offset, f"its record could not be read {half.checks + 1} times: {error}")
@@ -203,13 +210,13 @@ class Questions:
 
 
 def _close(halves: OpenHalves, offset: int, reason: str) -> None:
-    """Give up a half message that there is no more."""
+    """Remove a half message that no longer exists."""
     log.error("half_message_gone", offset=offset, group=halves.get(offset).group, reason=reason)
     halves.end_all([offset])
 
 
 def _question(connection: Connection, half: StoredRecord, times: int, broker_name: str) -> CheckTransaction:
-    """Return the question in the form of the other side's codec. Raises: ProtocolError."""
+    """Return the check request in the format of the producer's codec. Raises: ProtocolError."""
     unique_id = text_property(half.properties, UNIQ_KEY)
     asked = forms.question(half, times)
     body = record_for(asked, connection.codec.number == NATIVE, connection.store_host)

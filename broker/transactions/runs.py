@@ -1,6 +1,6 @@
-"""Half messages and ends that came in a run of sends: the compiled twin has packed them as `forms.py` does.
+"""Half messages and ends that came in a run of sends: the compiled extension has packed them like `forms.py` does.
 
-What it takes is plain: nobody was asked about it and nothing is said of when to ask. So all that is left is to note
+It handles only plain ones: not checked before, and without a check time of their own. So this class only has to note
 what has begun and ended, many at once.
 """
 
@@ -17,7 +17,7 @@ from staticfire.protocol.names import HALF_TOPIC
 
 
 class TransactionRuns:
-    """The transactions of one broker, as far as they come in runs; a part of `TransactionService`."""
+    """The transactions of one broker that come in runs; a part of `TransactionService`."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class TransactionRuns:
         ending: Ending,
         expect: Callable[[int], None],
     ) -> None:
-        """`expect`: told when the next ones are to be asked about."""
+        """`expect` is called with the time when the next ones must be checked."""
         self._state = state
         self._open = open_halves
         self._recent = recent
@@ -36,7 +36,7 @@ class TransactionRuns:
 
     @property
     def known(self) -> Halves | None:
-        """What the twin has to know; None while it is to leave transactions alone."""
+        """The data that the extension needs; None if it must not handle transactions."""
         settings = self._state.settings
         if settings.broker_id != 0 or settings.reject_transaction_message:
             return None
@@ -47,12 +47,15 @@ class TransactionRuns:
         return None if queue.deleted else (queue, queue.packed_topic, queue.next_offset)
 
     def end(self, taken: TakenTransactions, on_stored: OnStored | None, context: Any) -> None:
-        """Have the burst say which half messages it ends; `on_stored`: where nothing else is stored with that."""
+        """Add the ends of these half messages to the burst.
+
+        `on_stored` is needed if nothing else is stored with them.
+        """
         if taken[2]:
             self._ending.note_all(taken[2], on_stored, context)
 
     def stored(self, taken: TakenTransactions, outcome: PutOutcome) -> None:
-        """Take in the half messages of a run, once they are stored, or aren't."""
+        """Register the half messages of a run when they are stored, unless that failed."""
         begun, kept, _ = taken
         if begun and outcome is not PutOutcome.FAILED:
             due_ms = next(iter(begun.values()))[2]

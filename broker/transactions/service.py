@@ -1,14 +1,15 @@
-"""Half messages: stored, ended, set aside, found again after a start. RocketMQ: TransactionalMessageServiceImpl.
+"""Half messages: stored, ended, set aside, restored at start. RocketMQ: TransactionalMessageServiceImpl.
 
-The end of a half message is one burst: its final form, and behind all of these the record of what has ended. So a kill
-in between leaves the half message open, and its producer is asked again: the message may come twice then, and is
+The end of a half message is one burst: its final form, and after all of these the record of the ends. So after a kill
+in between the half message is still open, and its producer is checked again: the message may be delivered twice, but is
 never lost.
 
 Different from RocketMQ
-- What has been ended isn't ended again: a second commit stores nothing (`repeatEndedCommits`: as RocketMQ does it).
-- A half message that waits (DELAY) waits after its commit; RocketMQ loses it.
-- Nothing is stored anew for a question, and the first question comes as soon as it may.
-- A question whose answer could not be stored isn't counted: who says "commit" to a full disk isn't set aside for that.
+- An ended half message isn't ended again: a second commit stores nothing (`repeatEndedCommits`: as in RocketMQ).
+- A half message with a delay (DELAY) waits after its commit; RocketMQ loses it.
+- A check stores nothing, and the first check is sent as early as allowed.
+- A check whose result could not be stored isn't counted: a producer that commits while the disk is full doesn't have
+  its message set aside for that.
 """
 
 import asyncio
@@ -51,16 +52,16 @@ class TransactionService:
         self._recent = RecentHalves()
         self._aside = SetAside(state.store)
         self.questions = Questions(state, self._open, self._half_now, self._set_aside, settle)
-        """About those that nobody ends."""
+        """Checks half messages that aren't ended."""
         self.ending = Ending(state.store, state.clock, self._ended, self.questions.not_ended)
-        """Puts on each burst what it ends."""
+        """Adds the ends of half messages to each burst."""
         self._kept = KeptTransactions(state.config_files, state.store, self._open)
         self._tasks: list[asyncio.Task[None]] = []
         self.runs = TransactionRuns(state, self._open, self._recent, self.ending, self.questions.expect)
-        """Those that came in runs of sends."""
+        """Handles transactions that come in runs of sends."""
 
     def __len__(self) -> int:
-        """How many half messages are open."""
+        """The number of open half messages."""
         return len(self._open)
 
     @property
@@ -78,18 +79,18 @@ class TransactionService:
             log.info("transactions_open", count=len(self._open))
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
-        """Begin to ask."""
+        """Start to check."""
         self._tasks = [spawn(self.questions.run(), "transactions"), spawn(self._kept.loop(pause), "transactions_saved")]
 
     async def stop(self) -> None:
-        """Ask nobody any more."""
+        """Stop checking."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._kept.save()
 
     def forget(self) -> None:
-        """Start anew: the queues were deleted."""
+        """Reset everything, because the queues were deleted."""
         self._open.forget()
         self._recent.clear()
         self.ending.forget()
@@ -100,7 +101,7 @@ class TransactionService:
     # -- the two halves ------------------------------------------------------------------------------------------
 
     def begin(self, record: NewRecord, unique_id: str, on_stored: OnStored, context: Any) -> None:
-        """Store a message as a half one. Raises: BrokerAnswer, StorageError, ProtocolError."""
+        """Store a message as a half message. Raises: BrokerAnswer, StorageError, ProtocolError."""
         half, stored_ms = forms.half_of(record, unique_id, self._halves), self._state.clock.message_ms()
         self._intake.check_time(half, stored_ms)
         self._store.put(half, stored_ms, self._half_stored, (half, stored_ms, on_stored, context))
@@ -122,14 +123,14 @@ class TransactionService:
         self.questions.expect(due_ms)
 
     def half_at(self, log_position: int) -> StoredRecord | None:
-        """Return the half message at a position of the log, None when there is none that can be read."""
+        """Return the half message at a log position; None if there is none that can be read."""
         try:
             return self._half_now(log_position)
         except OSError:
             return None
 
     def _half_now(self, log_position: int) -> StoredRecord | None:
-        """Return the half message at a position, None when there is none. Raises: OSError (it can't be read now)."""
+        """Return the half message at a log position; None if there is none. Raises: OSError (it can't be read now)."""
         recent = self._recent.take(log_position)
         if recent is not None:
             return recent
@@ -141,16 +142,16 @@ class TransactionService:
         return record if record is not None and record.topic == HALF_TOPIC else None
 
     def waiting_places(self) -> Iterator[tuple[int, int]]:
-        """Yield when each open half message is asked about next, and where it lies."""
+        """Yield the time of the next check and the log position of each open half message."""
         for log_position, _, due_ms, _ in list(self._open.halves.values()):
             yield due_ms, log_position
 
     def is_open(self, half: StoredRecord) -> bool:
-        """Whether a half message has not been ended."""
+        """Tell whether a half message has not been ended."""
         return half.queue_offset in self._open.halves and half.queue_offset not in self.ending.offsets
 
     def was_set_aside(self, half: StoredRecord) -> bool:
-        """Whether a half message was set aside, and nobody has committed it since."""
+        """Tell whether a half message was set aside, and not committed since."""
         return half.queue_offset not in self.ending.offsets and self._aside.has(half.properties)
 
     def end(self, half: StoredRecord, is_commit: bool, on_stored: OnStored, context: Any) -> None:
@@ -173,7 +174,7 @@ class TransactionService:
         self.questions.ended(offsets)
 
     def _set_aside(self, half: StoredRecord, checks: int) -> None:
-        """Put a half message where people find it; one that can't be stored there stays open. Raises: StorageError."""
+        """Store a half message in the topic for operators; if that fails, it is still open. Raises: StorageError."""
         if self._state.topics.get(CHECK_MAX_TIME_TOPIC) is None:
             self._state.topics.put(TopicConfig(CHECK_MAX_TIME_TOPIC, 1, 1, READ_WRITE))
         aside = forms.set_aside(half, self._store.queue(CHECK_MAX_TIME_TOPIC, 0))
