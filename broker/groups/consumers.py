@@ -63,8 +63,7 @@ class ConsumerGroup(msgspec.Struct):
         )
 
     def knows(self, fingerprint: int, is_short: bool) -> bool:
-        """Return whether the last heartbeat had this fingerprint. A short heartbeat needs the subscriptions of an
-        earlier one."""
+        """Return whether the last heartbeat had this fingerprint; for a short one there must be subscriptions, too."""
         return self.fingerprint in (None, fingerprint) and bool(self.subscriptions or not is_short)
 
 
@@ -83,7 +82,7 @@ class ConsumerManager:
         self._waiting: dict[tuple[str, Connection], None] = {}
         """Members that don't count yet."""
 
-    # -- coming --------------------------------------------------------------------------------------------------
+    # -- registration --------------------------------------------------------------------------------------------
 
     def register(
         self,
@@ -152,7 +151,7 @@ class ConsumerManager:
                 changed[name] = None
         return [self.consumer_table[name] for name in changed if name in self.consumer_table]
 
-    # -- going ---------------------------------------------------------------------------------------------------
+    # -- removal -------------------------------------------------------------------------------------------------
 
     def unregister(self, group_name: str, connection: Connection, client_id: str | None) -> ConsumerGroup | None:
         """Remove a member; return its group if it still has members, so that they can be notified."""
@@ -193,8 +192,7 @@ class ConsumerManager:
         return group, member
 
     def expire(self, uptime_ms: UptimeMs, silent_ms_max: int) -> list[Connection]:
-        """Remove and return the connections without a heartbeat for that long. No member is notified, as in
-        RocketMQ."""
+        """Remove and return the connections without a recent heartbeat. No member is notified, as in RocketMQ."""
         silent = []
         for group in list(self.consumer_table.values()):
             for member in list(group.channel_info_table.values()):
@@ -218,7 +216,7 @@ class ConsumerManager:
         """Forget the members that are away: the broker was reset."""
         self._away = AwayMembers()
 
-    # -- who is there --------------------------------------------------------------------------------------------
+    # -- clients -------------------------------------------------------------------------------------------------
 
     def client_ids(self, group_name: str) -> list[str]:
         """Return the client ids of the members that count, in the order in which they joined; those away are last."""

@@ -76,8 +76,7 @@ class FirstOffsets:
             del questions[next(iter(questions))]
 
     def end_for(self, connection: Connection, queue: Queue, uptime_ms: UptimeMs) -> int:
-        """Return the end of a queue for this connection: where its group begins if that is remembered, else the real
-        end."""
+        """Return the end of a queue that was remembered for the group of this connection, else the real end."""
         place, end = (queue.topic, queue.queue_id), queue.max_offset
         questions = self._questions.get(connection)
         question = questions.pop(place, None) if questions else None

@@ -1,7 +1,7 @@
 """Decide which members of a group count: protection against clients that often join and leave. Pure. By default it is
 off, as in RocketMQ, and every member counts from its first heartbeat to the end of its connection.
 
-Whenever a member joins or is lost, the whole group shares its queues anew, and messages in flight are delivered twice.
+Whenever a member joins or is lost, the whole group rebalances, and messages in flight are delivered twice.
 So a group, or the broker for all groups, can have two times:
 
     stable time   A client that joins a group with stable members counts only after it has been connected for this time.

@@ -88,8 +88,7 @@ class QueueLocks:
         return list(waiting)
 
     def holds_any(self, group: str, uptime_ms: UptimeMs) -> bool:
-        """Return whether a client holds a lock for the group: then it consumes in order. RocketMQ: not
-        isLockAllExpired."""
+        """Return whether a client holds a lock: then the group consumes in order. RocketMQ: not isLockAllExpired."""
         locks = self._locks.get(group)
         return locks is not None and any(not lock.has_expired(uptime_ms) for lock in locks.values())
 

@@ -100,8 +100,7 @@ class RetryWatch(msgspec.Struct):
     """Counts dead letters, and calls hooks when consumption fails. Hooks must not raise."""
 
     consume_hooks: list[ConsumeHook] = []
-    """Called when a message that was sent back is stored or can't be stored, before the response
-    (consumeMessageAfter)."""
+    """Called for a message sent back when it is stored or refused, before the response (consumeMessageAfter)."""
     dead_letter_hooks: list[DeadLetterHook] = []
     """Called for each dead letter after it is stored."""
     dead_letters: dict[str, int] = {}

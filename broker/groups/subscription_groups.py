@@ -142,8 +142,7 @@ class GroupTable:
 
 
 def changed_group(group: SubscriptionGroupConfig, old: SubscriptionGroupConfig | None) -> SubscriptionGroupConfig:
-    """Apply a group's attributes, which are sent as changes, to its `old` ones; return the group. Raises:
-    BrokerAnswer."""
+    """Return a group with its attributes, which are sent as changes to the `old` ones. Raises: BrokerAnswer."""
     attributes = change_group_attributes(None if old is None else old.attributes, group.attributes)
     changed = msgspec.structs.replace(group, attributes=attributes)
     check_group(changed)

@@ -2,9 +2,9 @@
 fenceOlderSubscriptions; RocketMQ refuses the opposite case, a pull that is newer than all heartbeats.
 
 A version is the time at which its subscription was first sent. The group has the newest version of its members. A
-member with an older and different subscription is refused. It then shares the queues anew and takes over the group's
-version, without raising it. So if the subscriptions of members differ permanently, which they shouldn't, each member is
-refused once, and not again and again.
+member with an older and different subscription is refused. It then rebalances and takes over the group's version,
+without raising it. So if the subscriptions of members differ permanently, which they shouldn't, each member is refused
+once, and not again and again.
 """
 
 from functools import lru_cache
@@ -20,8 +20,7 @@ _TAG = "TAG"
 
 
 def is_outdated(version: int, own: str, newest: SubscriptionData) -> bool:
-    """Return whether a member with this version, which wants `own`, is outdated. Version 0: no version, not
-    outdated."""
+    """Return whether a member that wants `own` is outdated. Version 0 means no version, which is not outdated."""
     return 0 < version < newest.sub_version and own != wanted_by(newest)
 
 
@@ -41,8 +40,7 @@ def wanted_by(subscription: SubscriptionData) -> str:
 
 
 def wanted(expression: str, kind: str | None) -> str:
-    """Return an expression in normal form: tags sorted, without duplicates; any other kind unchanged, after its
-    name."""
+    """Return an expression in normal form: tags sorted, each once; any other kind unchanged, after its name."""
     if kind not in (None, "", _TAG):
         return f"{kind} {expression}"
     return _sorted_tags(expression) if len(expression) <= EXPRESSION_CHARACTERS_MAX else expression

@@ -89,7 +89,7 @@ class AckHandlers:
         changed = self._acknowledger.change(place, handle, request.offset, times)
         return self._when_noted(call, ChangeInvisibleAnswer(*changed, remark=NO_REMARK))
 
-    # -- together ------------------------------------------------------------------------------------------------
+    # -- common parts --------------------------------------------------------------------------------------------
 
     def _bounds(self, request: AckMessage | ChangeInvisibleTime, call: Call) -> tuple[int, int]:
         """Return the first and the end offset of the request's queue. Raises: BrokerAnswer."""

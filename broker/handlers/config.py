@@ -154,7 +154,7 @@ class ConfigHandlers:
             await self._apply(change_settings(self._state.settings, as_properties(self._at_start)))
 
     async def _apply(self, change: Change[BrokerSettings]) -> None:
-        """Use other settings, and report the change to those that depend on it."""
+        """Use other settings, and let the nameservers know if routes depend on them."""
         state = self._state
         self._version = DataVersion(0, state.clock.message_ms(), self._version.counter + 1)
         state.use(change.settings)

@@ -80,7 +80,7 @@ class ConnectionHandlers:
         dispatcher.handle(RequestCode.CONSUME_MESSAGE_DIRECTLY, self.consume_directly)
         dispatcher.handle(RequestCode.CHECK_CLIENT_CONFIG, self.check_config)
 
-    # -- who is there ------------------------------------------------------------------------------------------------
+    # -- clients -----------------------------------------------------------------------------------------------------
 
     def consumers(self, call: Call) -> Answer:
         """Return the members of a group."""
@@ -150,7 +150,7 @@ class ConnectionHandlers:
         choice = make_choice(wanted.sub_string, wanted.expression_type)
         return refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, choice) if isinstance(choice, str) else Answer()
 
-    # -- questions to clients ----------------------------------------------------------------------------------------
+    # -- requests to clients -----------------------------------------------------------------------------------------
 
     async def running_info(self, call: Call) -> Answer:
         """Return a consumer's own report of what it is doing."""
@@ -174,8 +174,7 @@ class ConnectionHandlers:
         return ConsumedDirectlyAnswer(code=answer.code, remark=answer.remark, body=answer.body)
 
     async def _ask(self, group: str, client_id: str, passed_on: Callable[[Connection], Request]) -> Answer:
-        """Send a request to a group's member, or to the gRPC endpoint of the client. Raises: BrokerAnswer (not
-        online)."""
+        """Send a request to a group's member, or to its gRPC endpoint. Raises: BrokerAnswer (not online)."""
         if self._state.consumers.find_member(group, client_id) is None:
             for connection in self._state.producers.connections_of(GRPC_ENDPOINTS_GROUP):
                 answer = await ask_client(connection, client_id, group, passed_on(connection))

@@ -100,8 +100,7 @@ class FaultHandlers:
         return unseen
 
     def _knows_any(self, wanted: Sequence[str]) -> bool:
-        """Return whether one of these clients is connected. An address counts as connected: it may connect at any
-        time."""
+        """Return whether a client is connected. An address counts as connected: it may connect at any time."""
         ids = [connection.client_id for connection in self._connections() if connection.client_id]
         return any(":" in one or one.replace(".", "").isdecimal() for one in wanted) or any(
             is_client(client, one) for client in ids for one in wanted if one

@@ -1,5 +1,4 @@
-"""Report the metrics of a broker for Prometheus. The request is specific to staticfire; the control endpoint sends
-it."""
+"""Report the metrics of a broker for Prometheus, by a request of the control endpoint. Specific to staticfire."""
 
 import asyncio
 

@@ -78,8 +78,7 @@ class OffsetHandlers:
         return refusal(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
     def _began(self, call: Call, offset: int) -> None:
-        """Note where a group begins to consume (-1: its client decides). Queries for groups without members are
-        ignored."""
+        """Note where a group with members begins to consume (-1: the client decides). Ignore other groups."""
         request: QueryConsumerOffset = call.request
         group = self._state.consumers.consumer_table.get(request.consumer_group)
         if group is None:

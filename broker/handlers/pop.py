@@ -132,7 +132,7 @@ class PopHandlers:
         call.answer(answer)
         return True
 
-    # -- questions -----------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------
 
     def peek(self, call: Call) -> Answer:
         """Return the messages that a pop would take, without taking them."""

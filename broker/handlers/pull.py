@@ -113,8 +113,7 @@ class PullHandlers:
         return decide(found, request, offset, occasion, state.settings)
 
     def _reset_for(self, call: Call, occasion: Occasion) -> int | None:
-        """Return the offset of the pending reset that the client of a pull must be notified of; None if there is
-        none."""
+        """Return the offset of a pending reset that the pull must be answered with; None if there is none."""
         state, request = self._state, call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         settings, offsets = state.settings, state.offsets
@@ -241,8 +240,7 @@ class PullHandlers:
             self._expiry.ring_by(held.next_deadline_ms)
 
     def disconnected(self) -> None:
-        """Drop the held pulls of a closed connection soon, together with those of other connections that close
-        meanwhile."""
+        """Drop the held pulls of closed connections soon. One pass handles all connections that close until then."""
         if len(self._state.held):
             self._expiry.ring_by(self._uptime_ms())
 
@@ -252,7 +250,8 @@ class PullHandlers:
             self._look_again(pull, _LAST)
 
     def _look_again(self, pull: HeldPull, occasion: Occasion) -> None:
-        """Try a held pull again: answer it or hold it on. If the peer reads too slowly, do so when it has caught up."""
+        """Try a held pull again: answer it or hold it again. If the peer reads too slowly, do so when it has caught
+        up."""
         call = pull.call
         if not call.connection.takes_answers:
             call.connection.when_taken(partial(self._look_again, pull, occasion))

@@ -37,8 +37,7 @@ class ResetHandlers:
         forget_with: Mapping[str, Callable[[], None]],
         more: Sequence[Callable[[], Awaitable[None]]],
     ) -> None:
-        """`forget_with`: what to call when the messages of a topic are removed. `more`: whatever else must be
-        emptied."""
+        """`forget_with`: called when the messages of a topic are removed. `more`: called to empty everything else."""
         self._state = state
         self._targets = targets
         self._pulls = pulls

@@ -136,8 +136,7 @@ class ResetOffsetHandlers:
     # -- with useServerSideResetOffset=false ---------------------------------------------------------------------------
 
     def _tell_members(self, call: Call, request: ResetOffset, topic: TopicConfig) -> Answer:
-        """Notify the members, which then reset themselves. RocketMQ: Broker2Client.resetOffset. Raises:
-        BrokerAnswer."""
+        """Notify the members, which reset themselves. RocketMQ: Broker2Client.resetOffset. Raises: BrokerAnswer."""
         moved: Offsets = {}
         for queue_id in range(topic.write_queue_nums):
             committed = self._offsets.committed(request.group, request.topic, queue_id)
@@ -162,7 +161,7 @@ class ResetOffsetHandlers:
                 member.connection.tell(told)
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
 
-    # -- where members stand -------------------------------------------------------------------------------------------
+    # -- offsets of members --------------------------------------------------------------------------------------------
 
     async def status(self, call: Call) -> Answer:
         """Return the offsets of a group's members. Each member is queried; one that doesn't respond is left out."""
@@ -186,8 +185,7 @@ class ResetOffsetHandlers:
     # -- copies and comparisons ----------------------------------------------------------------------------------------
 
     def clone(self, call: Call) -> Answer:
-        """Copy the offsets of a group to another one. In topics where the source group has no offset nothing
-        changes."""
+        """Copy the offsets of a group to another one. Topics in which the source group has no offset don't change."""
         request: CloneGroupOffset = call.request
         topics = [request.topic] if request.topic else self._offsets.topics_of(request.src_group)
         for topic in topics:
@@ -209,8 +207,7 @@ class ResetOffsetHandlers:
             self._offsets.commit(group, topic, queue_id, offset)
 
     def correction(self, call: Call) -> Answer:
-        """Return each queue's smallest offset over the groups; the largest number where the compared group's is
-        smaller."""
+        """Return each queue's smallest offset over the groups, or OFFSET_MAX if the compared group's is smaller."""
         request: QueryCorrectionOffset = call.request
         left_out = {group.strip() for group in (request.filter_groups or "").split(",")}
         smallest: dict[int, int] = {}

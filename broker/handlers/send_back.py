@@ -134,8 +134,7 @@ class SendBackHandlers:
             self._finish(call, sent_back, error.remark or ResponseCode(error.code).name)
 
     def _properties(self, call: Call, record: StoredRecord, level: int | None) -> bytes:
-        """Return the properties of the old message, its origin and the delay level. The new one doesn't wait for the
-        disk."""
+        """Return the old properties with the origin and the delay level. The new message doesn't wait for the disk."""
         properties = record.properties
         if find_property(properties, RETRY_TOPIC) is None:
             properties = with_property(properties, RETRY_TOPIC, record.topic)

@@ -110,8 +110,7 @@ class BatchHandler:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
 
     def _refuse_half(self, properties: bytes) -> None:
-        """Refuse a half message; RocketMQ delivers it, unless the sysFlag marks it as half, too. Raises:
-        BrokerAnswer."""
+        """Refuse a half message; RocketMQ delivers it, unless the sysFlag also marks it. Raises: BrokerAnswer."""
         if is_half(properties, 0):
             words = f"{self._sending.illegal} A batch can't be part of a transaction, and this one has a TRAN_MSG."
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)

@@ -86,7 +86,7 @@ class StatisticsHandlers:
     def _queue(self, topic: TopicConfig, queue_id: int) -> Queue:
         return self._state.store.queue(topic.topic_name, queue_id)
 
-    # -- how far groups have come ----------------------------------------------------------------------------------
+    # -- progress of groups ----------------------------------------------------------------------------------------
 
     def consume_stats(self, call: Call) -> Answer:
         """Return how far a group has consumed."""
@@ -102,8 +102,8 @@ class StatisticsHandlers:
         return ConsumeStatsAnswer(body=stats)
 
     def _counts(self, group: str, topic: str) -> bool:
-        """Return whether to count a topic for a group: if it is online, only its subscriptions and their retry
-        topics."""
+        """Return whether a topic counts for a group. For an online group only its subscriptions and their retries
+        do."""
         online = self._state.consumers.consumer_table.get(group)
         return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
 
@@ -166,7 +166,7 @@ class StatisticsHandlers:
         words = _in_words(first), _in_words(last), _in_words(consumed_at)
         return QueueTimeSpan(where, first, last, consumed_at, late_ms, *words)
 
-    # -- how busy the broker is --------------------------------------------------------------------------------------
+    # -- load of the broker ------------------------------------------------------------------------------------------
 
     def runtime(self, call: Call) -> Answer:
         """Return the runtime information of the broker."""

@@ -145,8 +145,7 @@ class TopicHandlers:
         return Answer()
 
     def _forget(self, topic: str) -> NotForGood | None:
-        """Delete a topic and all data of it; return an error if the removal may not be durable. Raises:
-        StorageError."""
+        """Delete a topic and its data; return an error if the removal may not be durable. Raises: StorageError."""
         trouble = None
         try:
             self._state.store.delete_queues(topic)
@@ -204,8 +203,7 @@ def _wanted(request: UpdateTopic) -> TopicConfig:
 
 
 def change_attributes(old: dict[str, str] | None, changes: str | None) -> dict[str, str]:
-    """Apply `+key=value,-key` to a topic's attributes and return them. `old` None: a new topic. Raises:
-    BrokerAnswer."""
+    """Apply `+key=value,-key` to a topic's attributes. `old` is None for a new topic. Raises: BrokerAnswer."""
     attributes = dict(old or {})
     for change in (changes or "").split(","):
         change = change.strip()

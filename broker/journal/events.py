@@ -115,7 +115,7 @@ class EventJournal:
         """An administrator moved a group."""
         self._say(kinds.RESET_OFFSET, "", group, topic, queue_id, offset, before=before)
 
-    # -- what nobody has asked for -------------------------------------------------------------------------------
+    # -- automatic creation --------------------------------------------------------------------------------------
 
     def topic_made(self, topic: str, queues: int) -> None:
         """A topic was created automatically, by a send."""

@@ -1,5 +1,8 @@
-"""The two logs of a broker: events, with spill files for older ones, and requests, which are only in memory. They are
-read page by page."""
+"""The two logs of a broker: events, with spill files for older ones, and requests, which are only in memory.
+
+Both are read page by page. A page begins at a number and contains the wanted records after it, up to a limit. The scan
+for them is limited as well, so that a page may end early; `next_number` then tells where to continue.
+"""
 
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.clock.progress import ProgressTable
@@ -75,7 +78,7 @@ class Journals:
         if self.events is not None:
             self.events.clock_set(self._clock.reading())
 
-    # -- from start to end ---------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------
 
     def open(self, address: str) -> None:
         """Remove the files of an earlier process, and note that the broker listens."""

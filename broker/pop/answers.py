@@ -31,8 +31,7 @@ def single_records(slices: list[bytes], sizes: Iterable[int]) -> Iterator[bytes]
 
 
 def rewritten(stored: bytes, packed_topic: bytes, handle: PopHandle) -> bytes:
-    """Return a record of a retry topic as a record of another topic. `handle`: the check-point's. Raises:
-    ProtocolError."""
+    """Return a record of a retry topic under another topic. `handle`: the check-point's. Raises: ProtocolError."""
     parts = cut(stored)
     text = format_handle(handle._replace(queue_offset=parts.queue_offset))
     return renamed(parts, packed_topic, with_property(parts.properties, POP_CK, text))

@@ -1,5 +1,7 @@
-"""The interface of POP for the rest of the broker. The other modules are imported at the first pop, or at the start if
-there were pops before."""
+"""The interface of POP for the rest of the broker.
+
+The other modules are imported at the first pop, or at the start if there were pops before.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

@@ -1,5 +1,8 @@
-"""Hold pops and notifications, and try them again: when a message arrives, when a queue becomes free, at the
-deadline."""
+"""Hold pops and notifications. Try them again when a message arrives, when a queue becomes free, and at the deadline.
+
+During a burst a wake-up is only noted. At the end of the burst `settled` takes one held request for each key and tries
+it. A request that gets nothing is held again until its old deadline.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -22,8 +25,7 @@ EARLY_MS = 50
 ARRIVALS_LOOKED_AT_MAX = 800
 
 LookAgain = Callable[[HeldPop, bool], bool]
-"""Tries a pop or a notification again; the second argument: whether this is the last try. Returns False if there was
-nothing for it."""
+"""Tries a held request again; the second argument: whether it is the last try. Returns False if it found nothing."""
 
 
 class Holding:
@@ -134,8 +136,7 @@ class Holding:
             self._look(pop, False)
 
     def _fits(self, queue: Queue, first: int, pop: HeldPop) -> bool:
-        """Return whether a pop wants one of the messages that arrived. Conditions are only checked when the pop is
-        tried."""
+        """Return whether a pop wants a message that arrived. The try itself checks conditions over properties."""
         wanted = pop.wanted
         if wanted is None or isinstance(wanted, Choice):
             return True
@@ -146,8 +147,7 @@ class Holding:
         return any(wanted(entry.tags_code) for entry in entries)
 
     def _look(self, pop: HeldPop, is_last: bool) -> None:
-        """Try a request again, if its peer accepts responses. If there is nothing, it is held until its old
-        deadline."""
+        """Try a request again, if its peer accepts responses. Hold it until its old deadline if it gets nothing."""
         connection = pop.call.connection
         if not connection.is_open:
             return

@@ -42,8 +42,8 @@ class CheckPoint(NamedTuple):
     """Bits, counted from `start`."""
     due_ms: int
     owner: int
-    """The number of the client that has the messages; NOBODY after a restart, GIVEN_BACK if the client failed to
-    consume them and gave them back."""
+    """The number of the client that has them. NOBODY: after a restart. GIVEN_BACK: the client failed to consume
+    them."""
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield the runs of successive messages: the first and the last offset of each run."""
@@ -166,8 +166,7 @@ class InFlight:
         return None if found is None else found[1].due_ms
 
     def take_due(self, message_ms: int) -> tuple[PoppedQueue, CheckPoint] | None:
-        """Return a check-point that is due by then, None if there is none. The caller must `remove` it, or `put` it
-        again."""
+        """Return a check-point that is due by then, or None. The caller must `remove` it, or `put` it again."""
         found = self._front()
         if found is None or found[1].due_ms > message_ms:
             return None

@@ -145,8 +145,7 @@ class KeptPops:
         return True
 
     def _forget_lost(self, committed: Iterable[GroupQueue]) -> None:
-        """Drop everything after the end of its queue, and write that to the log for the next start. Raises:
-        StorageError."""
+        """Drop everything after the end of its queue, and note that for the next start. Raises: StorageError."""
         tables = self._tables
         for place in committed:
             end = self._end_if_below(place, tables.state.offsets.committed(place.group, place.topic, place.queue_id))

@@ -191,8 +191,7 @@ class PopService:
         self.holding.forget(connection)
 
     def forget_topic(self, topic: str) -> None:
-        """Remove the data of a deleted topic. If it is the topic of the events, their count and low water begin
-        anew."""
+        """Remove the data of a deleted topic. If it is the topic of the events, reset their count and the low water."""
         if topic == self.log.topic:
             self.log.low_water = self.log.events = 0
         self._tables.in_flight.forget_topic(topic)

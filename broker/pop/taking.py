@@ -124,8 +124,7 @@ class Taker:
         return popped
 
     def _try(self, popped: OnePop, where: tuple[str, int, int], owner: int) -> None:
-        """Visit a queue. If it can't be read, the messages of other queues are still delivered. Raises:
-        StorageError."""
+        """Visit a queue. If it can't be read, messages of other queues are still delivered. Raises: StorageError."""
         try:
             self._visit(popped, where, owner)
         except (StorageError, ProtocolError, OSError) as error:

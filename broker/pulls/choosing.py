@@ -58,8 +58,7 @@ class Choice:
                 return taken.result(at, found)
 
     def _wanted(self, store: MessageStore, found: ReadResult) -> list[tuple[bytes, int, int]]:
-        """Return the wanted records: the bytes that contain each, the position in them, and the size. Raises:
-        StorageError."""
+        """Return the wanted records: bytes that contain each, position in them, and size. Raises: StorageError."""
         if not found.positions:
             return []
         slices, sizes = store.records(found), found.sizes

@@ -42,8 +42,7 @@ def refuse_not_built(
 
 
 def is_half(properties: bytes, reconsume_times: int) -> bool:
-    """Return whether it is a half message. Clients before 4.6.1 keep the mark in a message that they send for a
-    retry."""
+    """Return whether it is a half message. Clients before 4.6.1 leave the mark in messages for a retry."""
     if b"TRAN_MSG\x01" not in properties:
         return False
     marked = (find_property(properties, TRAN_MSG) or b"").lower() == b"true"

@@ -26,8 +26,7 @@ class BrokerPeers:
         self._addresses: dict[str, str] = {}
 
     async def ask(self, broker_name: str, request: Request) -> Answer:
-        """Send a request to a broker and return its response. Raises: BrokerAnswer (it is unknown, or not
-        reachable)."""
+        """Send a request to a broker and return its response. Raises: BrokerAnswer (unknown, or not reachable)."""
         try:
             address = self._addresses.get(broker_name) or await self._find(broker_name)
             return await self._pool.ask(address, request, FORWARD_TIMEOUT_MS)

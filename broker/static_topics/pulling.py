@@ -56,8 +56,7 @@ def stretch_of(items: Sequence[MappingItem], offset: int) -> Stretch:
 
 
 def physical_pull(request: PullMessage, stretch: Stretch) -> PullMessage:
-    """Return the pull of a stretch. It may wait only in the last one. A commit offset in another stretch is left
-    out."""
+    """Return the pull of a stretch. Only in the last one it may wait. Leave out a commit offset of another stretch."""
     item, commit_offset, sys_flag = stretch.item, 0, request.sys_flag
     if not stretch.is_last:
         sys_flag &= ~FLAG_SUSPEND

@@ -1,4 +1,9 @@
-"""Handle requests for logical queues, with the physical numbers of the brokers that have their stretches."""
+"""Handle requests for logical queues, with the physical numbers of the brokers that have their stretches.
+
+A pull becomes a pull of one stretch. If this broker has the stretch, its ordinary handler serves the pull; otherwise
+the pull is sent to the other broker. The response is translated back. Queries for offsets are handled by offsets.py,
+with requests to the brokers of the stretches.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
