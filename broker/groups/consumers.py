@@ -131,7 +131,7 @@ class ConsumerManager:
 
     @property
     def awaits_time(self) -> bool:
-        """Whether a member will start or stop to count when time passes: then `let_in` must be called."""
+        """Whether a member will start or stop counting when time passes: then `let_in` must be called."""
         return bool(self._waiting or self._away)
 
     def let_in(self, uptime_ms: UptimeMs) -> list[ConsumerGroup]:

@@ -23,7 +23,7 @@ from staticfire.protocol.times import UptimeMs
 STABLE_TIME, GRACE_TIME = "stableTimeMs", "graceTimeMs"
 """Attributes of a group. The settings of a broker have the same names."""
 PROTECTION_MS_MAX = 600_000
-# How many members of all groups may count without a connection. Beyond that, a member stops to count at once.
+# How many members of all groups may count without a connection. Beyond that, a member stops counting at once.
 AWAY_MAX = 100_000
 
 
@@ -39,7 +39,7 @@ class AwayMember(NamedTuple):
 
     joined_ms: UptimeMs
     until_ms: UptimeMs
-    """When it stops to count."""
+    """When it stops counting."""
 
 
 class AwayMembers:

@@ -11,7 +11,7 @@ import msgspec
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.times import UptimeMs
 
-# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. Clients renew a lock every 20 s and stop to use it after 30 s.
+# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. Clients renew a lock every 20 s and stop using it after 30 s.
 LOCK_MS_MAX = 60_000
 # A client can lock any queue of any group, even if it doesn't exist, so the number of locks is limited.
 LOCKS_MAX = 1_000_000
@@ -102,7 +102,7 @@ class QueueLocks:
         return [(queue, lock) for queue, lock in self._locks.get(group, {}).items() if not lock.has_expired(uptime_ms)]
 
     def expire(self, uptime_ms: UptimeMs) -> None:
-        """Remove expired locks. They have no effect any more, but take memory."""
+        """Remove expired locks. They already have no effect."""
         for group, locks in list(self._locks.items()):
             for queue in [queue for queue, lock in locks.items() if lock.has_expired(uptime_ms)]:
                 del locks[queue]

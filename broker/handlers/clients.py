@@ -96,7 +96,7 @@ class ClientHandlers:
     def _register_consumer(
         self, data: ConsumerData, connection: Connection, client_id: str, uptime_ms: UptimeMs, without_sub: bool
     ) -> None:
-        """Register a consumer in its group. A group with an illegal name is skipped, as in RocketMQ, but logged."""
+        """Register a consumer in its group. A group that may not be created is skipped, as in RocketMQ, but logged."""
         config = self._state.groups.find(data.group_name)
         if config is None:
             log.warning(

@@ -24,7 +24,7 @@ from staticfire.protocol.requests.send import ManyMessage
 
 PLACES = 65_536
 HEAD_BYTES = 8
-# A user who reads the journal isn't interested in the requests for it.
+# The requests by which a user reads the journal or the fault rules are left out.
 NOT_SHOWN = frozenset({RequestCode.GET_JOURNAL, RequestCode.GET_FAULTS})
 # The limit for a body that is shown; of a longer one only the size is shown.
 BODY_BYTES_MAX = 65_536

@@ -1,6 +1,6 @@
 """Popped messages that are not done, by queue and by due time. Pure.
 
-A check-point is stored as two numbers, because a hundred thousand objects would take too much memory:
+A check-point is stored as two numbers instead of an object, since there may be a hundred thousand of them:
 
     key     start offset << 50 | pop time                 an acknowledgement contains both
     value   messages << 88 | owner << 64 | due time       messages: bits, counted from the start offset

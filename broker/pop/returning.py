@@ -68,7 +68,7 @@ class Returner:
         self._host = pack_host(self._state.machine.identity.host_ip, self._state.settings.listen_port)
 
     async def return_until(self, message_ms: MessageMs) -> int:
-        """Redeliver everything due by then; return the number of messages. Raises: StorageError (nothing works now)."""
+        """Redeliver everything due by then; return the number of messages. Raises: StorageError (not possible now)."""
         returned = 0
         while due := self._take_due(message_ms):
             returned += self._return(due, message_ms)

@@ -1,7 +1,7 @@
 """Decide what a pull gets: messages, an offset from which to continue, or that it waits. Pure.
 
 A pull is tried when it arrives, when a message arrives in its queue, and a last time, at its deadline or when the topic
-or the subscription has changed. The result of a try means the same each time; only whether the pull may wait differs:
+or the group's offset has changed. The result of a try means the same each time; only whether the pull may wait differs:
 
     found nothing                the pull waits if it has just arrived and requests it, else it is answered
     found only other messages    it is answered. If it was woken by an arrival and nothing more follows, it waits after
